@@ -1,0 +1,297 @@
+#!/bin/bash
+# Makes the container images of the local cluster, without a container engine.
+#
+#   build.sh [TAG...]                         the Slurm images, of the given releases only (24.11, 26.05)
+#   build.sh --operator BINARY                local/slurm-operator:dev, from a binary that was built already
+#   build.sh --image NAME:TAG --binary FILE   any other one-binary image, started as /NAME
+#   build.sh --refresh [TAG...]               install the packages again, though nothing of ours has changed
+#
+# Prints a line `image-tar: PATH` for each docker-archive it made or found made, and progress to stderr. One archive holds
+# all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd and local/login, over one base
+# layer. Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
+#
+# Everything is kept below ${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-~/.cache}/slurm-operator}/images and is written under
+# another name first: a run that was cut short is taken up where it stood.
+#   base-SUITE-HASH/{rootfs,layer.tar,digest,version}   what the packages made
+#   slurm-TAG -> base-SUITE-HASH                        the newest base of a release, also without a Kubernetes
+#   slurm-TAG-HASH.tar                                  the archive
+# Packages come from the Debian mirror that this machine uses; SLURM_OPERATOR_DEBIAN_MIRROR names another one.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+recipes=$(cd "$here/../../images" && pwd)
+cache=${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-operator}/images
+slurm_images=(slurmctld slurmd slurmrestd slurmdbd login)
+declare -A suites=([24.11]=trixie [26.05]=sid)
+
+say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
+fail() { say "failed: $*"; exit 1; }
+
+# The hash of all files and words given, in order. Directories are taken whole.
+hash_of() {
+  local item
+  for item in "$@"; do
+    if [[ -d $item ]]; then
+      (cd "$item" && find . -type f -print0 | sort -z | xargs -0 sha256sum)
+      (cd "$item" && find . -type f -printf '%p %m\n' | sort)
+    elif [[ -f $item ]]; then
+      sha256sum <"$item"
+    else
+      printf '%s\n' "$item"
+    fi
+  done | sha256sum | cut -c1-12
+}
+
+# A tar that depends on contents and modes only.
+layer_of() {
+  tar --create --file "$2" --directory "$1" --numeric-owner --sort=name --mtime=@0 --format=gnu "${@:3}" .
+}
+
+digest_of() { sha256sum <"$1" | cut -d' ' -f1; }
+
+# --- a base per suite ---------------------------------------------------------------------------------------------
+
+need_tools() {
+  local missing=()
+  command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
+  command -v g++ >/dev/null || missing+=(g++)
+  ((${#missing[@]} > 0)) || return 0
+  say "installing ${missing[*]}"
+  ((EUID == 0)) || fail "needs ${missing[*]}: apt-get install ${missing[*]}"
+  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+    >"$cache/tools.log" 2>&1 || fail "apt-get install ${missing[*]}: see $cache/tools.log"
+}
+
+# The mirror that this machine takes Debian's main component from.
+debian_mirror() {
+  if [[ -n ${SLURM_OPERATOR_DEBIAN_MIRROR-} ]]; then
+    echo "$SLURM_OPERATOR_DEBIAN_MIRROR"
+    return
+  fi
+  local mirror
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
+    'Component: main' | head -n1) || true
+  [[ -n $mirror ]] || fail "no Debian mirror among apt's sources (has apt-get update been run?); set SLURM_OPERATOR_DEBIAN_MIRROR"
+  echo "${mirror%/}"
+}
+
+# What apt must be told to reach the mirror from here.
+network_options() {
+  local key value
+  for key in Acquire::http::Proxy Acquire::https::Proxy Acquire::https::CAInfo; do
+    value=$(apt-config dump "$key" | sed -n "s/^$key \"\(.*\)\";$/\1/p")
+    if [[ -z $value && $key == Acquire::http::Proxy ]]; then value=${http_proxy-}; fi
+    if [[ -z $value && $key == Acquire::https::Proxy ]]; then value=${https_proxy-}; fi
+    [[ -z $value ]] || printf '%s "%s"\n' "$key" "$value"
+  done
+}
+
+# base_of SUITE: makes sure of the base of a suite; $base is its directory, or empty where the packages could not be
+# installed.
+base_of() {
+  local suite=$1 packages mirror temporary log option options=()
+  packages=$(grep -v '^#' "$recipes/base/packages" | paste -sd,)
+  base=$cache/base-$suite-$(hash_of "$recipes/base/prepare.sh" "$packages" "$suite" "$(declare -f base_of)")
+  if ((refresh)) && [[ -d $base && ! -e $base/refreshed-by-$$ ]]; then
+    mv "$base" "$base.old-$$"
+  fi
+  if [[ -d $base ]]; then
+    say "$suite: base is at hand, Slurm $(<"$base/version")"
+    return
+  fi
+  need_tools
+  mirror=$(debian_mirror)
+  temporary=$cache/tmp-base-$suite-$$
+  log=$cache/base-$suite.log
+  mkdir -p "$temporary"
+  say "$suite: installing packages (log: $log)"
+  # A sid mirror may be past its Valid-Until; what is signed stays signed.
+  for option in 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"'; do options+=(--aptopt="$option"); done
+  while IFS= read -r option; do options+=(--aptopt="$option"); done < <(network_options)
+  for option in /usr/share/{man,doc,info,locale,lintian,bug}; do options+=(--dpkgopt="path-exclude=$option/*"); done
+  if ! mmdebstrap --variant=minbase --format=directory --include="$packages" "${options[@]}" \
+    --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' \
+    --customize-hook="cp '$recipes/base/prepare.sh' \"\$1\"/prepare.sh" \
+    --customize-hook='chroot "$1" /prepare.sh' --customize-hook='rm "$1"/prepare.sh' \
+    "$suite" "$temporary/rootfs" "deb $mirror $suite main" >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    rm -rf "$temporary"
+    say "$suite: could not be installed from $mirror"
+    base=''
+    return
+  fi
+  say "$suite: packing the base layer"
+  chroot "$temporary/rootfs" slurmctld -V | sed 's/^[^ ]* //' >"$temporary/version"
+  layer_of "$temporary/rootfs" "$temporary/layer.tar" --exclude=./dev/* --exclude=./proc/* --exclude=./sys/*
+  digest_of "$temporary/layer.tar" >"$temporary/digest"
+  touch "$temporary/refreshed-by-$$"
+  mv "$temporary" "$base"
+  rm -rf "$base".old-*
+  say "$suite: Slurm $(<"$base/version"), layer of $(du -m "$base/layer.tar" | cut -f1) MB"
+}
+
+# --- images -------------------------------------------------------------------------------------------------------
+
+# instruction FILE WORD: the arguments of the last such line of a Containerfile.
+instruction() { sed -n "s/^$2 //p" "$1" | tail -n1; }
+
+# image_config CONTAINERFILE DIFF_ID...: the image's configuration as JSON.
+image_config() {
+  local file=$1 user entrypoint cmd ports='' port ids='' id
+  user=$(instruction "$file" USER)
+  entrypoint=$(instruction "$file" ENTRYPOINT)
+  cmd=$(instruction "$file" CMD)
+  for port in $(instruction "$file" EXPOSE); do ports+="${ports:+,}\"$port/tcp\":{}"; done
+  for id in "${@:2}"; do ids+="${ids:+,}\"sha256:$id\""; done
+  printf '{"architecture":"%s","os":"linux","config":{"User":"%s","Env":["PATH=%s"],"Entrypoint":%s,"Cmd":%s,"ExposedPorts":{%s}},"rootfs":{"type":"layers","diff_ids":[%s]}}' \
+    "$(dpkg --print-architecture)" "$user" /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    "${entrypoint:-null}" "${cmd:-null}" "$ports" "$ids"
+}
+
+# add_image STAGE CONTAINERFILE NAME:TAG LAYER_DIGEST...: writes the configuration and notes the image for the manifest.
+add_image() {
+  local stage=$1 file=$2 name=$3 config layers='' id
+  image_config "$file" "${@:4}" >"$stage/config"
+  config=$(digest_of "$stage/config").json
+  mv "$stage/config" "$stage/$config"
+  for id in "${@:4}"; do layers+="${layers:+,}\"$id.tar\""; done
+  manifest+="${manifest:+,}"$(printf '{"Config":"%s","RepoTags":["%s"],"Layers":[%s]}' "$config" "$name" "$layers")
+}
+
+# archive STAGE TARGET: a docker-archive of all files of the stage.
+archive() {
+  printf '[%s]' "$manifest" >"$1/manifest.json"
+  tar --create --dereference --file "$2.tmp-$$" --directory "$1" --numeric-owner --sort=name --mtime=@0 \
+    $(cd "$1" && ls)
+  mv "$2.tmp-$$" "$2"
+}
+
+notify_init() {
+  notify_init=$cache/notify-init-$(hash_of "$recipes/notify-init")
+  [[ ! -x $notify_init ]] || return 0
+  need_tools
+  say "notify-init: compiling"
+  g++ -std=c++20 -Wall -Wextra -static -Os -s -o "$notify_init.tmp-$$" "$recipes/notify-init/notify-init.cpp"
+  mv "$notify_init.tmp-$$" "$notify_init"
+}
+
+# slurm_archive TAG BASE
+slurm_archive() {
+  local tag=$1 base=$2 target stage image root from to layer id file
+  target=$cache/slurm-$tag-$(hash_of "$(<"$base/digest")" "$notify_init" "$(declare -f)" \
+    "${slurm_images[@]/#/$recipes/}").tar
+  if [[ -f $target ]]; then
+    say "$tag: images are at hand"
+  else
+    say "$tag: assembling ${slurm_images[*]}"
+    stage=$(mktemp -d "$cache/tmp-stage-XXXXXX")
+    manifest=''
+    ln -s "$base/layer.tar" "$stage/$(<"$base/digest").tar"
+    for image in "${slurm_images[@]}"; do
+      file=$recipes/$image/Containerfile
+      root=$stage/root
+      mkdir -p "$root/usr/local/bin"
+      install -m 0755 "$notify_init" "$root/usr/local/bin/notify-init"
+      while read -r from to; do
+        install -D -m 0755 "$recipes/$from" "$root$to"
+      done < <(sed -n 's/^COPY //p' "$file")
+      layer_of "$root" "$stage/layer" --owner=0 --group=0
+      rm -rf "$root"
+      id=$(digest_of "$stage/layer")
+      mv "$stage/layer" "$stage/$id.tar"
+      add_image "$stage" "$file" "local/$image:$tag" "$(<"$base/digest")" "$id"
+    done
+    archive "$stage" "$target"
+    rm -rf "$stage"
+    find "$cache" -maxdepth 1 -name "slurm-$tag-*.tar" ! -name "${target##*/}" -delete
+    say "$tag: $(du -m "$target" | cut -f1) MB"
+  fi
+  tars+=("$target")
+}
+
+# slurm_tag TAG: a release by the suite that has it. When the suite has moved on, both its new release and what the cache
+# has of the old one are made.
+slurm_tag() {
+  local wanted=$1 base found
+  base_of "${suites[$wanted]}"
+  if [[ -n $base ]]; then
+    found=$(cut -d. -f1,2 "$base/version")
+    ln -sfn "${base##*/}" "$cache/slurm-$found"
+    slurm_archive "$found" "$base"
+    [[ $found != "$wanted" ]] || return 0
+    say "$wanted: Debian ${suites[$wanted]} has Slurm $found now, so that is what was made"
+  fi
+  if [[ -d $cache/slurm-$wanted/rootfs ]]; then
+    say "$wanted: from the cache, Slurm $(<"$cache/slurm-$wanted/version")"
+    slurm_archive "$wanted" "$(readlink -f "$cache/slurm-$wanted")"
+  else
+    say "$wanted: not available, neither from Debian ${suites[$wanted]} nor from the cache"
+    missing+=("$wanted")
+  fi
+}
+
+# binary_archive NAME:TAG BINARY
+binary_archive() {
+  local name=$1 binary=$2 path target stage id file
+  [[ -f $binary ]] || fail "no such file: $binary"
+  path=${name%:*}
+  path=/${path##*/}
+  target=$cache/${path#/}-$(hash_of "$binary" "$name" "$recipes/slurm-operator" "$(declare -f)").tar
+  if [[ ! -f $target ]]; then
+    stage=$(mktemp -d "$cache/tmp-stage-XXXXXX")
+    manifest=''
+    file=$stage/Containerfile
+    "$recipes/slurm-operator/collect.sh" "$binary" "$path" "$stage/root"
+    layer_of "$stage/root" "$stage/layer" --owner=0 --group=0
+    rm -rf "$stage/root"
+    id=$(digest_of "$stage/layer")
+    mv "$stage/layer" "$stage/$id.tar"
+    sed "s|^ENTRYPOINT .*|ENTRYPOINT [\"$path\"]|" "$recipes/slurm-operator/Containerfile" >"$file"
+    add_image "$stage" "$file" "$name" "$id"
+    rm "$file"
+    archive "$stage" "$target"
+    rm -rf "$stage"
+    # An older binary's image is of no use to anybody.
+    find "$cache" -maxdepth 1 -name "${path#/}-*.tar" ! -name "${target##*/}" -delete
+  fi
+  say "$name: $(du -m "$target" | cut -f1) MB"
+  tars+=("$target")
+}
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+refresh=0
+name=''
+binary=''
+tags=()
+while (($# > 0)); do
+  case "$1" in
+    --operator) name=local/slurm-operator:dev binary=${2:?--operator needs a binary}; shift ;;
+    --image) name=${2:?--image needs NAME:TAG}; shift ;;
+    --binary) binary=${2:?--binary needs a file}; shift ;;
+    --refresh) refresh=1 ;;
+    -h | --help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -*) fail "unknown option $1" ;;
+    *) [[ -n ${suites[$1]-} ]] || fail "unknown release $1; known: ${!suites[*]}"; tags+=("$1") ;;
+  esac
+  shift
+done
+
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock -n 9 || { say "waiting for another build"; flock 9; }
+# What a killed run left lying. We hold the lock, so nobody works on it.
+rm -rf "$cache"/tmp-* "$cache"/*.tmp-*
+
+tars=()
+missing=()
+if [[ -n $name || -n $binary ]]; then
+  [[ -n $name && -n $binary ]] || fail "--image and --binary go together"
+  binary_archive "$name" "$binary"
+else
+  ((${#tags[@]} > 0)) || mapfile -t tags < <(printf '%s\n' "${!suites[@]}" | sort)
+  notify_init
+  for tag in "${tags[@]}"; do slurm_tag "$tag"; done
+fi
+for tar in "${tars[@]}"; do echo "image-tar: $tar"; done
+((${#missing[@]} == 0)) || fail "not made: ${missing[*]}"

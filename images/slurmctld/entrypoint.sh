@@ -1,0 +1,11 @@
+#!/bin/bash
+# Starts slurmctld. The container's arguments follow SLURMCTLD_OPTIONS; together they are read as shell words.
+set -euo pipefail
+
+mkdir -p /run/slurmctld
+
+set -f
+eval "options=(${SLURMCTLD_OPTIONS-} $*)"
+set +f
+
+exec notify-init slurmctld --systemd ${options[@]+"${options[@]}"}
