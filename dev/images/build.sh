@@ -15,6 +15,7 @@
 #   base-SUITE-HASH/{rootfs,layer.tar,digest,version}   what the packages made
 #   slurm-TAG -> base-SUITE-HASH                        the newest base of a release, also without a Kubernetes
 #   slurm-TAG-HASH.tar                                  the archive
+#   notify-init                                         the newest build of it
 # Packages come from the Debian mirror that this machine uses; SLURM_OPERATOR_DEBIAN_MIRROR names another one.
 set -euo pipefail
 
@@ -106,13 +107,13 @@ base_of() {
   mkdir -p "$temporary"
   say "$suite: installing packages (log: $log)"
   # A sid mirror may be past its Valid-Until; what is signed stays signed.
-  for option in 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"'; do options+=(--aptopt="$option"); done
+  for option in 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"'; do
+    options+=(--aptopt="$option")
+  done
   while IFS= read -r option; do options+=(--aptopt="$option"); done < <(network_options)
   for option in /usr/share/{man,doc,info,locale,lintian,bug}; do options+=(--dpkgopt="path-exclude=$option/*"); done
   if ! mmdebstrap --variant=minbase --format=directory --include="$packages" "${options[@]}" \
     --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' \
-    --customize-hook="cp '$recipes/base/prepare.sh' \"\$1\"/prepare.sh" \
-    --customize-hook='chroot "$1" /prepare.sh' --customize-hook='rm "$1"/prepare.sh' \
     "$suite" "$temporary/rootfs" "deb $mirror $suite main" >"$log" 2>&1; then
     tail -n 15 "$log" >&2
     rm -rf "$temporary"
@@ -121,6 +122,10 @@ base_of() {
     return
   fi
   say "$suite: packing the base layer"
+  # After mmdebstrap, which empties /run when it is done.
+  cp "$recipes/base/prepare.sh" "$temporary/rootfs/prepare.sh"
+  chroot "$temporary/rootfs" /prepare.sh
+  rm "$temporary/rootfs/prepare.sh"
   chroot "$temporary/rootfs" slurmctld -V | sed 's/^[^ ]* //' >"$temporary/version"
   layer_of "$temporary/rootfs" "$temporary/layer.tar" --exclude=./dev/* --exclude=./proc/* --exclude=./sys/*
   digest_of "$temporary/layer.tar" >"$temporary/digest"
@@ -168,11 +173,13 @@ archive() {
 
 notify_init() {
   notify_init=$cache/notify-init-$(hash_of "$recipes/notify-init")
-  [[ ! -x $notify_init ]] || return 0
-  need_tools
-  say "notify-init: compiling"
-  g++ -std=c++20 -Wall -Wextra -static -Os -s -o "$notify_init.tmp-$$" "$recipes/notify-init/notify-init.cpp"
-  mv "$notify_init.tmp-$$" "$notify_init"
+  if [[ ! -x $notify_init ]]; then
+    need_tools
+    say "notify-init: compiling"
+    g++ -std=c++20 -Wall -Wextra -static -Os -s -o "$notify_init.tmp-$$" "$recipes/notify-init/notify-init.cpp"
+    mv "$notify_init.tmp-$$" "$notify_init"
+  fi
+  ln -sfn "${notify_init##*/}" "$cache/notify-init"
 }
 
 # slurm_archive TAG BASE
@@ -293,5 +300,11 @@ else
   notify_init
   for tag in "${tags[@]}"; do slurm_tag "$tag"; done
 fi
+# Bases that no release points at any more; not at once, since something may still run from one.
+for base in "$cache"/base-*/; do
+  base=${base%/}
+  [[ -d $base && $(find "$cache" -maxdepth 1 -lname "${base##*/}") == '' ]] || continue
+  [[ $(find "$base" -maxdepth 0 -mtime +0) == '' ]] || rm -rf "$base"
+done
 for tar in "${tars[@]}"; do echo "image-tar: $tar"; done
 ((${#missing[@]} == 0)) || fail "not made: ${missing[*]}"
