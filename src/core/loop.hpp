@@ -1,0 +1,56 @@
+// The event loop seen by state machines: timers, deferred calls, and work for other threads. One thread runs all callbacks.
+//
+// Production: net/asio_loop.hpp. Simulator: sim/ picks the next event itself, on virtual time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/clock.hpp"
+
+namespace core {
+
+using Callback = std::function<void()>;
+
+class Loop {
+ public:
+  using TimerId = std::uint64_t;  ///< 0 is never a timer.
+
+  virtual ~Loop() = default;
+  [[nodiscard]] virtual const Clock& clock() const = 0;
+  /// Calls `call` once after `delay` (at once, but not from inside this function, for 0).
+  virtual TimerId after(Duration delay, Callback call) = 0;
+  /// Withdraws a timer; unknown and past ids are ignored.
+  virtual void cancel(TimerId id) = 0;
+  /// Runs `work` on another thread (in the simulator: in place), then `then` on the loop. `work` may touch only what it owns
+  /// or what never changes.
+  virtual void offload(Callback work, Callback then) = 0;
+};
+
+/// A timer that withdraws itself when its owner goes.
+class Timer {
+ public:
+  explicit Timer(Loop& loop) : loop_(&loop) {}
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer() { cancel(); }
+  /// Replaces what was set before.
+  void set(Duration delay, Callback call) {
+    cancel();
+    id_ = loop_->after(delay, [this, call = std::move(call)] {
+      id_ = 0;
+      call();
+    });
+  }
+  void cancel() {
+    if (id_ != 0) loop_->cancel(id_);
+    id_ = 0;
+  }
+  [[nodiscard]] bool pending() const { return id_ != 0; }
+
+ private:
+  Loop* loop_;
+  Loop::TimerId id_ = 0;
+};
+
+}  // namespace core

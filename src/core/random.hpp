@@ -1,0 +1,28 @@
+// The random source is passed in: the system's in production, a seeded one in the simulator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace core {
+
+class Random {
+ public:
+  virtual ~Random() = default;
+  /// A value in [0, bound); bound > 0.
+  virtual std::uint64_t below(std::uint64_t bound) = 0;
+  /// n bytes fit for keys (production: from OpenSSL).
+  virtual std::string bytes(std::size_t n) = 0;
+  /// A value in [0, 1).
+  double unit() { return static_cast<double>(below(1ULL << 53)) / static_cast<double>(1ULL << 53); }
+};
+
+/// OpenSSL's generator.
+class SystemRandom final : public Random {
+ public:
+  std::uint64_t below(std::uint64_t bound) override;
+  std::string bytes(std::size_t n) override;
+};
+
+}  // namespace core

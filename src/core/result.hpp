@@ -1,0 +1,57 @@
+// Errors as values.
+//
+// Every boundary of the project returns Result<T>. An Error says what went wrong in words a user can act on, and carries
+// the few facts code decides by: its class, the HTTP status, how long to wait. Exceptions mean bugs.
+//
+//   Result<Node> n = parse_node(text);
+//   if (!n) return std::unexpected(n.error().with("node table"));
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace core {
+
+/// What kind of failure it was. The names follow the reasons of the Kubernetes API where one exists.
+enum class ErrorCode {
+  kInvalid,          ///< The input is wrong; trying again with the same input cannot help.
+  kNotFound,         ///< 404, or an unknown Slurm node.
+  kAlreadyExists,    ///< 409 AlreadyExists.
+  kConflict,         ///< 409 Conflict: a precondition or resourceVersion did not hold.
+  kExpired,          ///< 410: the resourceVersion is too old (or too new): list again.
+  kForbidden,        ///< 403.
+  kUnauthorized,     ///< 401: renew the credentials.
+  kTooManyRequests,  ///< 429: honour retry_after.
+  kUnavailable,      ///< The request was not carried out: refused connection, 503, a closed circuit.
+  kUnknownOutcome,   ///< The reply was lost: the request may or may not have been carried out.
+  kBusy,             ///< Slurm still holds it (ESLURM 2016 and its kin): wait.
+  kUnsupported,      ///< This server cannot do it.
+  kInternal,         ///< 5xx, or a reply that makes no sense.
+  kCancelled,        ///< We withdrew it.
+};
+
+std::string_view to_string(ErrorCode code);
+
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;                                  ///< One line, no secrets.
+  int http_status = 0;                                  ///< 0 when no reply came.
+  std::string reason;                                   ///< The server's own machine word, e.g. "FieldManagerConflict".
+  std::optional<std::chrono::milliseconds> retry_after;  ///< What the server asked for.
+
+  /// The same error with a place put in front of its message: "place: message".
+  [[nodiscard]] Error with(std::string_view place) const;
+};
+
+template <class T>
+using Result = std::expected<T, Error>;
+
+/// Shorthand for returning a failure: `return fail(ErrorCode::kInvalid, "replicas: -1, must be 0 or more");`
+[[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
+  return std::unexpected(Error{code, std::move(message), 0, {}, {}});
+}
+
+}  // namespace core

@@ -1,0 +1,106 @@
+// What can be done to Kubernetes, as steps of plans. Carried out by kube::Target.
+//
+// Values that are random or secret are written as recipes inside of the object; the executor fills them in, so that no plan, log or
+// scenario holds them. In a Secret's "data":
+//   {"$generate": {"bytes": 32}}                                   random bytes, base64
+//   {"$mintToken": {"keyRef": {"namespace","name","key"}, "claims": {...}, "lifetimeSeconds": 900}}   an HS256 JWT, base64;
+//     the executor adds iat, nbf, exp and jti.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kube/object.hpp"
+#include "plan/evidence.hpp"
+#include "plan/plan.hpp"
+
+namespace kube {
+
+/// Must not exist. AlreadyExists is a failed outcome unless the cache already shows an object of ours by that name.
+struct Create final : plan::Act {
+  Create(Resource resource, core::Json object) : resource(std::move(resource)), object(std::move(object)) {}
+  Resource resource;
+  core::Json object;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Server-side apply with a fixed field manager; forced, since the manager owns what it names. Strict field validation.
+struct Apply final : plan::Act {
+  Apply(Resource resource, core::Json object, std::string manager)
+      : resource(std::move(resource)), object(std::move(object)), manager(std::move(manager)) {}
+  Resource resource;
+  core::Json object;
+  std::string manager;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+enum class PatchType { kMerge, kJson, kStrategic };
+
+/// A patch. uid and resource_version, where given, become preconditions (in metadata of a merge patch, as test operations of a
+/// JSON patch).
+struct Patch final : plan::Act {
+  Resource resource;
+  Key key;
+  std::string subresource;  ///< "" or "status".
+  PatchType type = PatchType::kMerge;
+  core::Json patch;
+  std::string uid, resource_version;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Deletes with preconditions; a missing object counts as done. Pods (workers) need evidence; other objects of ours do not.
+struct Delete final : plan::Act {
+  Resource resource;
+  Key key;
+  std::string uid;               ///< Required.
+  std::string resource_version;  ///< Optional.
+  std::string propagation = "Background";
+  std::optional<int> grace_seconds;
+  std::optional<plan::Evidence> evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+/// A live read, for Plan::need.
+struct Get final : plan::Act {
+  Resource resource;
+  Key key;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// An event about an object; written by the recorder, never gated, never a failure.
+struct EventAct final : plan::Act {
+  Resource regarding;
+  ObjectMeta object;
+  std::string type;    ///< "Normal" or "Warning".
+  std::string reason;  ///< "ScalingDown".
+  std::string action;  ///< "Scale".
+  std::string note;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+// Builders for the usual steps.
+plan::ActPtr create(const Resource& resource, core::Json object);
+plan::ActPtr apply(const Resource& resource, core::Json object, std::string manager);
+plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
+/// Deletes a worker pod; there is no way to do it without evidence.
+plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, std::optional<int> grace_seconds = {});
+/// Deletes an object of ours that is not a pod, by uid.
+plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
+/// Adds or removes one finalizer, guarded by a test so that nobody else's is touched. Null when there is nothing to do.
+plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
+plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
+
+/// Issues the evidence that a pod's own record gives.
+class PodWitness {
+ public:
+  static std::optional<plan::Evidence> never_started(const PodRecord& pod);
+  static std::optional<plan::Evidence> ended(const PodRecord& pod);
+};
+/// Issues the evidence that the user ended the cluster: its Controller (or namespace) is terminating.
+class OwnerWitness {
+ public:
+  static std::optional<plan::Evidence> owner_ends(const ObjectMeta& controller, const PodRecord& worker);
+};
+
+}  // namespace kube

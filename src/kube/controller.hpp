@@ -1,0 +1,68 @@
+// A controller as the manager runs it: sources wake keys; a key is observed, planned and acted upon; nothing else.
+//
+// `observe` runs on the loop and copies out of the caches what the plan needs. It reads user-named objects through the Recorder, and
+// what it read is what wakes the key again. `plan` is pure and may run on any thread.
+#pragma once
+
+#include <any>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kube/cache.hpp"
+#include "plan/plan.hpp"
+
+namespace kube {
+
+/// Reads objects that users name (Secrets, ConfigMaps): each is watched alone for as long as a key names it. Until its watch
+/// has synced, the answer is kUnknown, which is not kAbsent.
+enum class Presence { kUnknown, kAbsent, kPresent };
+template <class Record>
+struct Named {
+  Presence presence = Presence::kUnknown;
+  std::shared_ptr<const Record> record;
+};
+
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual Named<SecretRecord> secret(const Key& key) = 0;
+  virtual Named<Object> config_map(const Key& key) = 0;
+};
+
+/// What every Observed starts with.
+struct Context {
+  core::WallTime now;     ///< For timestamps in status; never for ages.
+  core::MonoTime mono;
+  plan::Outcomes outcomes;  ///< Of this key's steps so far.
+  plan::Facts facts;        ///< Answers to the needs of the previous call in this pass.
+};
+
+class Controller {
+ public:
+  virtual ~Controller() = default;
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Null: not everything needed is synced; the key is tried again when something moves.
+  [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) = 0;
+  [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
+};
+
+/// Controller over a typed Observed.
+template <class Observed>
+class TypedController : public Controller {
+ public:
+  [[nodiscard]] std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) final {
+    return observe_typed(key, recorder, context);
+  }
+  [[nodiscard]] plan::Plan plan(const void* observed) const final {
+    return plan_typed(*static_cast<const Observed*>(observed));
+  }
+
+ protected:
+  [[nodiscard]] virtual std::shared_ptr<const Observed> observe_typed(const Key& key, Recorder& recorder,
+                                                                     const Context& context) = 0;
+  [[nodiscard]] virtual plan::Plan plan_typed(const Observed& observed) const = 0;
+};
+
+}  // namespace kube

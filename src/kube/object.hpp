@@ -1,0 +1,123 @@
+// Kubernetes objects as the caches hold them: compact records, never managedFields, never secret bytes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/json.hpp"
+
+namespace kube {
+
+/// A served resource. `plural` is the path segment.
+struct Resource {
+  std::string group;  ///< "" for the core group.
+  std::string version;
+  std::string kind;
+  std::string plural;
+  bool namespaced = true;
+
+  [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  /// "/apis/apps/v1/namespaces/ns/statefulsets/name"; empty name: the collection; empty ns: all namespaces.
+  [[nodiscard]] std::string path(std::string_view ns, std::string_view name = "", std::string_view subresource = "") const;
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+namespace resources {
+extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kNamespace, kPersistentVolumeClaim, kStatefulSet, kDeployment,
+    kControllerRevision, kLease, kEvent, kPodDisruptionBudget, kEviction;
+}
+
+struct Key {
+  std::string ns;
+  std::string name;
+  [[nodiscard]] std::string str() const { return ns.empty() ? name : ns + "/" + name; }
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+struct OwnerReference {
+  std::string api_version, kind, name, uid;
+  bool controller = false;
+  friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
+};
+
+using StringMap = std::map<std::string, std::string, std::less<>>;
+
+struct ObjectMeta {
+  std::string ns, name, uid, resource_version;
+  std::int64_t generation = 0;
+  StringMap labels, annotations;
+  std::vector<OwnerReference> owners;
+  std::vector<std::string> finalizers;
+  core::WallTime created;
+  std::optional<core::WallTime> deletion_timestamp;
+
+  [[nodiscard]] Key key() const { return {ns, name}; }
+  [[nodiscard]] const OwnerReference* controller_owner() const;
+  [[nodiscard]] std::string_view label(std::string_view name) const;       ///< "" when absent.
+  [[nodiscard]] std::string_view annotation(std::string_view name) const;  ///< "" when absent.
+  [[nodiscard]] bool terminating() const { return deletion_timestamp.has_value(); }
+};
+ObjectMeta parse_meta(const core::Json& object);
+
+/// A whole object, for kinds of which there are few: our own resources and owned children.
+struct Object {
+  ObjectMeta meta;
+  core::Json body;  ///< Without metadata.managedFields.
+};
+
+/// A condition of a pod's status.
+struct PodCondition {
+  std::string type, status, reason, message;
+  friend bool operator==(const PodCondition&, const PodCondition&) = default;
+};
+
+struct ContainerState {
+  std::string name;
+  bool init = false;
+  bool ready = false;
+  bool started_once = false;   ///< It runs, or ran (restartCount > 0, running, terminated, or a lastState).
+  int restarts = 0;
+  std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
+  std::string message;         ///< Of the waiting or terminated state.
+};
+
+/// What we keep of a pod: about 1 KB of 12.
+struct PodRecord {
+  ObjectMeta meta;
+  std::string node_name, hostname, phase, pod_ip, reason, message;
+  std::vector<PodCondition> conditions;
+  std::vector<ContainerState> containers;
+  [[nodiscard]] const PodCondition* condition(std::string_view type) const;
+  [[nodiscard]] bool ready() const;
+  [[nodiscard]] std::optional<core::WallTime> ready_since() const { return ready_since_; }
+  std::optional<core::WallTime> ready_since_;
+};
+
+/// A Secret without its bytes: which keys it has, and a hash of each value to see changes by.
+struct SecretRecord {
+  ObjectMeta meta;
+  StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted per process start.
+  StringMap sizes;         ///< data key -> decimal length in bytes of the decoded value.
+  std::string type;
+  bool immutable = false;
+};
+
+using ObjectPtr = std::shared_ptr<const Object>;
+using PodPtr = std::shared_ptr<const PodRecord>;
+using SecretPtr = std::shared_ptr<const SecretRecord>;
+
+/// Metadata for an object we build.
+core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringMap& annotations = {});
+/// A controller owner reference with blockOwnerDeletion, as an item of metadata.ownerReferences.
+core::Json owner_reference_json(const Resource& resource, const ObjectMeta& owner);
+
+/// Compares resourceVersions as KEP-5504 allows: by length, then bytes. Only of one resource type.
+bool rv_at_least(std::string_view have, std::string_view want);
+
+}  // namespace kube

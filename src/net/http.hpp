@@ -1,0 +1,58 @@
+// HTTP as the project's state machines see it: requests out, replies and stream pieces in, all on the loop's thread.
+//
+// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator bring their own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/clock.hpp"
+#include "core/result.hpp"
+
+namespace net {
+
+/// Header names are lower case.
+using Headers = std::map<std::string, std::string>;
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target;  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
+  Headers headers;
+  std::string body;
+  /// From send to the last byte of the reply; for streams, to the head, and then the longest silence between pieces.
+  core::Duration timeout{15000};
+};
+
+struct HttpResponse {
+  int status = 0;
+  Headers headers;
+  std::string body;
+};
+
+/// Receives a streamed reply. After on_end no more calls come.
+struct StreamHandler {
+  std::function<void(int status, const Headers& headers)> on_head;
+  std::function<void(std::string_view piece)> on_data;
+  /// An ended body is success; a cut connection or silence is an error.
+  std::function<void(core::Result<void>)> on_end;
+};
+
+/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable when the request cannot have been carried out (no
+/// connection, nothing sent), kUnknownOutcome when it may have been (sent, no complete reply). HTTP statuses are not errors here.
+class HttpTransport {
+ public:
+  using RequestId = std::uint64_t;
+  using Done = std::function<void(core::Result<HttpResponse>)>;
+
+  virtual ~HttpTransport() = default;
+  virtual RequestId send(HttpRequest request, Done done) = 0;
+  virtual RequestId stream(HttpRequest request, StreamHandler handler) = 0;
+  /// Withdraws a request; no callback of it is called any more.
+  virtual void cancel(RequestId id) = 0;
+};
+
+}  // namespace net

@@ -1,0 +1,47 @@
+// Destruction needs evidence: a value that says why an act cannot lose work. Only observers can issue it, from facts they hold,
+// so a plan that deletes a worker without a reason does not compile.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kube {
+class PodWitness;
+class OwnerWitness;
+}
+namespace slurm {
+class SnapshotWitness;
+}
+
+namespace plan {
+
+class Evidence {
+ public:
+  enum class Kind {
+    kDrained,          ///< A fresh, complete Slurm snapshot says by every sign that the node runs nothing and takes nothing.
+    kNeverStarted,     ///< No container of the pod ever ran.
+    kEnded,            ///< The pod's phase is Failed or Succeeded.
+    kNeverRegistered,  ///< Never stamped as seen in Slurm, and absent from a fresh snapshot.
+    kOwnerEnds,        ///< The user deleted the Controller or namespace without deletionPolicy Drain: the cluster ends.
+  };
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  /// The pod's UID or the node's name that it speaks of.
+  [[nodiscard]] const std::string& subject() const { return subject_; }
+  [[nodiscard]] const std::string& detail() const { return detail_; }
+
+ private:
+  friend class kube::PodWitness;       // NeverStarted, Ended
+  friend class kube::OwnerWitness;     // OwnerEnds
+  friend class slurm::SnapshotWitness;  // Drained, NeverRegistered
+  Evidence(Kind kind, std::string subject, std::string detail)
+      : kind_(kind), subject_(std::move(subject)), detail_(std::move(detail)) {}
+
+  Kind kind_;
+  std::string subject_;
+  std::string detail_;
+};
+
+std::string_view to_string(Evidence::Kind kind);
+
+}  // namespace plan

@@ -1,0 +1,80 @@
+// Carries plans out. Nothing else writes, but for the runtime's own Lease and events.
+//
+// The executor is a state machine on the loop: it hands steps to a Target, keeps the order of lanes and groups, bounds what is in
+// flight, and ends a pass after max_steps or max_time. It gives each step's outcome back, and the gates that its key must wait for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "plan/plan.hpp"
+
+namespace plan {
+
+/// Closed until the caches show a write. Asked again whenever a cache moves.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  [[nodiscard]] virtual bool open() const = 0;
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+using GatePtr = std::shared_ptr<const Gate>;
+
+struct ActResult {
+  core::Result<core::Json> value;  ///< The reply, for needs; a step's later steps never see it.
+  std::vector<GatePtr> gates;      ///< Also given with kUnknownOutcome: opens when a later consistent read has settled it.
+};
+
+/// Where acts go: kube::Target, slurm::Target, or a router over them.
+class Target {
+ public:
+  using Done = std::function<void(ActResult)>;
+  virtual ~Target() = default;
+  /// True when this target knows acts of this kind.
+  [[nodiscard]] virtual bool handles(const Act& act) const = 0;
+  /// Carries the act out and calls `done` exactly once, later.
+  virtual void execute(ActPtr act, Done done) = 0;
+};
+
+/// Hands each act to the first target that handles it.
+class Router final : public Target {
+ public:
+  void add(Target& target) { targets_.push_back(&target); }
+  [[nodiscard]] bool handles(const Act& act) const override;
+  void execute(ActPtr act, Done done) override;
+
+ private:
+  std::vector<Target*> targets_;
+};
+
+struct PassLimits {
+  std::size_t max_steps = 64;
+  core::Duration max_time{1000};
+  std::size_t max_in_flight = 16;
+};
+
+struct PassResult {
+  Outcomes outcomes;            ///< Of the steps tried in this pass; count 1 (the engine adds up).
+  std::vector<GatePtr> gates;
+  bool complete = true;         ///< False when steps were left for the next pass (limits, or a failed group before them).
+  bool failed = false;          ///< At least one step failed.
+  std::optional<core::Duration> retry_after;  ///< The longest wait any server asked for.
+};
+
+class Executor {
+ public:
+  Executor(core::Loop& loop, Target& target, PassLimits limits = {});
+  ~Executor();
+  /// Runs one pass; several keys may be in flight at once. `done` is called once, later.
+  void run(const Plan& plan, std::function<void(PassResult)> done);
+  /// Fetches the facts a plan needs.
+  void fetch(const std::vector<Need>& needs, std::function<void(Facts)> done);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plan

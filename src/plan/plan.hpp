@@ -1,0 +1,114 @@
+// What a controller decides: a Plan is steps in lanes, plus what it would take to finish. Data only.
+//
+// A controller is `Plan plan(const Observed&)`. It does no I/O and reads no clock. What it wants done it puts into steps:
+//
+//   Plan p;
+//   p.lane("create").add({"create Pod default/cpu-0", "NodeSet cpu wants 3 workers, has 2", kube::create(pod)});
+//   p.wake_after(500ms, "waiting for slurmctld to load the configuration");
+//
+// Lanes are independent. Groups of one lane are done in order; the steps of one group go out at once. A failed step stops its
+// lane for this pass only. Steps carry recipes instead of random or secret values (kube/recipe.hpp).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "core/result.hpp"
+
+namespace plan {
+
+/// One thing to do to the outside. kube/acts.hpp and slurm/acts.hpp define the kinds; this room only carries them.
+class Act {
+ public:
+  virtual ~Act() = default;
+  /// The act as data, for logs, scenarios and `kubectl slurm plan`: {"act": "kube.Delete", ...}. No secret bytes.
+  [[nodiscard]] virtual core::Json describe() const = 0;
+  /// True when it takes something away that cannot be had back.
+  [[nodiscard]] virtual bool destructive() const { return false; }
+};
+using ActPtr = std::shared_ptr<const Act>;
+
+struct Step {
+  std::string id;      ///< Stable identity: the same wish has the same id in every pass.
+  std::string reason;  ///< Why, for a person.
+  ActPtr act;
+};
+
+/// An ordered list of groups.
+class Lane {
+ public:
+  /// Adds to the current group.
+  Lane& add(Step step);
+  /// What is added from now on waits for all that was added before.
+  Lane& then();
+  [[nodiscard]] const std::vector<std::vector<Step>>& groups() const { return groups_; }
+
+ private:
+  std::vector<std::vector<Step>> groups_{1};
+};
+
+/// A fact the caches cannot vouch for; the engine fetches it live and plans again with Facts.
+struct Need {
+  std::string id;  ///< The key under which the answer stands in Facts.
+  ActPtr query;    ///< A reading act.
+};
+
+struct Fact {
+  core::Result<core::Json> value;
+  core::MonoTime asked_at;  ///< The answer is no older than this.
+};
+using Facts = std::map<std::string, Fact>;
+
+/// What became of a step in earlier passes of this key.
+struct Outcome {
+  enum class State { kDone, kFailed };
+  State state = State::kDone;
+  int count = 0;  ///< How many times in a row it ended like this.
+  core::MonoTime since;
+  core::MonoTime last;
+  std::optional<core::Error> error;
+};
+using Outcomes = std::map<std::string, Outcome, std::less<>>;
+
+/// The whole difference between what is and what is wanted, for people and for status.
+struct Intent {
+  std::string summary;           ///< "scale in 2 of 3 workers".
+  std::vector<std::string> remaining;  ///< One line for each thing still to do, done by steps of this pass or of later ones.
+  int pods = 0;                  ///< Pods affected.
+  int jobs = 0;                  ///< Jobs affected.
+};
+
+class Plan {
+ public:
+  Lane& lane(std::string_view name);
+  [[nodiscard]] const std::map<std::string, Lane, std::less<>>& lanes() const { return lanes_; }
+
+  void need(Need need) { needs_.push_back(std::move(need)); }
+  [[nodiscard]] const std::vector<Need>& needs() const { return needs_; }
+
+  /// Asks to be planned again after `delay` at the latest; the shortest wish wins.
+  void wake_after(core::Duration delay, std::string why);
+  [[nodiscard]] const std::optional<core::Duration>& wake() const { return wake_; }
+  [[nodiscard]] const std::string& wake_reason() const { return wake_reason_; }
+
+  Intent intent;
+
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] std::size_t step_count() const;
+  /// The plan as data: what scenario files compare.
+  [[nodiscard]] core::Json describe() const;
+
+ private:
+  std::map<std::string, Lane, std::less<>> lanes_;
+  std::vector<Need> needs_;
+  std::optional<core::Duration> wake_;
+  std::string wake_reason_;
+};
+
+}  // namespace plan

@@ -1,0 +1,52 @@
+// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: a snapshot that could not be
+// had says so, and nothing may be concluded from what is missing in it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "plan/evidence.hpp"
+#include "slurm/model.hpp"
+
+namespace slurm {
+
+struct Snapshot {
+  enum class Health {
+    kNone,      ///< No server known yet, or nothing ever answered.
+    kStale,     ///< Contents are of an earlier time; the last polls failed.
+    kComplete,  ///< Nodes, jobs and partitions all answered in one round.
+  };
+  Health health = Health::kNone;
+  std::string error;              ///< Why it is not complete.
+  core::MonoTime requested_at;    ///< Its requests started no earlier than this.
+  Capabilities capabilities;
+  std::map<std::string, std::shared_ptr<const Node>, std::less<>> nodes;
+  std::map<std::int64_t, std::shared_ptr<const Job>> jobs;      ///< Not yet ended, or ended lately.
+  std::map<std::string, Partition, std::less<>> partitions;
+
+  [[nodiscard]] bool complete() const { return health == Health::kComplete; }
+  /// Complete, and asked for within `max_age` of `now`.
+  [[nodiscard]] bool fresh(core::MonoTime now, core::Duration max_age) const;
+  [[nodiscard]] const Node* node(std::string_view name) const;
+  /// Jobs that hold the node: running, suspended, configuring or completing there.
+  [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
+};
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+/// Issues the evidence that a snapshot gives.
+class SnapshotWitness {
+ public:
+  /// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
+  static std::optional<plan::Evidence> drained(const Snapshot& snapshot, std::string_view node, core::MonoTime now);
+  /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false).
+  static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
+                                                      bool stamped, core::MonoTime now);
+};
+
+/// The longest age at which a snapshot counts as evidence.
+inline constexpr core::Duration kFresh{3000};
+
+}  // namespace slurm
