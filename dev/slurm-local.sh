@@ -133,13 +133,16 @@ key_for() {
   install -m 0600 -o "$2" -g "$2" "$dir/etc/slurm.key" "$dir/hosts/$1/etc/slurm.key"
 }
 
+# After a reconfigure the process is no longer called slurmctld, so its parent is what we remember.
 start_slurmctld() {
-  daemon slurmctld setpriv --reuid=401 --regid=401 --clear-groups slurmctld-entrypoint.sh
+  daemon slurmctld sh -c 'echo $$ >/instance/slurmctld.pid; exec "$@"' - \
+    setpriv --reuid=401 --regid=401 --clear-groups slurmctld-entrypoint.sh
   wait_for 20 slurmctld port_open "$port"
 }
 
 stop_slurmctld() {
-  enter pkill -TERM -x slurmctld || true
+  [[ ! -f $dir/slurmctld.pid ]] || enter kill -TERM "$(<"$dir/slurmctld.pid")" || true
+  rm -f "$dir/slurmctld.pid"
   wait_for 20 "stopping slurmctld" port_shut "$port"
 }
 
