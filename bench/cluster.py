@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, beside each its floor
+(the same pods made or deleted by kubectl alone). Usage: cluster.py [--runs 5] [--rest 600] [--slurm 26.05] [NAME...]"""
+
+import argparse
+import collections
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
+from cluster import ENV, TOP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, wait  # noqa: E402
+
+NODESET = "nodesets.slinky.slurm.net"
+
+
+class Stream:
+    """The lines of a command that runs on, each with the time at which it came."""
+
+    def __init__(self, *command):
+        self.lines, self.process = [], subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENV)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic(), line.strip()))
+
+    def first(self, condition, since, timeout=120):
+        """The time of the first line after `since` for which condition(line) holds."""
+        seen, deadline = 0, time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            for at, line in self.lines[seen:]:
+                seen += 1
+                if at >= since and condition(line):
+                    return at
+            if self.process.poll() is not None and seen == len(self.lines):
+                return None
+            time.sleep(0.01)
+        raise Failed(f"not within {timeout} s; last: {self.lines[-1:]}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def sinfo(ns):
+    """A stream of the number of idle, usable nodes, ten times a second, as sinfo tells it."""
+    loop = "while :; do sinfo -h -t idle -o '%D %T' 2>/dev/null | awk '$2==\"idle\"{n=$1} END{print n+0}'; sleep 0.1; done"
+    return Stream("kubectl", "-n", ns.name, "exec", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", loop)
+
+
+def first_sinfo(ns, wanted, since):
+    """As sinfo().first, while slurmctld may not run yet."""
+    while time.monotonic() < since + 120:
+        with sinfo(ns) as stream:
+            at = stream.first(lambda line: line == str(wanted), since)
+            if at:
+                return at
+        time.sleep(0.05)
+    raise Failed(f"{wanted} nodes were not idle in time")
+
+
+def watch_ready(ns):
+    path = "{.status.readyReplicas}/{.status.replicas}/{.status.desired} {.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}"
+    return Stream("kubectl", "-n", ns.name, "get", NODESET, "cpu", "-w", "-o", f"jsonpath={path}")
+
+
+def is_ready(count):
+    return lambda line: line == f"{count}/{count}/{count} True"
+
+
+def gone(ns, since, count):
+    """When only `count` worker pods are left."""
+    while True:
+        names = kubectl("-n", ns.name, "get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-o", "name").stdout.split()
+        if len(names) <= count:
+            return time.monotonic() - since
+        if time.monotonic() > since + 120:
+            raise Failed(f"{len(names)} pods are left")
+        time.sleep(0.03)
+
+
+Figures = collections.defaultdict(list)
+
+
+def note(name, seconds):
+    Figures[name].append(seconds)
+    print(f"    {name}: {seconds:.1f} s", flush=True)
+
+
+def bare_copy(pod, name):
+    """The worker's pod without the operator: the same containers, images and probes but no owner, and no waiting for slurmctld."""
+    spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "hostname", "subdomain", "serviceAccount", "serviceAccountName")}
+    spec["initContainers"] = []
+    for container in spec["containers"]:
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"):
+            container.pop(probe, None)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"bench": "floor"}}, "spec": spec}
+
+
+def floor(ns, count):
+    """The time kubectl alone needs to make `count` such pods Ready, and to delete them."""
+    pod = ns.get("pod", "cpu-0")
+    items = [bare_copy(pod, f"floor-{i}") for i in range(count)]
+    start = time.monotonic()
+    ns.kubectl("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    ns.kubectl("wait", "--for=condition=Ready", "pod", "-l", "bench=floor", "--timeout=120s")
+    made = time.monotonic() - start
+    start = time.monotonic()
+    ns.kubectl("delete", "pod", "-l", "bench=floor", "--wait=true")
+    return made, time.monotonic() - start
+
+
+def settle(ns, count):
+    wait(f"{count} idle", lambda: len(ns.idle()) == count, 120)
+    ns.wait_condition(NODESET, "cpu")
+
+
+def bench_apply(tag, plugin, runs):
+    for run in range(runs):
+        with Namespace(f"bench-apply-{run}", tag, plugin) as ns:
+            with Stream("kubectl", "-n", ns.name, "get", NODESET, "-w", "-o",
+                        "jsonpath={.status.readyReplicas} {.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}") as status:
+                start = time.monotonic()
+                ns.apply(demo_manifest())
+                note("apply to 3 idle in sinfo", first_sinfo(ns, 3, start) - start)
+                note("apply to NodeSet ready in its status", status.first(lambda line: line == "3 True", start) - start)
+        wait("the namespace is gone", lambda ns=ns: kubectl("get", "ns", ns.name, check=False).returncode != 0, 120)
+
+
+def bench_scale(ns, runs):
+    for _ in range(runs):
+        with sinfo(ns) as idle, watch_ready(ns) as status:
+            time.sleep(1)
+            start = time.monotonic()
+            ns.scale("cpu", 12)
+            note("scale 3 to 12: all idle in sinfo", idle.first(lambda line: line == "12", start) - start)
+            note("scale 3 to 12: ready in status", status.first(is_ready(12), start) - start)
+        settle(ns, 12)
+        start = time.monotonic()
+        ns.scale("cpu", 3)
+        note("scale 12 to 3, idle: pods gone", gone(ns, start, 3))
+        settle(ns, 3)
+    made, deleted = floor(ns, 9)
+    Figures["floor of 3 to 12"].append(made)
+    Figures["floor of 12 to 3"].append(deleted)
+
+
+def bench_busy(ns, runs):
+    for _ in range(runs):
+        job = ns.submit("sleep 600", "-N3", "--exclusive")
+        wait("the job runs", lambda job=job: ns.jobs()[job]["job_state"] == ["RUNNING"])
+        ns.scale("cpu", 1)
+        wait("two drain", lambda: sum("DRAIN" in states for states, _ in ns.nodes().values()) == 2)
+        time.sleep(2)
+        with Stream("kubectl", "-n", ns.name, "get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-w", "-o",
+                    "jsonpath={.metadata.name} {.metadata.deletionTimestamp}{\"\\n\"}") as pods:
+            time.sleep(0.5)
+            ns.slurm("scancel", str(job))
+            wait("the job has ended", lambda job=job: ns.jobs()[job]["job_state"] == ["CANCELLED"], every=0.01)
+            start = time.monotonic()
+            first = pods.first(lambda line: len(line.split()) == 2, start - 5)
+            note("scale 3 to 1, both busy: pod deleted after its job ended", max(0.0, first - start))
+            note("scale 3 to 1, both busy: gone", gone(ns, start, 1))
+        with sinfo(ns) as idle:
+            time.sleep(1)
+            start = time.monotonic()
+            ns.scale("cpu", 3)
+            note("scale 3 to 1 to 3: workers idle again", idle.first(lambda line: line == "3", start) - start)
+        settle(ns, 3)
+
+
+def bench_drain(ns, runs):
+    for run in range(runs):
+        with Stream("kubectl", "-n", ns.name, "get", "pod", "cpu-1", "-w", "-o",
+                    "jsonpath={.status.conditions[?(@.type==\"SlurmNodeStateDrain\")].message}{\"\\n\"}") as pod:
+            time.sleep(0.5)
+            start = time.monotonic()
+            ns.slurm("scontrol", "update", "nodename=cpu-1", "state=drain", f"reason=bench-{run}")
+            note("a drain set with scontrol shows on the pod", pod.first(lambda line, run=run: f"bench-{run}" in line, start) - start)
+        ns.slurm("scontrol", "update", "nodename=cpu-1", "state=resume")
+        settle(ns, 3)
+
+
+def bench_rest(seconds):
+    """Writes at rest by user agent, and the operator's memory."""
+    audit = TOP / ".local/audit.log"
+    size = audit.stat().st_size
+    time.sleep(seconds)
+    writes = collections.Counter()
+    with audit.open() as lines:
+        lines.seek(size)
+        for line in lines:
+            event = json.loads(line)
+            agent = event.get("userAgent", "").split("/")[0]
+            if agent == "slurm-operator" and event["verb"] in ("create", "update", "patch", "delete", "deletecollection"):
+                writes[event["objectRef"].get("resource", "")] += 1
+    minutes = seconds / 60
+    print(f"writes at rest in {minutes:.1f} min, by the operator: {dict(writes)}; without Lease per minute: "
+          f"{sum(n for r, n in writes.items() if r != 'leases') / minutes:.2f}")
+    pids = [p for p in pathlib.Path("/proc").glob("[0-9]*") if (p / "comm").exists() and (p / "comm").read_text().strip() == "slurm-operator"]
+    for pid in pids:
+        memory = next(line for line in (pid / "status").read_text().splitlines() if line.startswith("VmRSS"))
+        print(f"VmRSS of the operator: {int(memory.split()[1]) / 1024:.1f} MiB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
+    parser.add_argument("--slurm", default="26.05")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain rest")
+    arguments = parser.parse_args()
+    wanted = lambda name: not arguments.names or name in arguments.names
+    plugin = cgroup_plugin()
+    if wanted("apply"):
+        bench_apply(arguments.slurm, plugin, arguments.runs)
+    if any(wanted(name) for name in ("scale", "busy", "drain", "rest")):
+        with Namespace("bench", arguments.slurm, plugin) as ns:
+            ns.apply(demo_manifest())
+            settle(ns, 3)
+            made, deleted = floor(ns, 3)
+            Figures["floor of 3 pods made"].append(made)
+            Figures["floor of 3 pods deleted"].append(deleted)
+            if wanted("scale"):
+                bench_scale(ns, arguments.runs)
+            if wanted("busy"):
+                bench_busy(ns, arguments.runs)
+            if wanted("drain"):
+                bench_drain(ns, arguments.runs)
+            if wanted("rest"):
+                bench_rest(arguments.rest)
+    print(f"\n{'what':62} median   worst   (of {arguments.runs})")
+    for name, values in Figures.items():
+        print(f"{name:62} {statistics.median(values):5.1f} s {max(values):5.1f} s")
+
+
+if __name__ == "__main__":
+    main()

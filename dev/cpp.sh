@@ -1,0 +1,32 @@
+#!/bin/bash
+# Configures and builds C++ targets. Usage: dev/cpp.sh release|debug|asan|tsan TARGET...
+# Objects are cached by content outside of the clone (ccache), so that a second clone builds in seconds.
+. "$(dirname "$0")/lib.sh"
+
+variant=$1
+shift
+case $variant in
+  release) options=(-DCMAKE_BUILD_TYPE=Release) ;;
+  debug) options=(-DCMAKE_BUILD_TYPE=Debug) ;;
+  asan) options=(-DCMAKE_BUILD_TYPE=Debug "-DSANITIZE=address,undefined") ;;
+  tsan) options=(-DCMAKE_BUILD_TYPE=Debug -DSANITIZE=thread) ;;
+  *) die "unknown variant: $variant" "dev/cpp.sh release|debug|asan|tsan TARGET..." ;;
+esac
+
+"$DEV/deps.sh" build
+export CCACHE_DIR=$CACHE/ccache CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=5G
+build=$TOP/build/$variant
+log=$TOP/build/$variant.log
+mkdir -p "$build"
+cmake -S "$TOP" -B "$build" -G Ninja "${options[@]}" >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "cmake failed" "see $log"; }
+# A line every ten seconds: a first build takes minutes.
+NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" >"$log" 2>&1 &
+ninja=$!
+trap 'kill $ninja 2>/dev/null || true' INT TERM
+seconds=0
+while kill -0 $ninja 2>/dev/null; do
+  sleep 1
+  seconds=$((seconds + 1))
+  ((seconds % 10)) || say "               building ($variant) $(grep -o '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 1)"
+done
+wait $ninja || { grep -A 15 -m 1 -E 'error|FAILED' "$log" >&2; die "the build failed" "see $log"; }

@@ -1,0 +1,102 @@
+#!/bin/bash
+# All tests, one suite after the other; ends with the sum. Usage: dev/test.sh [SUITE...]   (default: all, in this order)
+. "$(dirname "$0")/lib.sh"
+
+declare -A suites=(
+  [shell]="the scripts' own tests"
+  [format]="clang-format"
+  [unit]="unit tests and scenario files"
+  [sim]="the simulator, a fixed set of seeds, and every fault alone"
+  [asan]="unit tests and simulator under ASan and UBSan"
+  [tsan]="the threaded runtime under TSan"
+  [tidy]="clang-tidy"
+  [cluster]="a local Kubernetes"
+  [conformance]="the simulators and clients against the real Kubernetes and the real Slurm"
+  [e2e]="end to end on the local cluster, both Slurm releases"
+)
+order=(shell format unit sim asan tsan tidy cluster conformance e2e)
+
+logs=$LOCAL/test
+mkdir -p "$logs"
+passed=0 failed=0
+
+run_shell() {
+  local status=0 script
+  for script in "$DEV"/*_test.sh; do "$script" || status=1; done
+  return $status
+}
+
+run_format() {
+  "$DEV/deps.sh" lint
+  local file bad=0 good=0
+  while read -r file; do
+    if clang-format --dry-run --Werror "$TOP/$file" 2>&1; then good=$((good + 1)); else bad=$((bad + 1)); fi
+  done < <(cd "$TOP" && git ls-files 'src/*.[ch]pp' 'sim/*.[ch]pp' 'tests/*.[ch]pp' 'bench/*.[ch]pp')
+  echo "$good passed, $bad failed"
+}
+
+ctest_of() { ctest --test-dir "$TOP/build/$1" -j2 --timeout "${2:-120}" --output-on-failure; }
+
+run_unit() { "$DEV/cpp.sh" release && ctest_of release; }
+run_asan() { "$DEV/cpp.sh" asan && ctest_of asan 600 && simulate asan 20; }
+run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
+
+simulate() { # VARIANT SEEDS
+  [[ -x $TOP/build/$1/slurm-operator-sim ]] || "$DEV/cpp.sh" "$1" slurm-operator-sim
+  "$TOP/build/$1/slurm-operator-sim" --seeds "$2" --seed-base "${SEED_BASE:-1}"
+}
+run_sim() { simulate release "${SEEDS:-200}"; }
+
+run_tidy() {
+  "$DEV/deps.sh" lint
+  "$DEV/tidy.sh"
+}
+
+run_cluster() { "$DEV/up.sh" && echo "1 passed, 0 failed"; }
+run_conformance() { "$DEV/conformance.sh"; }
+run_e2e() {
+  "$DEV/operator.sh" install
+  python3 "$TOP/tests/e2e/run.py"
+}
+
+# What a suite's own closing lines say: "N passed, M failed" (the last of them), or the line of ctest or GoogleTest.
+count() {
+  awk '
+    /^[0-9]+ passed, [0-9]+ failed/ { p = $1; f = $3; found = 1 }
+    /tests passed, [0-9]+ tests failed out of [0-9]+/ { match($0, /[0-9]+ tests failed/); bad = substr($0, RSTART) + 0; p += $NF - bad; f += bad; found = 1 }
+    /^\[  PASSED  \] [0-9]+ test/ { p += $4; found = 1 }
+    /^\[  FAILED  \] [0-9]+ test/ { f += $4; found = 1 }
+    END { if (found) print p + 0, f + 0 }' "$1"
+}
+
+run() {
+  local name=$1 status=0 good=0 bad=0
+  step "$name: ${suites[$name]}"
+  ("run_$name") >"$logs/$name.log" 2>&1 &
+  local job=$! seconds=0
+  while kill -0 $job 2>/dev/null; do
+    sleep 1
+    seconds=$((seconds + 1))
+    ((seconds % 30)) || say "               ... ${seconds} s: $(tail -n 1 "$logs/$name.log" | cut -c1-90)"
+  done
+  wait $job || status=$?
+  read -r good bad < <(count "$logs/$name.log") || true
+  ((status == 0 || bad > 0)) || bad=1
+  ((good + bad > 0)) || { [[ $status == 0 ]] && good=1; }
+  passed=$((passed + good)) failed=$((failed + bad))
+  say "               $good passed, $bad failed"
+  if ((bad)); then
+    grep -E '^not ok|FAILED|error:|seed .* failed' "$logs/$name.log" | head -n 20 | sed 's/^/               /' || true
+    tail -n 15 "$logs/$name.log" | sed 's/^/               | /'
+    say "               the whole log: $logs/$name.log"
+  fi
+}
+
+(($#)) || set -- "${order[@]}"
+for suite in "$@"; do
+  [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
+done
+for suite in "$@"; do run "$suite"; done
+echo
+echo "$passed passed, $failed failed"
+((failed == 0))

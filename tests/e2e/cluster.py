@@ -1,0 +1,133 @@
+"""What the end-to-end tests and the benchmarks need of the local cluster: kubectl, Slurm over its own clients, waiting."""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+ENV = dict(os.environ, KUBECONFIG=str(TOP / ".local/kubeconfig"), PATH=f"{TOP}/.local/bin:{os.environ['PATH']}")
+
+
+class Failed(Exception):
+    """A test's expectation did not hold, in words."""
+
+
+def run(*command, text=None, check=True, timeout=120):
+    done = subprocess.run(command, input=text, capture_output=True, text=True, env=ENV, timeout=timeout)
+    if check and done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done
+
+
+def kubectl(*arguments, text=None, check=True, timeout=120):
+    return run("kubectl", *arguments, text=text, check=check, timeout=timeout)
+
+
+def wait(what, condition, timeout=60, every=0.1):
+    """Until condition() is true; returns its value. A Failed of the condition counts as not yet."""
+    deadline, last = time.monotonic() + timeout, None
+    while True:
+        try:
+            last = condition()
+            if last:
+                return last
+        except (Failed, subprocess.TimeoutExpired) as error:
+            last = error
+        if time.monotonic() > deadline:
+            raise Failed(f"not within {timeout} s: {what} (last: {last})")
+        time.sleep(every)
+
+
+class Namespace:
+    """A namespace of one test, with the manifests' ${NAMES} filled in."""
+
+    def __init__(self, name, tag, cgroup_plugin="disabled"):
+        self.name, self.tag, self.cgroup_plugin = name, tag, cgroup_plugin
+
+    def __enter__(self):
+        kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", timeout=180)
+        kubectl("create", "namespace", self.name)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None or not os.environ.get("KEEP"):
+            kubectl("delete", "namespace", self.name, "--wait=false", check=False)
+
+    def fill(self, manifest):
+        return manifest.replace("${TAG}", self.tag).replace("${CGROUP_PLUGIN}", self.cgroup_plugin)
+
+    def apply(self, manifest):
+        return kubectl("apply", "-n", self.name, "-f", "-", text=self.fill(manifest))
+
+    def kubectl(self, *arguments, **options):
+        return kubectl("-n", self.name, *arguments, **options)
+
+    def get(self, kind, name=None):
+        done = self.kubectl("get", kind, *([name] if name else []), "-o", "json", check=False)
+        if done.returncode != 0:
+            if "NotFound" in done.stderr:
+                return None
+            raise Failed(done.stderr.strip())
+        document = json.loads(done.stdout)
+        return document if name else document["items"]
+
+    def patch(self, kind, name, patch):
+        return self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps(patch))
+
+    def scale(self, nodeset, replicas):
+        self.kubectl("scale", "nodesets.slinky.slurm.net", nodeset, f"--replicas={replicas}")
+
+    def condition(self, kind, name, condition):
+        """The condition of an object, or None."""
+        found = self.get(kind, name)
+        for item in ((found or {}).get("status") or {}).get("conditions") or []:
+            if item["type"] == condition:
+                return item
+        return None
+
+    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=90):
+        def holds():
+            item = self.condition(kind, name, condition)
+            if item and item["status"] == status:
+                return item
+            raise Failed(f"{kind}/{name} {condition}: {item}")
+
+        return wait(f"{kind}/{name} {condition}={status}", holds, timeout)
+
+    def slurm(self, *command, controller="demo", check=True, timeout=60):
+        """A Slurm command in the slurmctld pod."""
+        return self.kubectl("exec", f"{controller}-controller-0", "-c", "slurmctld", "--", *command, check=check, timeout=timeout)
+
+    def nodes(self, controller="demo"):
+        """Slurm's nodes: name -> (set of states, reason)."""
+        out = self.slurm("scontrol", "show", "nodes", "--json", controller=controller).stdout
+        return {n["name"]: (set(n["state"]), n["reason"]) for n in json.loads(out)["nodes"]}
+
+    def idle(self, controller="demo"):
+        """Names of nodes that are idle and usable."""
+        usable = lambda states: "IDLE" in states and not states & {"DRAIN", "NOT_RESPONDING", "INVALID_REG"}
+        return sorted(name for name, (states, _) in self.nodes(controller).items() if usable(states))
+
+    def jobs(self, controller="demo"):
+        out = self.slurm("squeue", "--json", controller=controller).stdout
+        return {job["job_id"]: job for job in json.loads(out)["jobs"]}
+
+    def submit(self, script, *options, controller="demo"):
+        out = self.slurm("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}", controller=controller).stdout
+        return int(out.strip().split(";")[0])
+
+    def workers(self):
+        """Worker pods that are not terminating, by name."""
+        pods = json.loads(self.kubectl("get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-o", "json").stdout)["items"]
+        return {p["metadata"]["name"]: p for p in pods if "deletionTimestamp" not in p["metadata"]}
+
+
+def demo_manifest():
+    return (TOP / "dev/demo/cluster.yaml").read_text()
+
+
+def cgroup_plugin():
+    script = '. dev/cgroup.sh; slurm_cgroup_plugin "$(cgroup_version "$(cat /proc/mounts)")"'
+    return subprocess.run(["bash", "-c", script], cwd=TOP, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""End-to-end tests on the local cluster, as a user sees it: kubectl and Slurm's own commands, nothing of the operator's inside.
+
+Usage: run.py [--slurm 26.05] [NAME...]     tests whose names contain one of NAME; default: all, for both Slurm releases
+KEEP=1 leaves the namespaces of failed tests for a look.
+"""
+
+import argparse
+import base64
+import json
+import subprocess
+import sys
+import time
+import traceback
+
+from cluster import Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, wait
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def expect(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def ready_cluster(ns, replicas=3):
+    """The demo's cluster in this namespace, Ready with this many idle workers."""
+    ns.apply(demo_manifest().replace("replicas: 3", f"replicas: {replicas}"))
+    for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+        ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+    wait("all workers idle", lambda: len(ns.idle()) == replicas)
+
+
+def slurmctld_identity(ns):
+    pod = ns.get("pod", "demo-controller-0")
+    status = next(s for s in pod["status"]["containerStatuses"] if s["name"] == "slurmctld")
+    return pod["metadata"]["uid"], status["restartCount"]
+
+
+@test
+def a_cluster_runs_jobs(ns):
+    out = ns.slurm("srun", "-N3", "hostname").stdout.split()
+    expect(sorted(out) == ["cpu-0", "cpu-1", "cpu-2"], f"srun -N3 hostname printed {out}")
+    status = ns.get("nodesets.slinky.slurm.net", "cpu")["status"]
+    for field, wanted in (("replicas", 3), ("readyReplicas", 3), ("availableReplicas", 3), ("desired", 3)):
+        expect(status.get(field) == wanted, f"status.{field} is {status.get(field)}, not {wanted}")
+
+
+@test
+def generated_keys_have_no_owner(ns):
+    for name in ("demo-slurm-key", "demo-jwt-key"):
+        secret = ns.get("secret", name)
+        expect(secret, f"there is no Secret {name}")
+        expect(not secret["metadata"].get("ownerReferences"), f"Secret {name} has an owner")
+
+
+@test
+def slurm_states_show_on_pods(ns):
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=drain", "reason=admin: looking at it")
+
+    def shown():
+        conditions = ns.get("pod", "cpu-1")["status"]["conditions"]
+        return any(c["type"] == "SlurmNodeStateDrain" and c["status"] == "True" and "looking at it" in c.get("message", "")
+                   for c in conditions)
+
+    wait("the drain shows on the pod", shown, 15)
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=resume")
+    wait("the condition goes", lambda: not shown(), 15)
+
+
+@test
+def scales_out_and_in(ns):
+    ns.scale("cpu", 5)
+    wait("5 idle", lambda: ns.idle() == [f"cpu-{i}" for i in range(5)])
+    ns.scale("cpu", 2)
+    wait("2 workers", lambda: len(ns.workers()) == 2)
+    wait("no records of the others", lambda: len(ns.nodes()) == 2, 30)
+    ns.scale("cpu", 3)
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+
+
+@test
+def scale_in_waits_for_jobs(ns):
+    job = ns.submit("sleep 20", "-N3", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.scale("cpu", 1)
+    time.sleep(5)
+    expect(len(ns.workers()) == 3, "a busy worker was deleted")
+    wait("the job completes", lambda: job not in ns.jobs() or ns.jobs()[job]["job_state"] == ["COMPLETED"], 60)
+    wait("1 worker is left", lambda: len(ns.workers()) == 1, 30)
+    ns.scale("cpu", 3)
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+    expect(not any(reason for _, reason in ns.nodes().values()), f"reasons were left: {ns.nodes()}")
+
+
+@test
+def scale_in_spares_busy_workers(ns):
+    job = ns.submit("sleep 15", "-w", "cpu-2", "-N1", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    wait("the deadline or state shows", lambda: any(
+        c["type"] in ("SlurmNodeStateAllocated", "SlurmNodeStateMixed") and c["status"] == "True"
+        for c in ns.get("pod", "cpu-2")["status"]["conditions"]), 15)
+    expect(ns.get("pod", "cpu-2")["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true",
+           "the busy worker is not protected")
+    ns.kubectl("delete", "--wait=false", "pod", "cpu-0")
+    wait("cpu-0 is usable again", lambda: len(ns.idle()) == 2 and "cpu-0" in ns.idle(), 60)
+    wait("the job completes", lambda: job not in ns.jobs() or ns.jobs()[job]["job_state"] == ["COMPLETED"], 60)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_deleted_pod_comes_back_usable(ns):
+    before = ns.get("pod", "cpu-1")["metadata"]["uid"]
+    ns.kubectl("delete", "pod", "cpu-1", "--wait=true")
+    wait("a new pod", lambda: (ns.get("pod", "cpu-1") or {"metadata": {"uid": before}})["metadata"]["uid"] != before)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_foreign_drain_survives_everything(ns):
+    ns.slurm("scontrol", "update", "nodename=cpu-0", "state=drain", "reason=admin: bad memory")
+    ns.kubectl("delete", "pod", "cpu-0", "--wait=true")
+    wait("the pod is ready again", lambda: any(c["type"] == "Ready" and c["status"] == "True"
+                                               for c in ns.get("pod", "cpu-0")["status"]["conditions"]))
+    time.sleep(5)
+    states, reason = ns.nodes()["cpu-0"]
+    expect("DRAIN" in states and "bad memory" in reason, f"the admin's drain is gone: {states} {reason}")
+    ns.slurm("scontrol", "update", "nodename=cpu-0", "state=resume")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def cordoning_a_pod_drains_it(ns):
+    ns.kubectl("annotate", "pod", "cpu-2", "nodeset.slinky.slurm.net/pod-cordon=true")
+    wait("drained", lambda: "DRAIN" in ns.nodes()["cpu-2"][0], 15)
+    time.sleep(3)
+    expect("DRAIN" in ns.nodes()["cpu-2"][0], "the drain was undone")
+    ns.kubectl("annotate", "pod", "cpu-2", "nodeset.slinky.slurm.net/pod-cordon-")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_new_partition_needs_no_restart(ns):
+    before = slurmctld_identity(ns)
+    job = ns.submit("sleep 30", "-N1", "-p", "cpu")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.apply("""
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: gpu}
+spec:
+  controllerRef: {name: demo}
+  replicas: 1
+  oversubscribeNode: true
+  slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
+  extraConf: CPUs=1 RealMemory=500
+  partition: {enabled: true, config: State=UP}
+""")
+    wait("srun on the new partition", lambda: ns.slurm("srun", "-p", "gpu", "hostname", timeout=20).stdout.strip() == "gpu-0")
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "gpu", "--wait=true")
+    wait("the partition goes", lambda: "gpu" not in ns.slurm("sinfo", "-h", "-o", "%R").stdout.split())
+    expect(slurmctld_identity(ns) == before, "slurmctld was restarted")
+    expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job of the other partition did not survive")
+    ns.slurm("scancel", str(job))
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_refused_configuration_is_rolled_back_and_mended(ns):
+    before = slurmctld_identity(ns)
+    good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "SchedulerType=sched/nonesuch\n"}})
+    bad = ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 60)
+    expect(bad["message"], "the condition has no message")
+    expect(ns.slurm("scontrol", "ping").stdout.find("UP") >= 0, "slurmctld is down")
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "MessageTimeout=15\n"}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 60)
+    wait("the new value is loaded", lambda: "MessageTimeout          = 15" in ns.slurm("scontrol", "show", "config").stdout, 30)
+    expect(slurmctld_identity(ns) == before, "slurmctld was restarted")
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
+
+
+@test
+def malformed_extra_conf_names_its_line(ns):
+    good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "ScedulerType=sched/backfill\n"}})
+    bad = ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 30)
+    expect("ScedulerType" in bad["message"], f"the message does not name the key: {bad['message']}")
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 30)
+
+
+@test
+def bad_worker_templates_are_told_and_mend(ns):
+    manifest = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: odd}
+spec:
+  controllerRef: {name: demo}
+  replicas: 1
+  oversubscribeNode: true
+  slurmd: {image: "IMAGE", imagePullPolicy: IfNotPresent}
+  extraConf: CPUs=1 RealMemory=500
+  template: {spec: TEMPLATE}
+"""
+    good = "local/slurmd:" + ns.tag
+    ns.apply(manifest.replace("IMAGE", good).replace("TEMPLATE", "{nodeSelectr: {a: b}}"))
+    bad = ns.wait_condition("nodesets.slinky.slurm.net", "odd", "Degraded", "True", 30)
+    expect("nodeSelectr" in bad["message"], f"the message does not name the field: {bad['message']}")
+    ns.apply(manifest.replace("IMAGE", "local/nonesuch:1").replace("TEMPLATE", "{}"))
+    bad = wait("the missing image is told", lambda: (lambda c: c if c and "nonesuch" in c["message"] else None)(
+        ns.condition("nodesets.slinky.slurm.net", "odd", "Degraded")), 60)
+    ns.apply(manifest.replace("IMAGE", good).replace("TEMPLATE", "{}"))
+    ns.kubectl("delete", "pod", "odd-0", "--wait=true", check=False)
+    ns.wait_condition("nodesets.slinky.slurm.net", "odd")
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "odd", "--wait=true")
+
+
+@test
+def a_token_opens_the_rest_api(ns):
+    ns.apply("""
+apiVersion: slinky.slurm.net/v1beta1
+kind: Token
+metadata: {name: alice}
+spec:
+  username: slurm
+  jwtKeyRef: {name: demo-jwt-key, key: jwt.key}
+""")
+    ns.wait_condition("tokens.slinky.slurm.net", "alice", timeout=30)
+    secret = ns.get("secret", "alice-jwt-slurm")
+    token = base64.b64decode(secret["data"]["SLURM_JWT"]).decode()
+    service = ns.get("service", "demo-restapi")["spec"]["clusterIP"]
+    version = {"24.11": "v0.0.42", "26.05": "v0.0.45"}[ns.tag]
+    script = (f"exec 3<>/dev/tcp/{service}/6820; printf 'GET /slurm/{version}/nodes/ HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n"
+              "X-SLURM-USER-NAME: slurm\\r\\nX-SLURM-USER-TOKEN: %s\\r\\n\\r\\n' \"$(cat)\" >&3; cat <&3")
+    answer = ns.kubectl("exec", "-i", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script, text=token).stdout
+    expect('"cpu-0"' in answer, f"slurmrestd answered: {answer[:300]}")
+
+
+@test
+def the_operator_may_restart_while_a_worker_drains(ns):
+    job = ns.submit("sleep 20", "-N3", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.scale("cpu", 1)
+    wait("a worker drains", lambda: any("DRAIN" in states for states, _ in ns.nodes().values()), 20)
+    kubectl("-n", "slurm-operator", "delete", "pod", "-l", "app.kubernetes.io/name=slurm-operator", "--wait=true")
+    wait("the job completes", lambda: job not in ns.jobs() or ns.jobs()[job]["job_state"] == ["COMPLETED"], 60)
+    wait("1 worker is left", lambda: len(ns.workers()) == 1, 60)
+    ns.scale("cpu", 3)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def the_garbage_collector_may_not_kill_busy_workers(ns):
+    job = ns.submit("sleep 15", "-N1", "-w", "cpu-0", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=foreground", "--wait=false")
+    wait("only the busy one is left", lambda: list(ns.workers()) == ["cpu-0"], 30)
+    expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job was killed")
+    wait("the NodeSet goes when its job has ended", lambda: ns.get("nodesets.slinky.slurm.net", "cpu") is None, 60)
+    expect(not ns.nodes(), f"records were left: {ns.nodes()}")
+    state = ns.slurm("scontrol", "show", "job", str(job), "--json")
+    expect(json.loads(state.stdout)["jobs"][0]["job_state"] == ["COMPLETED"], "the job did not complete")
+    ready_cluster(ns)
+
+
+@test
+def no_secret_is_told(ns):
+    key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]
+    log = kubectl("-n", "slurm-operator", "logs", "-l", "app.kubernetes.io/name=slurm-operator", "--tail=-1").stdout
+    events = ns.kubectl("get", "events", "-o", "json").stdout
+    for where, text in (("log", log), ("events", events)):
+        expect(key not in text, f"the JWT key stands in the {where}")
+        expect("eyJ" not in text, f"a token stands in the {where}")
+
+
+@test
+def ends_with_its_controller(ns):
+    ns.kubectl("delete", "controllers.slinky.slurm.net", "demo", "--wait=true", timeout=120)
+    wait("the workers go", lambda: not ns.workers(), 60)
+
+
+def two_clusters(tag, plugin):
+    """Two namespaces, the same names in both, at once."""
+    with Namespace(f"e2e-a-{tag.replace('.', '-')}", tag, plugin) as a, Namespace(f"e2e-b-{tag.replace('.', '-')}", tag, plugin) as b:
+        for ns in (a, b):
+            ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1"))
+        for ns in (a, b):
+            wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
+
+
+def run_one(name, function):
+    start = time.monotonic()
+    try:
+        function()
+        print(f"ok      {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        return True
+    except (Failed, subprocess.TimeoutExpired) as error:
+        print(f"not ok  {name} ({time.monotonic() - start:.1f} s): {error}", flush=True)
+    except Exception:  # pylint: disable=broad-except
+        print(f"not ok  {name}: {traceback.format_exc()}", flush=True)
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slurm", action="append", help="Slurm release of the local images; may be repeated")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    wanted = lambda name: not arguments.names or any(part in name for part in arguments.names)
+    passed = failed = 0
+    plugin = cgroup_plugin()
+    for tag in arguments.slurm or ["26.05", "24.11"]:
+        results = []
+        with Namespace(f"e2e-{tag.replace('.', '-')}", tag, plugin) as ns:
+            if run_one(f"{tag} a cluster becomes Ready", lambda ns=ns: ready_cluster(ns)):
+                results.append(True)
+                for function in TESTS:
+                    if wanted(function.__name__):
+                        results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
+            else:
+                results.append(False)
+        if wanted("two_clusters"):
+            results.append(run_one(f"{tag} two clusters at once", lambda tag=tag: two_clusters(tag, plugin)))
+        passed += sum(results)
+        failed += len(results) - sum(results)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
