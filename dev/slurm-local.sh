@@ -28,12 +28,6 @@
 # Needs root, and images built once: dev/images/build.sh VERSION.
 set -euo pipefail
 
-self=$(readlink -f "${BASH_SOURCE[0]}")
-images=${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-operator}/images
-recipes=$(dirname "$self")/../images
-
-fail() { echo "slurm-local: $*" >&2; exit 1; }
-
 # --- inside ---------------------------------------------------------------------------------------------------------
 
 # `inside ROOTFS DIR` runs as process 1 of the new namespaces. It leaves every mount of the machine behind, or else
@@ -96,6 +90,14 @@ esac
 
 # --- outside --------------------------------------------------------------------------------------------------------
 
+. "$(dirname "$0")/lib.sh"
+
+self=$DEV/slurm-local.sh
+images=$CACHE/images
+recipes=$TOP/images
+
+fail() { echo "slurm-local: $*" >&2; exit 1; }
+
 # The first process of the instance, when it runs: $init. A number alone could be somebody else's by now.
 running() {
   local started
@@ -114,14 +116,11 @@ daemon() {
   enter setsid --fork "$@" </dev/null >>"$log" 2>&1
 }
 
-# wait_for SECONDS WHAT COMMAND...
-wait_for() {
-  local deadline=$((${EPOCHREALTIME/./} + $1 * 1000000)) what=$2
-  shift 2
-  until "$@" >/dev/null 2>&1; do
-    ((${EPOCHREALTIME/./} < deadline)) || { tail -n 20 "$dir"/log/* >&2; fail "$what: not within the time; logs are in $dir/log"; }
-    sleep 0.1
-  done
+# must_soon SECONDS WHAT COMMAND...
+must_soon() {
+  wait_for "$@" && return
+  tail -n 20 "$dir"/log/* >&2
+  fail "$2: not within $1 s; logs are in $dir/log"
 }
 
 port_open() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
@@ -137,13 +136,13 @@ key_for() {
 start_slurmctld() {
   daemon slurmctld sh -c 'echo $$ >/instance/slurmctld.pid; exec "$@"' - \
     setpriv --reuid=401 --regid=401 --clear-groups slurmctld-entrypoint.sh
-  wait_for 20 slurmctld port_open "$port"
+  must_soon 20 slurmctld port_open "$port"
 }
 
 stop_slurmctld() {
   [[ ! -f $dir/slurmctld.pid ]] || enter kill -TERM "$(<"$dir/slurmctld.pid")" || true
   rm -f "$dir/slurmctld.pid"
-  wait_for 20 "stopping slurmctld" port_shut "$port"
+  must_soon 20 "stopping slurmctld" port_shut "$port"
 }
 
 start_slurmrestd() {
@@ -175,7 +174,7 @@ start_node() {
 stop_node() {
   [[ -f $dir/hosts/$1/pid ]] || fail "no node $1"
   enter kill -TERM "$(<"$dir/hosts/$1/pid")" || true
-  wait_for 20 "stopping $1" port_shut "$(node_port "$1")"
+  must_soon 20 "stopping $1" port_shut "$(node_port "$1")"
   rm "$dir/hosts/$1/pid"
 }
 
@@ -239,14 +238,14 @@ start() {
   rm -f "$dir/pid"
   setsid unshare --mount --uts --ipc --pid --fork "$self" --inside "$(readlink -f "$rootfs")" "$dir" \
     </dev/null >"$dir/log/namespaces.out" 2>&1 &
-  wait_for 5 namespaces running
+  must_soon 5 namespaces running
   running
   start_slurmctld
   start_slurmrestd
   for ((i = 1; i <= nodes; i++)); do start_node "n$i"; done
-  wait_for 10 slurmrestd port_open $((port + 1))
+  must_soon 10 slurmrestd port_open $((port + 1))
   enter scontrol token username=root lifespan=86400 | sed -n 's/^SLURM_JWT=//p' >"$dir/token"
-  wait_for 20 nodes idle "$nodes"
+  must_soon 20 nodes idle "$nodes"
   printf '%s\n' "url: http://127.0.0.1:$((port + 1))" "slurmctld: 127.0.0.1:$port" "jwt-key: $dir/etc/jwt.key" "token: $dir/token"
 }
 
@@ -257,7 +256,7 @@ stop() {
   # slurmctld first, so that it saves its state; what is left goes with process 1.
   (stop_slurmctld) || true
   kill -KILL "$init"
-  wait_for 10 "the end of all processes" eval '! running'
+  must_soon 10 "the end of all processes" eval '! running'
   rm -f "$dir/pid"
 }
 

@@ -17,31 +17,16 @@
 #   slurm-TAG-HASH.tar                                  the archive
 #   notify-init                                         the newest build of it
 # Packages come from the Debian mirror that this machine uses; SLURM_OPERATOR_DEBIAN_MIRROR names another one.
-set -euo pipefail
+. "$(dirname "$0")/../lib.sh"
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-recipes=$(cd "$here/../../images" && pwd)
-cache=${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-operator}/images
+recipes=$TOP/images
+cache=$CACHE/images
 slurm_images=(slurmctld slurmd slurmrestd slurmdbd login)
 declare -A suites=([24.11]=trixie [26.05]=sid)
 
+# Standard output is for the result.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 fail() { say "failed: $*"; exit 1; }
-
-# The hash of all files and words given, in order. Directories are taken whole.
-hash_of() {
-  local item
-  for item in "$@"; do
-    if [[ -d $item ]]; then
-      (cd "$item" && find . -type f -print0 | sort -z | xargs -0 sha256sum)
-      (cd "$item" && find . -type f -printf '%p %m\n' | sort)
-    elif [[ -f $item ]]; then
-      sha256sum <"$item"
-    else
-      printf '%s\n' "$item"
-    fi
-  done | sha256sum | cut -c1-12
-}
 
 # A tar that depends on contents and modes only.
 layer_of() {
@@ -52,15 +37,9 @@ digest_of() { sha256sum <"$1" | cut -d' ' -f1; }
 
 # --- a base per suite ---------------------------------------------------------------------------------------------
 
-need_tools() {
-  local missing=()
-  command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
-  command -v g++ >/dev/null || missing+=(g++)
-  ((${#missing[@]} > 0)) || return 0
-  say "installing ${missing[*]}"
-  ((EUID == 0)) || fail "needs ${missing[*]}: apt-get install ${missing[*]}"
-  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
-    >"$cache/tools.log" 2>&1 || fail "apt-get install ${missing[*]}: see $cache/tools.log"
+# need COMMAND: of the packages that dev/deps.sh knows.
+need() {
+  command -v "$1" >/dev/null || "$DEV/deps.sh" images build >&2
 }
 
 # The mirror that this machine takes Debian's main component from.
@@ -92,7 +71,7 @@ network_options() {
 base_of() {
   local suite=$1 packages mirror temporary log option options=()
   packages=$(grep -v '^#' "$recipes/base/packages" | paste -sd,)
-  base=$cache/base-$suite-$(hash_of "$recipes/base/prepare.sh" "$packages" "$suite" "$(declare -f base_of)")
+  base=$cache/base-$suite-$(content_hash "$recipes/base/prepare.sh" "$packages" "$suite" "$(declare -f base_of)")
   if ((refresh)) && [[ -d $base && ! -e $base/refreshed-by-$$ ]]; then
     mv "$base" "$base.old-$$"
   fi
@@ -100,7 +79,7 @@ base_of() {
     say "$suite: base is at hand, Slurm $(<"$base/version")"
     return
   fi
-  need_tools
+  need mmdebstrap
   mirror=$(debian_mirror)
   temporary=$cache/tmp-base-$suite-$$
   log=$cache/base-$suite.log
@@ -172,9 +151,9 @@ archive() {
 }
 
 notify_init() {
-  notify_init=$cache/notify-init-$(hash_of "$recipes/notify-init")
+  notify_init=$cache/notify-init-$(content_hash "$recipes/notify-init")
   if [[ ! -x $notify_init ]]; then
-    need_tools
+    need g++
     say "notify-init: compiling"
     g++ -std=c++20 -Wall -Wextra -static -Os -s -o "$notify_init.tmp-$$" "$recipes/notify-init/notify-init.cpp"
     mv "$notify_init.tmp-$$" "$notify_init"
@@ -184,8 +163,8 @@ notify_init() {
 
 # slurm_archive TAG BASE
 slurm_archive() {
-  local tag=$1 base=$2 target stage image root from to layer id file
-  target=$cache/slurm-$tag-$(hash_of "$(<"$base/digest")" "$notify_init" "$(declare -f)" \
+  local tag=$1 base=$2 target stage image root from to id file
+  target=$cache/slurm-$tag-$(content_hash "$(<"$base/digest")" "$notify_init" "$(declare -f)" \
     "${slurm_images[@]/#/$recipes/}").tar
   if [[ -f $target ]]; then
     say "$tag: images are at hand"
@@ -243,7 +222,7 @@ binary_archive() {
   [[ -f $binary ]] || fail "no such file: $binary"
   path=${name%:*}
   path=/${path##*/}
-  target=$cache/${path#/}-$(hash_of "$binary" "$name" "$recipes/slurm-operator" "$(declare -f)").tar
+  target=$cache/${path#/}-$(content_hash "$binary" "$name" "$recipes/slurm-operator" "$(declare -f)").tar
   if [[ ! -f $target ]]; then
     stage=$(mktemp -d "$cache/tmp-stage-XXXXXX")
     manifest=''
@@ -277,7 +256,7 @@ while (($# > 0)); do
     --image) name=${2:?--image needs NAME:TAG}; shift ;;
     --binary) binary=${2:?--binary needs a file}; shift ;;
     --refresh) refresh=1 ;;
-    -h | --help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,/^$/{s/^# \{0,1\}//;/^\. /d;p}' "$0"; exit 0 ;;
     -*) fail "unknown option $1" ;;
     *) [[ -n ${suites[$1]-} ]] || fail "unknown release $1; known: ${!suites[*]}"; tags+=("$1") ;;
   esac
@@ -285,8 +264,8 @@ while (($# > 0)); do
 done
 
 mkdir -p "$cache"
-exec 9>"$cache/lock"
-flock -n 9 || { say "waiting for another build"; flock 9; }
+exec 8>"$cache/lock"
+flock -n 8 || { say "waiting for another build"; flock 8; }
 # What a killed run left lying. We hold the lock, so nobody works on it.
 rm -rf "$cache"/tmp-* "$cache"/*.tmp-*
 

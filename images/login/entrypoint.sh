@@ -5,11 +5,11 @@
 # SSSD_OPTIONS to sssd, where that is installed and has a configuration. The container ends with sackd.
 set -euo pipefail
 
-set -f
+set -f +u
 eval "options=(${SACKD_OPTIONS-} $*)"
 eval "ssh_options=(${SSHD_OPTIONS-})"
 eval "sss_options=(${SSSD_OPTIONS-})"
-set +f
+set +f -u
 
 mkdir -p /run/sshd /run/slurm
 chown slurm:slurm /run/slurm

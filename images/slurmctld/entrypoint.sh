@@ -4,8 +4,8 @@ set -euo pipefail
 
 mkdir -p /run/slurmctld
 
-set -f
+set -f +u
 eval "options=(${SLURMCTLD_OPTIONS-} $*)"
-set +f
+set +f -u
 
 exec notify-init slurmctld --systemd ${options[@]+"${options[@]}"}

@@ -14,7 +14,7 @@
 # CoreSpecCount, RealMemory none for MemSpecLimit. An empty value (`Topology=`) is dropped: slurmd would not start.
 set -euo pipefail
 
-set -f
+set -f +u
 eval "options=(${SLURMD_OPTIONS-} $*)"
 
 # Takes --conf out of the options; what is in it is kept as one string.
@@ -40,7 +40,9 @@ while [[ $conf =~ $pattern ]]; do
   conf=${BASH_REMATCH[3]}
   [[ $word == *= || $word == *=\"\" ]] || words+=("$word")
 done
-set +f
+# What cannot be taken apart is slurmd's to complain about.
+[[ $conf =~ ^[[:space:]]*$ ]] || words+=("$conf")
+set +f -u
 
 # Whether --conf has one of the given keys. Slurm's keys know no case.
 has() {
