@@ -1,0 +1,169 @@
+#include "core/hostlist.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace core {
+namespace {
+
+constexpr std::size_t kMaxNames = 1'000'000;
+constexpr std::size_t kMaxDigits = 18;  // fits std::uint64_t
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  if (text.empty() || text.size() > kMaxDigits) return std::nullopt;
+  std::uint64_t value = 0;
+  for (char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+/// Splits at commas that stand outside of brackets.
+Result<std::vector<std::string_view>> split_items(std::string_view text) {
+  std::vector<std::string_view> out;
+  bool inside = false;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == ',' && !inside)) {
+      if (i > start) out.push_back(text.substr(start, i - start));
+      start = i + 1;
+    } else if (text[i] == '[') {
+      if (inside) return fail(ErrorCode::kInvalid, fmt::format("hostlist \"{}\": [ inside of [", text));
+      inside = true;
+    } else if (text[i] == ']') {
+      if (!inside) return fail(ErrorCode::kInvalid, fmt::format("hostlist \"{}\": ] without [", text));
+      inside = false;
+    }
+  }
+  if (inside) return fail(ErrorCode::kInvalid, fmt::format("hostlist \"{}\": [ without ]", text));
+  return out;
+}
+
+/// The texts that the inside of one pair of brackets stands for.
+Result<std::vector<std::string>> expand_ranges(std::string_view ranges) {
+  std::vector<std::string> out;
+  std::size_t start = 0;
+  while (start <= ranges.size()) {
+    const std::size_t end = std::min(ranges.find(',', start), ranges.size());
+    const std::string_view range = ranges.substr(start, end - start);
+    const std::size_t dash = range.find('-');
+    const std::string_view low_text = range.substr(0, dash);
+    const auto low = number(low_text);
+    const auto high = dash == std::string_view::npos ? low : number(range.substr(dash + 1));
+    if (!low || !high || *high < *low) return fail(ErrorCode::kInvalid, fmt::format("hostlist range \"{}\"", range));
+    if (*high - *low >= kMaxNames || out.size() + (*high - *low) >= kMaxNames) {
+      return fail(ErrorCode::kInvalid, fmt::format("hostlist range \"{}\": too many names", range));
+    }
+    for (std::uint64_t n = *low; n <= *high; ++n) out.push_back(fmt::format("{:0{}}", n, low_text.size()));
+    start = end + 1;
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> expand_item(std::string_view item) {
+  std::vector<std::string> names{""};
+  while (!item.empty()) {
+    const std::size_t open = item.find('[');
+    for (std::string& name : names) name += item.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = item.find(']', open);
+    const auto values = expand_ranges(item.substr(open + 1, close - open - 1));
+    if (!values) return std::unexpected(values.error());
+    if (names.size() * values->size() > kMaxNames) return fail(ErrorCode::kInvalid, "hostlist: too many names");
+    std::vector<std::string> product;
+    product.reserve(names.size() * values->size());
+    for (const std::string& name : names) {
+      for (const std::string& value : *values) product.push_back(name + value);
+    }
+    names = std::move(product);
+    item.remove_prefix(close + 1);
+  }
+  return names;
+}
+
+/// The names of one prefix whose numbers are written alike: padded to one width, or (width 0) not padded.
+using Class = std::pair<std::string, std::size_t>;
+
+struct Split {
+  std::string prefix;
+  std::string_view digits;  ///< The number at the end; empty when there is none that fits.
+};
+
+Split split_name(const std::string& name) {
+  std::size_t start = name.size();
+  while (start > 0 && is_digit(name[start - 1]) && name.size() - start < kMaxDigits) --start;
+  return {name.substr(0, start), std::string_view(name).substr(start)};
+}
+
+std::string format_class(const Class& key, std::vector<std::uint64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const auto& [prefix, width] = key;
+  std::string ranges;
+  const bool single = numbers.size() == 1;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    if (!ranges.empty()) ranges += ',';
+    ranges += fmt::format("{:0{}}", numbers[i], width);
+    if (end > i) ranges += fmt::format("-{:0{}}", numbers[end], width);
+    i = end + 1;
+  }
+  return single ? prefix + ranges : prefix + "[" + ranges + "]";
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
+  const auto items = split_items(text);
+  if (!items) return std::unexpected(items.error());
+  std::vector<std::string> out;
+  for (std::string_view item : *items) {
+    auto names = expand_item(item);
+    if (!names) return std::unexpected(names.error());
+    if (out.size() + names->size() > kMaxNames) return fail(ErrorCode::kInvalid, "hostlist: too many names");
+    out.insert(out.end(), std::make_move_iterator(names->begin()), std::make_move_iterator(names->end()));
+  }
+  return out;
+}
+
+std::string compress_hostlist(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+
+  // "07" and "12" go together as padded to two, "7" and "12" as not padded: a width is padded when some number of it starts
+  // with 0.
+  std::map<Class, bool> padded;
+  for (const std::string& name : names) {
+    const Split split = split_name(name);
+    if (split.digits.size() > 1 && split.digits[0] == '0') padded[{split.prefix, split.digits.size()}] = true;
+  }
+  std::map<Class, std::vector<std::uint64_t>> classes;
+  std::string out;
+  const auto append = [&](const std::string& piece) {
+    if (!out.empty()) out += ',';
+    out += piece;
+  };
+  for (const std::string& name : names) {
+    const Split split = split_name(name);
+    const auto value = number(split.digits);
+    if (!value) {
+      append(name);
+      continue;
+    }
+    const Class wide{split.prefix, split.digits.size()};
+    classes[padded.contains(wide) ? wide : Class{split.prefix, 0}].push_back(*value);
+  }
+  for (auto& [key, numbers] : classes) append(format_class(key, std::move(numbers)));
+  return out;
+}
+
+}  // namespace core

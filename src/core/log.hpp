@@ -1,0 +1,60 @@
+// Structured logs. The logger is passed in; fields are data, never formatted into the message. No secrets.
+//
+//   log.info("lease acquired", {{"holder", id}, {"term_seconds", 15}});
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "core/result.hpp"
+
+namespace core {
+
+enum class Level { kDebug, kInfo, kWarn, kError };
+
+std::string_view to_string(Level level);
+/// "debug", "info", "warn" (or "warning"), "error". Error: kInvalid with the allowed words.
+Result<Level> parse_level(std::string_view text);
+
+struct Field {
+  std::string key;
+  Json value;
+};
+/// The usual field for an error: {"error": {"code", "message", "status"?, "reason"?}}.
+Field error_field(const Error& error);
+
+class Logger {
+ public:
+  virtual ~Logger() = default;
+  virtual void log(Level level, std::string_view message, std::vector<Field> fields) = 0;
+  void debug(std::string_view message, std::vector<Field> fields = {}) { log(Level::kDebug, message, std::move(fields)); }
+  void info(std::string_view message, std::vector<Field> fields = {}) { log(Level::kInfo, message, std::move(fields)); }
+  void warn(std::string_view message, std::vector<Field> fields = {}) { log(Level::kWarn, message, std::move(fields)); }
+  void error(std::string_view message, std::vector<Field> fields = {}) { log(Level::kError, message, std::move(fields)); }
+};
+
+/// One JSON object per line on standard error: ts, level, msg, then the fields. May be used from any thread.
+class SpdLogger final : public Logger {
+ public:
+  SpdLogger(Level least, const Clock& clock);
+  ~SpdLogger() override;
+  void log(Level level, std::string_view message, std::vector<Field> fields) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class NullLogger final : public Logger {
+ public:
+  void log(Level, std::string_view, std::vector<Field>) override {}
+};
+
+/// The line that SpdLogger writes, without its end.
+std::string format_log_line(WallTime at, Level level, std::string_view message, const std::vector<Field>& fields);
+
+}  // namespace core
