@@ -63,6 +63,10 @@ struct PassResult {
   std::optional<core::Duration> retry_after;  ///< The longest wait any server asked for.
 };
 
+/// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or kUnavailable),
+/// later groups are not. Lanes share max_in_flight in turns. After max_steps or max_time nothing more is begun; the pass ends when
+/// what is in flight was answered. A step whose id came before in the same plan is not tried again. Destroying the executor withdraws
+/// its passes: their `done` is never called.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});
@@ -74,7 +78,7 @@ class Executor {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace plan
