@@ -50,6 +50,10 @@ inside() {
   chmod 1777 dev/shm
   mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
   ln -s pts/ptmx dev/ptmx
+  ln -s /proc/self/fd dev/fd
+  ln -s fd/0 dev/stdin
+  ln -s fd/1 dev/stdout
+  ln -s fd/2 dev/stderr
   mount -t proc proc proc
   mount -t sysfs -o ro sysfs sys
   mount --bind "$dir" instance

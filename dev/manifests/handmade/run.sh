@@ -1,0 +1,125 @@
+#!/bin/bash
+# Proves the Slurm images on the local cluster with manifests written by hand, without the operator: a cluster of two workers
+# and a login node, a job over both workers, REST from outside, reconfigures good and bad, and how fast each daemon stops.
+# Usage: dev/manifests/handmade/run.sh [VERSION, default 26.05] [--keep]
+. "$(dirname "$0")/../../lib.sh"
+
+version=${1:-26.05}
+here=$DEV/manifests/handmade
+namespace=handmade-${version/./-}
+export KUBECONFIG=${KUBECONFIG:-$LOCAL/kubeconfig}
+
+k() { kubectl -n "$namespace" "$@"; }
+ctld() { k exec slurmctld-0 -- "$@"; }
+result() { say "               $*"; }
+
+clean() {
+  local status=$?
+  [[ -z ${scratch:-} ]] || rm -rf "$scratch"
+  if ((status != 0)); then
+    k get pods -o wide >&2 || true
+    k get pods -o name | while read -r pod; do
+      say "--- $pod" >&2
+      k logs --all-containers --tail=15 "$pod" >&2 || true
+    done
+  fi
+  if [[ $keep == no ]]; then kubectl delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null; fi
+}
+keep=no
+[[ ${2:-} != --keep ]] || keep=yes
+trap clean EXIT
+scratch=$(mktemp -d)
+
+step "images of Slurm $version"
+if ! tar=$("$DEV/images/build.sh" "$version" 2>"$scratch/log" | sed -n 's/^image-tar: //p') || [[ -z $tar ]]; then
+  die "there are no images of $version: $(tail -n1 "$scratch/log")" "dev/images/build.sh $version"
+fi
+# shellcheck disable=SC2086  # one archive a line
+"$DEV/load-image.sh" $tar >/dev/null
+
+step "applying the manifests in $namespace"
+kubectl delete namespace "$namespace" --ignore-not-found >/dev/null
+kubectl create namespace "$namespace" >/dev/null
+head -c 1024 /dev/urandom >"$scratch/slurm.key"
+head -c 32 /dev/urandom >"$scratch/jwt.key"
+k create secret generic slurm-keys --from-file="$scratch/slurm.key" --from-file="$scratch/jwt.key" >/dev/null
+applied=${EPOCHREALTIME/./}
+{
+  for name in cpu-0 cpu-1; do
+    sed "s/@NAME@/$name/" "$here/worker.yaml"
+    echo ---
+  done
+  cat "$here/cluster.yaml"
+  echo ---
+  cat "$here/login.yaml"
+} | sed "s/@VERSION@/$version/" | k apply -f - >/dev/null
+
+step "waiting for both workers to be idle"
+idle() { (($(ctld sinfo --noheader --Node --states=idle --format=%N | wc -l) == 2)); }
+wait_for 60 "idle workers" idle || die "the workers did not become idle within 60 s"
+result "$(((${EPOCHREALTIME/./} - applied) / 1000)) ms after apply"
+result "$(ctld scontrol show nodes --oneliner | grep -oE '(NodeName|CPUEfctv|RealMemory|MemSpecLimit|CoreSpecCount|Version)=[^ ]+' | paste -sd' ')"
+
+# job POD COMMAND...: what a job over both workers says.
+job() {
+  local output
+  output=$(k exec "$1" -- "${@:2}" srun -N2 --immediate=30 hostname | sort | paste -sd' ')
+  [[ $output == "cpu-0 cpu-1" ]] || die "srun -N2 hostname in $1 said '$output'"
+  result "$1: $output"
+}
+step "srun -N2 hostname"
+job slurmctld-0
+k wait --for=condition=Ready --timeout=60s pod/login >/dev/null
+job login
+job login setpriv --reuid=1 --regid=1 --clear-groups
+
+step "REST from outside of the cluster"
+k rollout status deployment/slurmrestd --timeout=60s >/dev/null
+url=http://$(k get service slurmrestd -o jsonpath='{.spec.clusterIP}'):6820
+token=$(ctld scontrol token username=slurm lifespan=600 | sed -n 's/^SLURM_JWT=//p')
+rest() { curl -sS --max-time 10 -H "X-SLURM-USER-TOKEN: $token" "$url$1"; }
+parser=$(rest /openapi/v3 | grep -oE '/slurm/v0\.0\.[0-9]+/ping' | cut -d/ -f3 | sort -V | tail -n1)
+[[ -n $parser ]] || die "no version in /openapi/v3"
+ping=$(rest "/slurm/$parser/ping" | jq -r '.pings[0].responding')
+nodes=$(rest "/slurm/$parser/nodes" | jq -r '[.nodes[] | .name + "=" + (.state | join("+"))] | sort | join(" ")')
+[[ $ping == true && $nodes == *cpu-0=IDLE*cpu-1=IDLE* ]] || die "REST said ping=$ping nodes=$nodes"
+result "$parser ping=$ping $nodes"
+
+step "reconfigure: good, bad, mended"
+# configure SED-EXPRESSION MARK: changes slurm.conf and waits until the pod has a file with that mark.
+configure() {
+  k get configmap slurm-config -o json | jq --arg from "$1" --arg to "$2" '.data["slurm.conf"] |= sub($from; $to)' | k apply -f - >/dev/null 2>&1
+  # The kubelet looks at the volumes of a pod when the pod changes.
+  wait_for 30 "the new slurm.conf" arrived "$2" || die "slurm.conf did not arrive in the pod"
+}
+arrived() {
+  k annotate --overwrite pod slurmctld-0 "tick=$((++tick))" >/dev/null
+  sleep 0.3
+  ctld grep -qF "$1" /etc/slurm/slurm.conf
+}
+tick=0
+reconfigure() { ctld scontrol reconfigure >"$scratch/out" 2>&1; }
+max_nodes() { ctld scontrol show config | sed -n 's/^MaxNodeCount *= *//p'; }
+configure 'MaxNodeCount=1024' 'MaxNodeCount=900'
+reconfigure || die "a good reconfigure failed: $(cat "$scratch/out")"
+[[ $(max_nodes) == 900 ]] || die "MaxNodeCount is $(max_nodes) after the reconfigure"
+configure 'MaxNodeCount=900' 'MaxNodeCount=0x'
+reconfigure && die "a bad slurm.conf was accepted"
+result "refused: $(tail -n1 "$scratch/out")"
+configure 'MaxNodeCount=0x' 'MaxNodeCount=800'
+reconfigure || die "the mended reconfigure failed: $(cat "$scratch/out")"
+[[ $(max_nodes) == 800 ]] || die "MaxNodeCount is $(max_nodes) after the mended reconfigure"
+restarts=$(k get pod slurmctld-0 -o jsonpath='{.status.containerStatuses[0].restartCount}')
+[[ $restarts == 0 ]] || die "slurmctld restarted $restarts times"
+job slurmctld-0
+
+step "stopping"
+for pod in login cpu-0 "$(k get pod -l app=slurmrestd -o jsonpath='{.items[0].metadata.name}')" slurmctld-0; do
+  uid=$(k get pod "$pod" -o jsonpath='{.metadata.uid}')
+  begun=${EPOCHREALTIME/./}
+  k delete pod "$pod" --wait=false >/dev/null
+  gone() { [[ $(k get pod "$pod" -o jsonpath='{.metadata.uid}' 2>/dev/null) != "$uid" ]]; }
+  wait_for 40 "the end of $pod" gone || die "$pod did not stop within 40 s"
+  result "$pod: $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
+done
+step "passed"
