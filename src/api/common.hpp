@@ -1,0 +1,109 @@
+// The structs that several custom resources share. Core types that are only passed on (containers, pod and service specs) stay JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/field.hpp"
+#include "core/clock.hpp"
+#include "core/json.hpp"
+
+namespace api {
+
+/// An object of the same namespace.
+struct LocalObjectReference {
+  std::string name;
+  friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
+};
+
+/// The Controller that an object belongs to: of the same namespace, never empty, never changed.
+struct ControllerReference {
+  std::string name;
+  friend bool operator==(const ControllerReference&, const ControllerReference&) = default;
+};
+
+/// A key of a Secret or ConfigMap of the same namespace.
+struct KeySelector {
+  std::string name;
+  std::string key;
+  std::optional<bool> optional;
+  friend bool operator==(const KeySelector&, const KeySelector&) = default;
+};
+struct SecretKeySelector : KeySelector {
+  friend bool operator==(const SecretKeySelector&, const SecretKeySelector&) = default;
+};
+struct ConfigMapKeySelector : KeySelector {
+  friend bool operator==(const ConfigMapKeySelector&, const ConfigMapKeySelector&) = default;
+};
+
+struct Metadata {
+  StringMap labels;
+  StringMap annotations;
+};
+
+struct PodTemplate {
+  Metadata metadata;
+  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec, merged over ours.
+};
+
+struct ServiceSpec {
+  Metadata metadata;
+  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec, merged over ours.
+  std::int32_t port = 0;                   ///< 0: the component's own port.
+  std::int32_t node_port = 0;              ///< 0: chosen by Kubernetes.
+};
+
+struct MetricEndpoint {
+  std::string path;
+  std::string interval;        ///< Prometheus' notation; "" for its own setting.
+  std::string scrape_timeout;
+};
+struct ServiceMonitor {
+  bool enabled = false;
+  Metadata metadata;
+  std::string interval;
+  std::string scrape_timeout;
+  std::vector<MetricEndpoint> endpoints;
+};
+struct Metrics {
+  bool enabled = false;
+  ServiceMonitor service_monitor;
+};
+
+struct ExternalConfig {
+  std::string host;
+  std::int32_t port = 0;
+};
+
+enum class ConditionStatus { kTrue, kFalse, kUnknown };
+constexpr std::array<std::string_view, 3> enum_names(ConditionStatus) { return {"True", "False", "Unknown"}; }
+
+/// A metav1.Condition.
+struct Condition {
+  std::string type;
+  ConditionStatus status = ConditionStatus::kUnknown;
+  std::string reason;   ///< One CamelCase word; never empty.
+  std::string message;  ///< What a user can act on; no secrets.
+  std::optional<core::WallTime> last_transition_time;
+  std::int64_t observed_generation = 0;
+};
+/// The condition of that type, or null.
+const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
+
+const FieldList& field_list(const LocalObjectReference*);
+const FieldList& field_list(const ControllerReference*);
+const FieldList& field_list(const SecretKeySelector*);
+const FieldList& field_list(const ConfigMapKeySelector*);
+const FieldList& field_list(const Metadata*);
+const FieldList& field_list(const PodTemplate*);
+const FieldList& field_list(const ServiceSpec*);
+const FieldList& field_list(const MetricEndpoint*);
+const FieldList& field_list(const ServiceMonitor*);
+const FieldList& field_list(const Metrics*);
+const FieldList& field_list(const ExternalConfig*);
+const FieldList& field_list(const Condition*);
+
+}  // namespace api

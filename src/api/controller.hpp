@@ -1,0 +1,84 @@
+// Controller: one Slurm cluster's slurmctld, its configuration, keys and state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/common.hpp"
+#include "api/field.hpp"
+
+namespace api {
+
+/// What becomes of the workers when the Controller or its namespace is deleted.
+enum class DeletionPolicy { kImmediate, kDrain };
+constexpr std::array<std::string_view, 2> enum_names(DeletionPolicy) { return {"Immediate", "Drain"}; }
+
+struct ControllerHighAvailability {
+  bool enabled = false;
+  std::int32_t backups = 1;
+};
+
+struct ControllerPersistence {
+  bool enabled = true;
+  std::string existing_claim;
+  core::Json claim = core::Json::object();  ///< A core/v1 PersistentVolumeClaimSpec; its fields stand beside the others.
+};
+
+struct ControllerSpec {
+  std::string cluster_name;  ///< "": <namespace>_<name>.
+  std::optional<SecretKeySelector> slurm_key_ref;       ///< Absent: generated.
+  std::optional<SecretKeySelector> jwt_key_ref;         ///< Absent, with jwt_hs256_key_ref: generated.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;   ///< The old name of jwt_key_ref.
+  std::optional<ConfigMapKeySelector> jwks_key_ref;
+  std::optional<LocalObjectReference> accounting_ref;
+  bool external = false;
+  std::optional<ExternalConfig> external_config;
+  ControllerHighAvailability ha;
+  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container, merged over ours; so are the next two.
+  core::Json reconfigure = core::Json::object();
+  core::Json logfile = core::Json::object();
+  bool inplace_reconfigure = false;
+  PodTemplate pod_template;
+  std::string extra_conf;
+  std::vector<LocalObjectReference> config_file_refs;
+  std::vector<LocalObjectReference> prolog_script_refs;
+  std::vector<LocalObjectReference> epilog_script_refs;
+  std::vector<LocalObjectReference> prolog_slurmctld_script_refs;
+  std::vector<LocalObjectReference> epilog_slurmctld_script_refs;
+  ControllerPersistence persistence;
+  ServiceSpec service;
+  Metrics metrics;
+  DeletionPolicy deletion_policy = DeletionPolicy::kImmediate;
+
+  /// The JWT key's reference under either name, or null when it is generated.
+  [[nodiscard]] const SecretKeySelector* jwt_key() const {
+    if (jwt_key_ref) return &*jwt_key_ref;
+    return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;
+  }
+};
+
+struct ControllerStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions;
+};
+
+struct Controller {
+  ControllerSpec spec;
+  ControllerStatus status;
+};
+
+/// Slurm's ClusterName: the wanted one, or <namespace>_<name>.
+std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name);
+/// Slurm's limit for ClusterName, in bytes.
+inline constexpr std::size_t kMaxClusterName = 40;
+
+const FieldList& field_list(const ControllerHighAvailability*);
+const FieldList& field_list(const ControllerPersistence*);
+const FieldList& field_list(const ControllerSpec*);
+const FieldList& field_list(const ControllerStatus*);
+const FieldList& field_list(const Controller*);
+
+}  // namespace api

@@ -1,0 +1,344 @@
+// A custom resource is a plain struct with one field list. From that one list come the JSON both ways, the CRD schema with its
+// rules, the reference documentation, field diffs, and the tests that mutate every field.
+//
+//   struct NodeSetSpec {
+//     std::int32_t replicas = 1;
+//     core::Json slurmd = core::Json::object();   // a core type that is only passed on
+//   };
+//   const FieldList& field_list(const NodeSetSpec*) {
+//     static const FieldList list = FieldList("The wanted state of a NodeSet.")
+//         .add(field("replicas", &NodeSetSpec::replicas).has_default().minimum(0).describe("How many workers to run."))
+//         .add(field("slurmd", &NodeSetSpec::slurmd).describe("Merged over the slurmd container."));
+//     return list;
+//   }
+//   core::Result<NodeSetSpec> spec = api::from_json<NodeSetSpec>(json);
+//
+// A default is written once, as the member's initializer; has_default() makes it known to the schema. Absent, null and zero are the
+// same thing for members without a default; std::optional tells them apart. Not for objects of other groups: those stay core::Json.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "core/result.hpp"
+
+namespace api {
+
+using StringMap = std::map<std::string, std::string, std::less<>>;
+
+/// A number, or a percentage such as "25%".
+struct IntOrString {
+  std::variant<std::int64_t, std::string> value = std::int64_t{0};
+  friend bool operator==(const IntOrString&, const IntOrString&) = default;
+};
+
+/// A CEL rule that the API server evaluates.
+struct Rule {
+  std::string cel;
+  std::string message;  ///< What is allowed; the API server puts the path in front.
+};
+
+class FieldList;
+
+/// One member of a struct, with its owner's type erased.
+class Field {
+ public:
+  Field& describe(std::string text);
+  /// The member's initializer is its default.
+  Field& has_default();
+  Field& required();
+  /// An explicit null is accepted, and means absent.
+  Field& nullable();
+  Field& minimum(std::int64_t n);
+  Field& maximum(std::int64_t n);
+  Field& min_length(std::size_t n);
+  Field& max_length(std::size_t n);
+  Field& pattern(std::string regex);
+  Field& rule(std::string cel, std::string message);
+  /// Cannot be changed once it stands. On members that may come and go, write a rule on the struct instead.
+  Field& immutable();
+  /// For members that are core::Json: the schema of what they hold, instead of "an object with any fields".
+  Field& schema_of(core::Json schema);
+  /// Accepted, kept, and reported in the condition FieldsNotActedOn when it differs from its default.
+  Field& not_acted_on();
+  /// Written even when zero (absent: null), so that a merge patch says what it means. For status.
+  Field& always();
+
+  std::string name;
+  std::string description;
+  core::Json schema;  ///< Of the member alone: type and limits, without description and default.
+  std::vector<Rule> rules;
+  bool is_required = false;
+  bool is_not_acted_on = false;
+  bool is_always = false;
+  bool is_optional = false;  ///< A std::optional: absent and zero differ.
+  /// The member's own fields stand beside ours in the same JSON object.
+  bool is_embedded = false;
+  bool is_raw = false;                       ///< The member is core::Json.
+  std::optional<core::Json> default_value;   ///< Set by has_default().
+  const FieldList* child = nullptr;          ///< For members that are, or hold, described structs.
+
+  std::function<core::Json(const void* owner)> write;
+  /// `json` has been validated; null when absent.
+  std::function<void(void* owner, const core::Json& json)> read;
+  std::function<core::Json()> initial;  ///< The JSON of the member in a new owner.
+};
+
+/// The fields of a struct, in the order in which documentation shows them.
+class FieldList {
+ public:
+  explicit FieldList(std::string description) : description_(std::move(description)) {}
+  FieldList& add(Field field);
+  FieldList& rule(std::string cel, std::string message);
+  /// Set as a whole by whoever applies it (x-kubernetes-map-type: atomic).
+  FieldList& atomic();
+
+  [[nodiscard]] const std::vector<Field>& fields() const { return fields_; }
+  [[nodiscard]] const std::vector<Rule>& rules() const { return rules_; }
+  [[nodiscard]] const std::string& description() const { return description_; }
+  /// The structural OpenAPI v3 schema, with descriptions and defaults.
+  [[nodiscard]] core::Json schema() const;
+
+  [[nodiscard]] core::Json write(const void* object) const;
+  void read(void* object, const core::Json& json) const;
+
+ private:
+  std::string description_;
+  std::vector<Field> fields_;
+  std::vector<Rule> rules_;
+  bool atomic_ = false;
+};
+
+/// Everything in `json` that a schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are the API server's.
+std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
+/// Fills in the schema's defaults as the API server does: only inside of objects that are present.
+void apply_defaults(const core::Json& schema, core::Json& json);
+/// The paths among fields marked not_acted_on() at which `json` differs from `initial`.
+std::vector<std::string> not_acted_on_paths(const FieldList& list, const core::Json& json, const core::Json& initial,
+                                            const std::string& path);
+
+/// Go's notation ("1h30m", "90s", "0s").
+std::string format_duration(core::Duration d);
+/// Go's notation; whole milliseconds. Error: kInvalid.
+core::Result<core::Duration> parse_duration(std::string_view text);
+extern const std::string_view kDurationPattern;
+
+template <class T>
+concept Described = requires { { field_list(static_cast<const T*>(nullptr)) } -> std::same_as<const FieldList&>; };
+
+/// An enum whose words are given by `constexpr std::array<std::string_view, N> enum_names(E)`, in the order of its values.
+template <class T>
+concept NamedEnum = std::is_enum_v<T> && requires(T e) { enum_names(e)[0]; };
+
+template <NamedEnum E>
+std::string_view to_string(E value) {
+  static constexpr auto kNames = enum_names(E{});
+  return kNames[static_cast<std::size_t>(value)];
+}
+
+/// How a member type is written, read and described. `read` sees validated JSON only.
+template <class T>
+struct Codec;
+
+template <>
+struct Codec<bool> {
+  static core::Json schema() { return {{"type", "boolean"}}; }
+  static core::Json write(bool v) { return v; }
+  static void read(const core::Json& j, bool& v) { v = j.get<bool>(); }
+};
+template <>
+struct Codec<std::int32_t> {
+  static core::Json schema() { return {{"type", "integer"}, {"format", "int32"}}; }
+  static core::Json write(std::int32_t v) { return v; }
+  static void read(const core::Json& j, std::int32_t& v) { v = j.get<std::int32_t>(); }
+};
+template <>
+struct Codec<std::int64_t> {
+  static core::Json schema() { return {{"type", "integer"}, {"format", "int64"}}; }
+  static core::Json write(std::int64_t v) { return v; }
+  static void read(const core::Json& j, std::int64_t& v) { v = j.get<std::int64_t>(); }
+};
+template <>
+struct Codec<std::string> {
+  static core::Json schema() { return {{"type", "string"}}; }
+  static core::Json write(const std::string& v) { return v; }
+  static void read(const core::Json& j, std::string& v) { v = j.get<std::string>(); }
+};
+template <>
+struct Codec<core::Json> {
+  static core::Json schema() { return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}}; }
+  static core::Json write(const core::Json& v) { return v; }
+  static void read(const core::Json& j, core::Json& v) { v = j; }
+};
+template <>
+struct Codec<IntOrString> {
+  static core::Json schema();
+  static core::Json write(const IntOrString& v);
+  static void read(const core::Json& j, IntOrString& v);
+};
+template <>
+struct Codec<core::Duration> {
+  static core::Json schema();
+  static core::Json write(core::Duration v) { return format_duration(v); }
+  static void read(const core::Json& j, core::Duration& v);
+};
+template <>
+struct Codec<core::WallTime> {
+  static core::Json schema() { return {{"type", "string"}, {"format", "date-time"}}; }
+  static core::Json write(core::WallTime v) { return core::format_rfc3339(v); }
+  static void read(const core::Json& j, core::WallTime& v);
+};
+template <NamedEnum E>
+struct Codec<E> {
+  static core::Json schema() {
+    core::Json words = core::Json::array();
+    for (std::string_view name : enum_names(E{})) words.push_back(name);
+    return {{"type", "string"}, {"enum", words}};
+  }
+  static core::Json write(E v) { return to_string(v); }
+  static void read(const core::Json& j, E& v) {
+    std::size_t i = 0;
+    for (std::string_view name : enum_names(E{})) {
+      if (j == name) v = static_cast<E>(i);
+      ++i;
+    }
+  }
+};
+template <Described T>
+struct Codec<T> {
+  static const FieldList& list() { return field_list(static_cast<const T*>(nullptr)); }
+  static core::Json schema() { return list().schema(); }
+  static core::Json write(const T& v) { return list().write(&v); }
+  static void read(const core::Json& j, T& v) { list().read(&v, j); }
+};
+template <class T>
+struct Codec<std::optional<T>> {
+  static core::Json schema() { return Codec<T>::schema(); }
+  static core::Json write(const std::optional<T>& v) { return v ? Codec<T>::write(*v) : core::Json(nullptr); }
+  static void read(const core::Json& j, std::optional<T>& v) { Codec<T>::read(j, v.emplace()); }
+};
+template <class T>
+struct Codec<std::vector<T>> {
+  static core::Json schema() { return {{"type", "array"}, {"items", Codec<T>::schema()}}; }
+  static core::Json write(const std::vector<T>& v) {
+    core::Json out = core::Json::array();
+    for (const T& item : v) out.push_back(Codec<T>::write(item));
+    return out;
+  }
+  static void read(const core::Json& j, std::vector<T>& v) {
+    v.clear();
+    for (const core::Json& item : j) Codec<T>::read(item, v.emplace_back());
+  }
+};
+template <>
+struct Codec<StringMap> {
+  static core::Json schema() { return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}}; }
+  static core::Json write(const StringMap& v);
+  static void read(const core::Json& j, StringMap& v);
+};
+
+namespace detail {
+template <class T>
+struct Inner {
+  using type = T;
+  static constexpr bool kOptional = false;
+};
+template <class T>
+struct Inner<std::optional<T>> {
+  using type = T;
+  static constexpr bool kOptional = true;
+};
+template <class T>
+struct Inner<std::vector<T>> {
+  using type = T;
+  static constexpr bool kOptional = false;
+};
+}  // namespace detail
+
+/// Describes one member of a struct.
+template <class Owner, class Member>
+Field field(std::string name, Member Owner::*member) {
+  using Inner = detail::Inner<Member>;
+  Field f;
+  f.name = std::move(name);
+  f.schema = Codec<Member>::schema();
+  f.is_optional = Inner::kOptional;
+  f.is_raw = std::is_same_v<Member, core::Json>;
+  if constexpr (Described<typename Inner::type>) f.child = &Codec<typename Inner::type>::list();
+  f.write = [member](const void* owner) { return Codec<Member>::write(static_cast<const Owner*>(owner)->*member); };
+  f.read = [member](void* owner, const core::Json& json) {
+    Member& target = static_cast<Owner*>(owner)->*member;
+    target = Owner{}.*member;
+    if (!json.is_null()) {
+      Codec<Member>::read(json, target);
+    } else if constexpr (Described<Member>) {
+      Codec<Member>::read(core::Json::object(), target);
+    }
+  };
+  f.initial = [member] { return Codec<Member>::write(Owner{}.*member); };
+  return f;
+}
+
+/// A member whose own fields stand beside ours in the same JSON object.
+template <class Owner, Described Member>
+Field embed(Member Owner::*member) {
+  Field f = field("", member);
+  f.is_embedded = true;
+  return f;
+}
+
+/// A core::Json member that holds those fields of the same JSON object that `properties` (of a schema) lists.
+template <class Owner>
+Field embed_raw(core::Json Owner::*member, core::Json properties) {
+  Field f = field("", member);
+  f.is_embedded = true;
+  f.schema = {{"type", "object"}, {"properties", std::move(properties)}};
+  return f;
+}
+
+/// Reads a struct, with defaults applied. Error: kInvalid; its message names every wrong path, its value and what is allowed.
+template <Described T>
+core::Result<T> from_json(const core::Json& json, const std::string& path = "") {
+  static const core::Json kSchema = Codec<T>::schema();
+  if (std::vector<std::string> problems = validate(kSchema, json, path); !problems.empty()) {
+    std::string text;
+    for (const std::string& problem : problems) text += (text.empty() ? "" : "; ") + problem;
+    return core::fail(core::ErrorCode::kInvalid, text);
+  }
+  T value;
+  Codec<T>::list().read(&value, json);
+  return value;
+}
+
+/// Writes a struct: members with a default always, others when they are not zero. Members of a status always, so that a merge patch
+/// of it sets numbers back to zero.
+template <Described T>
+core::Json to_json(const T& value) {
+  return Codec<T>::write(value);
+}
+
+/// The paths ("spec.replicas") at which two values differ.
+template <Described T>
+std::vector<std::string> diff(const T& a, const T& b) {
+  return core::diff_paths(to_json(a), to_json(b));
+}
+
+/// The paths, below `path`, of fields that this release accepts but does not act on and that differ from their default.
+template <Described T>
+std::vector<std::string> fields_not_acted_on(const T& value, const std::string& path = "spec") {
+  return not_acted_on_paths(Codec<T>::list(), to_json(value), to_json(T{}), path);
+}
+
+}  // namespace api

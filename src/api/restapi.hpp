@@ -1,0 +1,34 @@
+// RestApi: the slurmrestd of a Controller.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/common.hpp"
+#include "api/field.hpp"
+
+namespace api {
+
+struct RestApiSpec {
+  ControllerReference controller_ref;
+  std::int32_t replicas = 1;
+  core::Json slurmrestd = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  PodTemplate pod_template;
+  ServiceSpec service;
+};
+
+struct RestApiStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions;
+};
+
+struct RestApi {
+  RestApiSpec spec;
+  RestApiStatus status;
+};
+
+const FieldList& field_list(const RestApiSpec*);
+const FieldList& field_list(const RestApiStatus*);
+const FieldList& field_list(const RestApi*);
+
+}  // namespace api

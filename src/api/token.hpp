@@ -1,0 +1,51 @@
+// Token: a Slurm JWT for one user, kept fresh in a Secret.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/common.hpp"
+#include "api/field.hpp"
+#include "core/clock.hpp"
+
+namespace api {
+
+struct TokenSpec {
+  std::optional<SecretKeySelector> jwt_key_ref;
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
+  std::string username;
+  std::optional<core::Duration> lifetime;  ///< Absent: kDefaultTokenLifetime.
+  bool refresh = true;
+  std::optional<SecretKeySelector> secret_ref;
+
+  /// The JWT key's reference under either name; null only before validation.
+  [[nodiscard]] const SecretKeySelector* jwt_key() const {
+    if (jwt_key_ref) return &*jwt_key_ref;
+    return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;
+  }
+};
+
+inline constexpr core::Duration kDefaultTokenLifetime{15 * 60 * 1000};
+
+struct TokenStatus {
+  std::int64_t observed_generation = 0;
+  std::optional<core::WallTime> issued_at;
+  std::vector<Condition> conditions;
+};
+
+struct Token {
+  TokenSpec spec;
+  TokenStatus status;
+};
+
+/// The Secret that holds the token, and its key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT.
+SecretKeySelector token_secret(const TokenSpec& spec, std::string_view name);
+
+const FieldList& field_list(const TokenSpec*);
+const FieldList& field_list(const TokenStatus*);
+const FieldList& field_list(const Token*);
+
+}  // namespace api

@@ -1,0 +1,99 @@
+// Every name that users, dashboards and the other parts of the project know objects by: group, labels, annotations, finalizers,
+// taints, condition types. The values are an interface: they never change.
+#pragma once
+
+#include <string_view>
+
+namespace api {
+
+inline constexpr std::string_view kGroup = "slinky.slurm.net";
+inline constexpr std::string_view kVersion = "v1beta1";
+inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
+
+/// Every pod of the operator itself carries app.kubernetes.io/name with this value; it is also the issuer of the tokens it mints,
+/// the field manager's prefix and the Lease's name.
+inline constexpr std::string_view kOperatorName = "slurm-operator";
+/// Drains that begin so are ours; all others are never touched.
+inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
+
+// Labels on all children.
+inline constexpr std::string_view kLabelName = "app.kubernetes.io/name";            ///< slurmctld, slurmd, slurmrestd ...
+inline constexpr std::string_view kLabelInstance = "app.kubernetes.io/instance";    ///< The custom resource's name.
+inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";  ///< controller, worker, restapi ...
+inline constexpr std::string_view kLabelManagedBy = "app.kubernetes.io/managed-by";
+inline constexpr std::string_view kLabelPartOf = "app.kubernetes.io/part-of";
+
+// Labels on workers.
+inline constexpr std::string_view kLabelCluster = "slinky.slurm.net/cluster";  ///< The Controller's name.
+inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
+inline constexpr std::string_view kLabelPodName = "nodeset.slinky.slurm.net/pod-name";
+inline constexpr std::string_view kLabelPodIndex = "nodeset.slinky.slurm.net/pod-index";
+inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname";  ///< The Slurm node's name.
+inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
+inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
+inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
+
+// Annotations of worker pods that users set or read.
+inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
+inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
+inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
+
+// Annotations of worker pods that the operator sets.
+/// Why this worker may be deleted: set before a deletion that others carry out (garbage collector, namespace controller).
+inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
+/// Stamped once the worker's node was seen in Slurm; from then on its absence there is no evidence of anything.
+inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
+
+// Annotations of Kubernetes Nodes that users set.
+inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
+inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
+inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
+inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
+/// Slurm features that begin so are taken from kAnnotationFeaturesSpec; all others are kept.
+inline constexpr std::string_view kFeaturePrefix = "k8s/";
+
+// Annotations of children and pod templates that the operator sets.
+inline constexpr std::string_view kAnnotationIntentHash = "slinky.slurm.net/intent-hash";  ///< Of what we applied.
+inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
+inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
+inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
+inline constexpr std::string_view kAnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash";
+inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
+inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
+inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
+/// A counter: changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
+inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
+/// The last configuration that slurmctld accepted, for rolling back.
+inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
+/// On a ConfigMap: the configuration that slurmctld refused, and the reason.
+inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
+inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
+
+// Finalizers. They end in this order: NodeSet, RestApi, Controller.
+inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
+inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
+inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
+inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
+
+/// Workers tolerate this taint (NoExecute).
+inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
+
+// Condition types of the custom resources.
+inline constexpr std::string_view kConditionReady = "Ready";
+inline constexpr std::string_view kConditionProgressing = "Progressing";
+inline constexpr std::string_view kConditionDegraded = "Degraded";
+inline constexpr std::string_view kConditionFieldsNotActedOn = "FieldsNotActedOn";
+inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
+/// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
+inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
+
+// Ports and names of the container contract.
+inline constexpr int kPortSlurmctld = 6817;
+inline constexpr int kPortSlurmd = 6818;
+inline constexpr int kPortSlurmdbd = 6819;
+inline constexpr int kPortSlurmrestd = 6820;
+inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
+inline constexpr std::string_view kKeyJwt = "jwt.key";      ///< The data key of a generated auth/jwt key.
+inline constexpr std::string_view kKeyToken = "SLURM_JWT";  ///< The data key of a Token's Secret unless secretRef says otherwise.
+
+}  // namespace api
