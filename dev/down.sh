@@ -1,0 +1,22 @@
+#!/bin/bash
+# Stops the local cluster and removes all of it. What was built stays in the cache.
+. "$(dirname "$0")/lib.sh"
+. "$DEV/cluster.sh"
+
+need_root down
+lock down
+check_owner
+
+step "stopping"
+for name in "${NODES[@]}" control gateway; do capsule_stop "$name"; done
+wait_for 10 "" bash -c "! ip link show $LINK" || ip link delete "$LINK"
+step "removing"
+wait_for 15 "" cgroup_remove || warn "cgroups are left below slurm-operator/ in /sys/fs/cgroup"
+sysctls_restore
+if grep -q " $LOCAL/" /proc/self/mountinfo; then
+  die "something is mounted below $LOCAL; its files stay." "umount it, then make down"
+fi
+rm -rf "$STATE" "$LOCAL/kubeconfig"
+rmdir --ignore-fail-on-non-empty /var/lib/kubelet /var/lib/containerd 2>/dev/null || true
+rm -f "$RUNTIME/owner"
+step "down"

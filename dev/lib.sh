@@ -1,0 +1,113 @@
+# Shared by the scripts of dev/. Source it first:  . "$(dirname "$0")/lib.sh"
+# shellcheck shell=bash disable=SC2034  # what is set here is used by those who source it
+
+set -euo pipefail
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+DEV=$TOP/dev
+LOCAL=$TOP/.local
+CACHE=${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-operator}
+export PATH=$LOCAL/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+say() { printf '%s\n' "$*"; }
+warn() { printf 'warning: %s\n' "$*" >&2; }
+
+# die "what is wrong" "what to do about it"
+die() {
+  printf '\nerror: %s\n' "$1" >&2
+  [[ -z ${2:-} ]] || printf '   do: %s\n' "$2" >&2
+  exit 1
+}
+
+# step "what is being done": a numbered line with the time since the start.
+STEP=0
+step() {
+  STEP=$((STEP + 1))
+  local now=${EPOCHREALTIME/./} start=${STARTED:=${EPOCHREALTIME/./}}
+  printf '%2d  %5d.%01d s  %s\n' "$STEP" $(((now - start) / 1000000)) $(((now - start) / 100000 % 10)) "$*"
+}
+STARTED=${EPOCHREALTIME/./}
+
+# wait_for SECONDS "what" COMMAND...: until the command succeeds.
+wait_for() {
+  local deadline=$((${EPOCHREALTIME/./} + $1 * 1000000)) what=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    ((${EPOCHREALTIME/./} < deadline)) || return 1
+    sleep 0.1
+  done
+}
+
+# content_hash INPUT...: files and directories by their content, anything else as the text that it is.
+content_hash() {
+  local input
+  for input in "$@"; do
+    if [[ -d $input ]]; then
+      (cd "$input" && find . -type f -print0 | sort -z | xargs -0 -r sha256sum)
+    elif [[ -f $input ]]; then
+      sha256sum <"$input"
+    else
+      printf '%s\n' "$input"
+    fi
+  done | sha256sum | cut -c1-16
+}
+
+# cached NAME INPUT... -- COMMAND...: CACHED is then a directory that the command has filled. The command runs only if no
+# directory is there for these inputs. It finds an empty directory in $OUT; that one gets its name when all is in it, so that
+# an interrupted build leaves nothing that looks finished.
+cached() {
+  local name=$1 inputs=()
+  shift
+  while [[ $1 != -- ]]; do
+    inputs+=("$1")
+    shift
+  done
+  shift
+  CACHED=$CACHE/built/$name-$(content_hash "$name" "${inputs[@]}")
+  [[ ! -d $CACHED ]] || return 0
+  local temp=$CACHE/tmp/$name.$$
+  rm -rf "$temp"
+  mkdir -p "$temp" "$CACHE/built"
+  # Not in a condition: there `set -e` would not hold inside of the command.
+  OUT=$temp "$@"
+  mv -T "$temp" "$CACHED"
+}
+
+# cache_clean_temp: what interrupted builds left.
+cache_clean_temp() {
+  local temp
+  for temp in "$CACHE"/tmp/*; do
+    [[ -e $temp && ! -d /proc/${temp##*.} ]] && rm -rf "$temp"
+  done
+  return 0
+}
+
+# One of up, down, load at a time on this machine: file descriptor 9 holds the lock. What outlives us must close it (9>&-).
+lock() {
+  mkdir -p "$RUNTIME"
+  exec 9>"$RUNTIME/lock"
+  if ! flock -n 9; then
+    say "waiting for $(cat "$RUNTIME/lock.holder" 2>/dev/null || echo 'another run') to end"
+    flock 9
+  fi
+  echo "'$1' of $TOP (pid $$)" >"$RUNTIME/lock.holder"
+}
+
+need_root() {
+  [[ $(id -u) == 0 ]] || die "the local cluster needs root: it makes namespaces, mounts and cgroups." "sudo make ${1:-up}"
+}
+
+# use_go: go in PATH, as it is on the machine or as deps.sh installed it. It may fetch the toolchain that a module asks for.
+use_go() {
+  local dir
+  if ! command -v go >/dev/null; then
+    for dir in /usr/local/go/bin /usr/lib/go-*/bin; do
+      [[ -x $dir/go ]] && PATH=$PATH:$dir
+    done
+  fi
+  command -v go >/dev/null || die "there is no go on this machine." "dev/deps.sh cluster"
+  export GOTOOLCHAIN=auto GOFLAGS="${GOFLAGS:-} -buildvcs=false -trimpath" CGO_ENABLED=0
+}
+
+# Where the state of the machine's one cluster is told: who runs it, and the lock.
+RUNTIME=/run/slurm-operator-dev

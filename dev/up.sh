@@ -1,0 +1,182 @@
+#!/bin/bash
+# Brings the local cluster up. It can be interrupted and run again at any point.
+. "$(dirname "$0")/lib.sh"
+. "$DEV/cluster.sh"
+. "$DEV/images.sh"
+
+# ---- Can it work here? -----------------------------------------------------------------------------------------------
+
+need_root up
+lock up
+check_owner
+
+all_alive() {
+  local name
+  for name in control gateway "${NODES[@]}"; do capsule_alive "$name" || return 1; done
+}
+nodes_ready() { [[ $(kube get nodes -o jsonpath='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}') == "True True True " ]]; }
+
+port_free() { # PORT ADDRESS: of others than us
+  local taken
+  taken=$(ss -Hlntup "sport = :$1" 2>/dev/null | awk -v address="$2" '{ split($5, a, ":") }
+    index($5, address ":") == 1 || $5 ~ /^(0\.0\.0\.0|\*|\[::\]):/ { print $5, $NF; exit }')
+  [[ -z $taken ]] || die "port $1 is taken: $taken" "stop that program, then make up"
+}
+
+check_machine() {
+  local memory disk range
+  memory=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
+  ((memory >= 4096)) || die "only $memory MiB of memory are free; the cluster and Slurm need 4096." "end other programs, or use a bigger machine"
+  mkdir -p "$LOCAL" "$CACHE"
+  disk=$(df --output=avail -BM "$CACHE" | tail -1 | tr -dc 0-9)
+  local need=4096
+  [[ -d $CACHE/built ]] || need=15360
+  ((disk >= need)) || die "only $disk MiB of disk are free at $CACHE; $need are needed." "free some, or set SLURM_OPERATOR_CACHE to another disk"
+  [[ $(cgroup_version "$(</proc/mounts)") != none ]] || die "no cgroups are mounted at /sys/fs/cgroup." "mount them, for instance with the package cgroupfs-mount"
+  unshare --mount --net --pid --fork true 2>/dev/null || die "namespaces cannot be made." "run on a machine, or in a container with --privileged"
+}
+
+check_network() {
+  local range
+  port_free 2379 127.0.0.1
+  port_free 2380 127.0.0.1
+  port_free 6443 "$HOST_IP"
+  port_free 53 "$HOST_IP"
+  port_free 53 "$DNS_LOCAL"
+  for range in "$NODE_CIDR" "$POD_CIDR" "$SERVICE_CIDR"; do
+    local other
+    other=$(ip -4 route show root "$range" | awk -v ours=" dev $LINK" '!index($0, ours) { print; exit }')
+    [[ -z $other ]] || die "the addresses $range are used here: $other" "choose three others that follow each other: SLURM_OPERATOR_NET=10.100 make up"
+  done
+}
+
+if all_alive && [[ -f $STATE/complete ]] && nodes_ready; then
+  images=()
+  say "the cluster is up already"
+  exec "$DEV/status.sh" 9>&-
+fi
+
+step "checking the machine"
+check_machine
+
+step "packages"
+"$DEV/deps.sh" cluster
+capsule_alive control || check_network
+
+step "programs"
+"$DEV/build.sh" cluster
+mkdir -p "$LOGS"
+
+# ---- Images ----------------------------------------------------------------------------------------------------------
+
+step "images"
+cached pause-image "$DEV/pause" "$DEV/images.sh" -- pause_image
+images=("$CACHED/pause.tar")
+if [[ -x $DEV/images/build.sh ]]; then
+  # It says on its last lines what it has made:  image-tar: PATH
+  "$DEV/images/build.sh" 9>&- | tee "$LOGS/images.log" | sed -u '/^image-tar: /d; s/^/               /'
+  while read -r tar; do images+=("$tar"); done < <(sed -n 's/^image-tar: //p' "$LOGS/images.log")
+fi
+store_images "${images[@]}"
+
+# ---- State -----------------------------------------------------------------------------------------------------------
+
+boot=$(cat /proc/sys/kernel/random/boot_id)
+if [[ -d $STATE && $(cat "$STATE/boot" 2>/dev/null) != "$boot" ]]; then
+  step "the machine was started anew since the last run: so is the cluster"
+  rm -rf "$STATE"
+fi
+mkdir -p "$STATE/volumes" "$RUNTIME"
+echo "$boot" >"$STATE/boot"
+echo "$TOP" >"$RUNTIME/owner"
+if [[ -f $STATE/etcd-kind && $(cat "$STATE/etcd-kind") != "$ETCD" ]]; then
+  die "the cluster was made with ETCD=$(cat "$STATE/etcd-kind")." "make down, then make up with ETCD=$ETCD"
+fi
+
+debian_etcd() {
+  (cd "$OUT" && apt-get -q download etcd-server >"$CACHE/apt.log" 2>&1 && dpkg -x etcd-server_*.deb . && rm ./*.deb) ||
+    die "apt could not download etcd-server." "see $CACHE/apt.log"
+}
+case $ETCD in
+  module) ;;
+  debian)
+    cached debian-etcd "$(. /etc/os-release && echo "$VERSION_ID")" -- debian_etcd
+    echo "$CACHED/usr/bin/etcd" >"$STATE/etcd-program"
+    ;;
+  *) die "unknown ETCD: $ETCD" "ETCD=module (3.6, as Kubernetes ships it) or ETCD=debian (3.4, without WatchList)" ;;
+esac
+echo "$ETCD" >"$STATE/etcd-kind"
+make_pki
+kubeconfig "$LOCAL/kubeconfig" admin
+cat >"$STATE/Corefile" <<EOF
+cluster.local in-addr.arpa ip6.arpa {
+  bind $HOST_IP $DNS_LOCAL
+  errors
+  # No cache: Services come and go.
+  kubernetes cluster.local in-addr.arpa ip6.arpa {
+    kubeconfig $PKI/dev.kubeconfig
+    pods insecure
+    ttl 1
+  }
+}
+. {
+  bind $HOST_IP $DNS_LOCAL
+  errors
+  template ANY ANY {
+    rcode NXDOMAIN
+  }
+}
+EOF
+
+# ---- Start -----------------------------------------------------------------------------------------------------------
+
+step "control plane"
+sysctls_save
+capsule_alive gateway || capsule_start gateway --net
+gateway_network
+capsule_alive control || capsule_start control
+for node in "${NODES[@]}"; do
+  capsule_alive "$node" || [[ -d $STATE/nodes/$node/containerd ]] || node_images "$node"
+  if capsule_alive "$node"; then node_network "$node"; else start_node "$node"; fi
+done
+wait_for 60 "" api_ready || die "the API server is not ready after a minute." "see $LOGS/kube-apiserver.log and $LOGS/etcd.log"
+
+step "cluster DNS, storage class"
+apply_base() {
+  kube apply --server-side --force-conflicts -f - <<EOF
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: slurm-operator/dev
+reclaimPolicy: Delete
+volumeBindingMode: Immediate
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kube-dns, namespace: kube-system}
+spec:
+  clusterIP: $DNS_IP
+  ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: kube-dns, namespace: kube-system, labels: {kubernetes.io/service-name: kube-dns}}
+addressType: IPv4
+endpoints: [{addresses: ["$HOST_IP"], conditions: {ready: true}}]
+ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]
+EOF
+}
+wait_for 30 "" apply_base || { apply_base; die "the cluster does not take its first objects." "see $LOGS/kube-apiserver.log"; }
+
+step "nodes"
+for node in "${NODES[@]}"; do
+  wait_for 60 "" within "$node" ctr -a /run/containerd/containerd.sock version || die "containerd of $node does not start." "see $LOGS/$node-containerd.log"
+  load_images "$node" "${images[@]}" || die "images could not be loaded into $node." "see $LOGS/$node-images.log"
+done
+wait_for 90 "" nodes_ready || die "not all nodes are ready." "kubectl describe nodes; see $LOGS/node-*-kubelet.log"
+wait_for 30 "" kube get serviceaccount default -n default || die "the controller manager does not work." "see $LOGS/kube-controller-manager.log"
+touch "$STATE/complete"
+step "up"
+say ""
+say "  . dev/env.sh         # kubectl and helm for this cluster"
+say "  make status          # what runs"
