@@ -142,11 +142,14 @@ add_image() {
   manifest+="${manifest:+,}"$(printf '{"Config":"%s","RepoTags":["%s"],"Layers":[%s]}' "$config" "$name" "$layers")
 }
 
-# archive STAGE TARGET: a docker-archive of all files of the stage.
+# archive STAGE TARGET: a docker-archive of all files of the stage. What tells its content comes first, to be read quickly.
 archive() {
   printf '[%s]' "$manifest" >"$1/manifest.json"
-  tar --create --dereference --file "$2.tmp-$$" --directory "$1" --numeric-owner --sort=name --mtime=@0 \
-    $(cd "$1" && ls)
+  (
+    cd "$1"
+    tar --create --dereference --file "$2.tmp-$$" --numeric-owner --mtime=@0 \
+      manifest.json [0-9a-f]*.json [0-9a-f]*.tar
+  )
   mv "$2.tmp-$$" "$2"
 }
 
