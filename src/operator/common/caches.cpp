@@ -1,0 +1,37 @@
+#include "operator/common/caches.hpp"
+
+#include "api/well_known.hpp"
+#include "operator/common/names.hpp"
+
+namespace op {
+namespace {
+
+std::vector<std::string> controller_of(const kube::Object& object) {
+  const std::string name = core::get_string(object.body, {"spec", "controllerRef", "name"});
+  if (name.empty()) return {};
+  return {cluster_key(object.meta.ns, name)};
+}
+
+std::vector<std::string> instance_of(const kube::PodRecord& pod) {
+  return {instance_key(pod.meta.ns, pod.meta.label(api::kLabelName), pod.meta.label(api::kLabelInstance))};
+}
+
+std::vector<std::string> cluster_of(const kube::PodRecord& pod) {
+  if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
+  return {cluster_key(pod.meta.ns, pod.meta.label(api::kLabelCluster))};
+}
+
+}  // namespace
+
+std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance) {
+  return std::string(ns) + "/" + std::string(app) + "/" + std::string(instance);
+}
+
+void add_indices(Caches& caches) {
+  caches.restapis.add_index(std::string(kIndexController), controller_of);
+  caches.nodesets.add_index(std::string(kIndexController), controller_of);
+  caches.pods.add_index(std::string(kIndexInstance), instance_of);
+  caches.pods.add_index(std::string(kIndexCluster), cluster_of);
+}
+
+}  // namespace op

@@ -1,0 +1,133 @@
+#include "operator/common/names.hpp"
+
+#include <charconv>
+
+#include "core/json.hpp"
+
+namespace op {
+namespace {
+
+kube::Resource own(std::string kind, std::string plural) {
+  return {std::string(api::kGroup), std::string(api::kVersion), std::move(kind), std::move(plural), true};
+}
+
+std::string text(std::string_view view) {
+  return std::string(view);
+}
+
+/// Reads digits at the front of `text` and moves past them; -1 when there are none.
+int take_number(std::string_view& text) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return -1;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+}  // namespace
+
+namespace resources {
+const kube::Resource kController = own("Controller", "controllers");
+const kube::Resource kRestApi = own("RestApi", "restapis");
+const kube::Resource kNodeSet = own("NodeSet", "nodesets");
+const kube::Resource kToken = own("Token", "tokens");
+}  // namespace resources
+
+kube::StringMap selector_labels(std::string_view app, std::string_view instance) {
+  return {{text(api::kLabelName), text(app)}, {text(api::kLabelInstance), text(instance)}};
+}
+
+kube::StringMap component_labels(std::string_view app, std::string_view instance, std::string_view component) {
+  kube::StringMap out = selector_labels(app, instance);
+  out[text(api::kLabelComponent)] = text(component);
+  return out;
+}
+
+kube::StringMap controller_labels(std::string_view controller) {
+  return component_labels(kAppController, controller, "controller");
+}
+
+kube::StringMap restapi_labels(std::string_view restapi) {
+  return component_labels(kAppRestApi, restapi, "restapi");
+}
+
+kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller) {
+  kube::StringMap out = component_labels(kAppWorker, nodeset, "worker");
+  out[text(api::kLabelCluster)] = text(controller);
+  return out;
+}
+
+std::string controller_object_name(std::string_view controller) {
+  return text(controller) + "-controller";
+}
+std::string controller_internal_service_name(std::string_view controller) {
+  return text(controller) + "-controller-internal";
+}
+std::string config_map_name(std::string_view controller) {
+  return text(controller) + "-config";
+}
+std::string generated_slurm_key_name(std::string_view controller) {
+  return text(controller) + "-slurm-key";
+}
+std::string generated_jwt_key_name(std::string_view controller) {
+  return text(controller) + "-jwt-key";
+}
+std::string restapi_object_name(std::string_view restapi) {
+  return text(restapi) + "-restapi";
+}
+std::string workers_service_name(std::string_view controller) {
+  return "slurm-workers-" + text(controller);
+}
+std::string workers_pdb_name(std::string_view controller) {
+  return "slurm-workers-pdb-" + text(controller);
+}
+
+slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller) {
+  return text(ns) + "/" + text(controller);
+}
+
+KeyRef slurm_key_ref(const api::ControllerSpec& spec, std::string_view controller) {
+  if (spec.slurm_key_ref) return {spec.slurm_key_ref->name, spec.slurm_key_ref->key, false};
+  return {generated_slurm_key_name(controller), text(api::kKeySlurm), true};
+}
+
+KeyRef jwt_key_ref(const api::ControllerSpec& spec, std::string_view controller) {
+  if (const api::SecretKeySelector* named = spec.jwt_key()) return {named->name, named->key, false};
+  return {generated_jwt_key_name(controller), text(api::kKeyJwt), true};
+}
+
+std::string Endpoint::str() const {
+  return host + ":" + std::to_string(port);
+}
+
+Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller) {
+  if (spec.external && spec.external_config) return {spec.external_config->host, spec.external_config->port};
+  return {controller_object_name(controller) + "." + text(ns), spec.service.port != 0 ? spec.service.port : api::kPortSlurmctld};
+}
+
+Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi) {
+  return {restapi_object_name(restapi) + "." + text(ns), spec.service.port != 0 ? spec.service.port : api::kPortSlurmrestd};
+}
+
+std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset) {
+  std::string prefix = core::get_string(spec.pod_template.spec, {"hostname"});
+  while (!prefix.empty() && prefix.back() == '-') prefix.pop_back();
+  return prefix.empty() ? text(nodeset) : prefix;
+}
+
+ImageRelease image_release(std::string_view image) {
+  image = image.substr(0, image.find('@'));
+  const std::size_t colon = image.rfind(':');
+  const std::size_t slash = image.rfind('/');
+  if (colon == std::string_view::npos || (slash != std::string_view::npos && colon < slash)) return {};
+  std::string_view tag = image.substr(colon + 1);
+  const int major = take_number(tag);
+  if (major < 20 || major > 99 || !tag.starts_with('.')) return {};
+  tag.remove_prefix(1);
+  const int minor = take_number(tag);
+  // "26.05", "26.05.3", "26.05-ubuntu24.04"; not "26.05rc1x", which could be anything.
+  if (minor < 1 || minor > 12 || !(tag.empty() || tag.front() == '.' || tag.front() == '-')) return {};
+  return {major, minor};
+}
+
+}  // namespace op

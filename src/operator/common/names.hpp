@@ -1,0 +1,103 @@
+// Names, labels and addresses of everything the controllers make, as users of the Go operator v1.2.1 know them.
+//
+// One place for all controllers: what one creates under a name, another finds under it. Pure functions of the custom resource.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/controller.hpp"
+#include "api/nodeset.hpp"
+#include "api/restapi.hpp"
+#include "api/well_known.hpp"
+#include "kube/object.hpp"
+#include "slurm/model.hpp"
+
+namespace op {
+
+/// Our own kinds, as the API server serves them.
+namespace resources {
+extern const kube::Resource kController, kRestApi, kNodeSet, kToken;
+}
+
+/// Values of the label app.kubernetes.io/name.
+inline constexpr std::string_view kAppController = "slurmctld";
+inline constexpr std::string_view kAppRestApi = "slurmrestd";
+inline constexpr std::string_view kAppWorker = "slurmd";
+inline constexpr std::string_view kAppToken = "slurm-token";
+
+/// Server-side apply: one manager a controller.
+inline constexpr std::string_view kManagerController = "slurm-operator-controller";
+inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
+inline constexpr std::string_view kManagerNodeSet = "slurm-operator-nodeset";
+inline constexpr std::string_view kManagerToken = "slurm-operator-token";
+
+/// What selects a component's pods: name and instance. Never changes: selectors are immutable.
+kube::StringMap selector_labels(std::string_view app, std::string_view instance);
+/// The labels of a component's objects: the selector and app.kubernetes.io/component.
+kube::StringMap component_labels(std::string_view app, std::string_view instance, std::string_view component);
+kube::StringMap controller_labels(std::string_view controller);
+kube::StringMap restapi_labels(std::string_view restapi);
+/// The labels of a worker pod: NodeSet as instance, and slinky.slurm.net/cluster.
+kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller);
+
+/// "X-controller": the StatefulSet, the Service in front of it, and the StatefulSet's serviceName.
+std::string controller_object_name(std::string_view controller);
+/// "X-controller-internal": the headless Service.
+std::string controller_internal_service_name(std::string_view controller);
+/// "X-config": the ConfigMap with slurm.conf.
+std::string config_map_name(std::string_view controller);
+/// "X-slurm-key", "X-jwt-key": generated Secrets.
+std::string generated_slurm_key_name(std::string_view controller);
+std::string generated_jwt_key_name(std::string_view controller);
+/// "X-restapi": the Deployment and its Service.
+std::string restapi_object_name(std::string_view restapi);
+/// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
+std::string workers_service_name(std::string_view controller);
+/// "slurm-workers-pdb-X".
+std::string workers_pdb_name(std::string_view controller);
+
+/// The cluster's key everywhere in this operator: "ns/X".
+slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller);
+
+/// A data key of a Secret, and whether the operator generates that Secret.
+struct KeyRef {
+  std::string secret;
+  std::string key;
+  bool generated = false;
+  friend bool operator==(const KeyRef&, const KeyRef&) = default;
+};
+KeyRef slurm_key_ref(const api::ControllerSpec& spec, std::string_view controller);
+KeyRef jwt_key_ref(const api::ControllerSpec& spec, std::string_view controller);
+
+/// Host and port at which slurmd, sackd and clients reach slurmctld: "X-controller.ns" and the Service's port (or externalConfig).
+struct Endpoint {
+  std::string host;
+  int port = 0;
+  [[nodiscard]] std::string str() const;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
+Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
+
+/// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes, or
+/// the object's own name.
+std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
+
+/// The container image's Slurm release as its tag says ("local/slurmctld:26.05-x" gives 26.05), or {0, 0}.
+struct ImageRelease {
+  int major = 0, minor = 0;
+  friend auto operator<=>(const ImageRelease&, const ImageRelease&) = default;
+};
+ImageRelease image_release(std::string_view image);
+
+/// Default images: the public ones.
+inline constexpr std::string_view kDefaultSlurmctldImage = "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultSlurmrestdImage = "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultSlurmdImage = "ghcr.io/slinkyproject/slurmd:26.05-ubuntu24.04";
+
+/// User and group of slurmctld in the images; slurmrestd is nobody.
+inline constexpr int kSlurmUid = 401;
+inline constexpr int kNobodyUid = 65534;
+
+}  // namespace op
