@@ -1,0 +1,50 @@
+// The production event loop: one thread runs all callbacks, a few others run offloaded work.
+//
+//   net::AsioLoop loop(2);
+//   loop.on_signals([&](int) { begin_graceful_stop(); });
+//   loop.run();   // until stop()
+//
+// Everything but post() and stop() is for the thread that calls run() (or before it).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "core/loop.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace net {
+
+class AsioLoop final : public core::Loop {
+ public:
+  /// `threads` carry offloaded work; they are started when the first work comes.
+  explicit AsioLoop(std::size_t threads = 2);
+  /// Waits for offloaded work that has begun.
+  ~AsioLoop() override;
+
+  [[nodiscard]] const core::Clock& clock() const override;
+  TimerId after(core::Duration delay, core::Callback call) override;
+  void cancel(TimerId id) override;
+  void offload(core::Callback work, core::Callback then) override;
+
+  /// Runs callbacks until stop(), also when there is nothing to do. An exception of a callback comes out of here: it is a bug.
+  void run();
+  /// From any thread: run() returns after the callback that is running.
+  void stop();
+  /// From any thread: calls `call` on the loop.
+  void post(core::Callback call);
+  /// Calls `call` with the signal's number at SIGTERM and SIGINT, each time.
+  void on_signals(std::function<void(int)> call);
+
+  [[nodiscard]] boost::asio::io_context& context();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace net

@@ -1,0 +1,79 @@
+// A small HTTP/1.1 server on the loop: health and metrics of our binaries, and the simulators behind real sockets.
+//
+//   net::HttpServer server(loop, {.port = 8081}, [](net::HttpRequest request, net::Responder responder) {
+//     responder.respond({200, {{"content-type", "text/plain"}}, "ok"});
+//   });
+//   if (auto started = server.start(); !started) ...
+//
+// Not for the open internet: no rate limits, no virtual hosts, no compression.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "net/asio_loop.hpp"
+#include "net/http.hpp"
+#include "net/tls.hpp"
+
+namespace net {
+
+/// Answers one request, now or later, once. Copies speak of the same request; when the last goes without an answer, the client
+/// gets a 500. Calls after the client has gone do nothing. All calls on the loop's thread.
+class Responder {
+ public:
+  /// The whole answer.
+  void respond(HttpResponse response);
+  /// The head of an answer whose body comes in pieces (chunked).
+  void begin(int status, Headers headers);
+  void write(std::string_view piece);
+  void end();
+  /// Closes the connection without a (complete) answer.
+  void cut();
+  /// False once the client has gone or the answer is complete.
+  [[nodiscard]] bool open() const;
+  /// Bytes written that the client's socket has not taken yet.
+  [[nodiscard]] std::size_t backlog() const;
+  /// Called once, later, if the client goes before the answer is complete.
+  void on_gone(core::Callback call);
+
+  struct State;
+  explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0: any free one; see HttpServer::port.
+  bool use_tls = false;
+  Tls tls;
+  std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
+  core::Duration idle_timeout{60000};         ///< From one request's answer to the end of the next request.
+  std::size_t max_connections = 4096;         ///< More are closed at once.
+};
+
+class HttpServer {
+ public:
+  using Handler = std::function<void(HttpRequest, Responder)>;
+
+  HttpServer(AsioLoop& loop, ServerOptions options, Handler handler);
+  ~HttpServer();
+  /// Binds and listens. Errors: kInvalid (address, certificate), kUnavailable (port taken).
+  core::Result<void> start();
+  /// Closes the listener and all connections.
+  void stop();
+  /// The port that is listened on; 0 before start.
+  [[nodiscard]] std::uint16_t port() const;
+  /// A new certificate for connections made from now on. Error: kInvalid (the old one stays).
+  core::Result<void> set_tls(Tls tls);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace net
