@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status
+.PHONY: help up down status build demo test sim bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,4 +17,23 @@ down: ## Stop that cluster and remove all of it
 status: ## What of it runs
 	@dev/status.sh
 
-# ---- Build, test, release: further targets go here, each with a "## help" of its own, and into .PHONY ----
+# ---- Build, test, measure ----
+
+build: ## The operator's binary, build/release/slurm-operator
+	@dev/cpp.sh release slurm-operator
+
+demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 workers (SLURM=24.11 for the older release)
+	@dev/demo.sh
+
+test: ## All tests; SUITES="unit sim" for some of them
+	@dev/test.sh $(SUITES)
+
+sim: ## Random histories with faults in the simulator: SEEDS=N SEED_BASE=S
+	@SEEDS=$(or $(SEEDS),1000) SEED_BASE=$(or $(SEED_BASE),1) dev/test.sh sim
+
+bench: ## What users wait for, on the local cluster: median and worst of 5
+	@dev/bench.sh
+
+format: ## Format the sources as CI checks it
+	@dev/deps.sh lint
+	@git ls-files '*.hpp' '*.cpp' | xargs clang-format -i

@@ -10,8 +10,13 @@ packages_of() {
     cluster) packages_of base; echo gcc=gcc libc6-dev containerd=containerd runc=runc containernetworking-plugins ;;
     smoke) echo busybox-static ;;
     images) echo mmdebstrap=mmdebstrap jq=jq ca-certificates ;;
-    build) echo g++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config ;;
-    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|images|build" ;;
+    build)
+      echo g++=g++ cmake=cmake ninja=ninja-build ccache=ccache mold=mold libboost1.81-dev libssl-dev libsimdjson-dev nlohmann-json3-dev \
+        libyaml-cpp-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libcli11-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+      ;;
+    lint) echo clang-format=clang-format clang-tidy=clang-tidy ;;
+    test) echo python3=python3 ;;
+    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|images|build|lint|test" ;;
   esac
 }
 

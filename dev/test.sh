@@ -55,6 +55,7 @@ run_tidy() {
 run_cluster() { "$DEV/up.sh" && echo "1 passed, 0 failed"; }
 run_conformance() { "$DEV/conformance.sh"; }
 run_e2e() {
+  "$DEV/deps.sh" test
   "$DEV/operator.sh" install
   python3 "$TOP/tests/e2e/run.py"
 }

@@ -52,7 +52,7 @@ applied=${EPOCHREALTIME/./}
   cat "$here/cluster.yaml"
   echo ---
   cat "$here/login.yaml"
-} | sed "s/@VERSION@/$version/" | k apply -f - >/dev/null
+} | sed "s/@VERSION@/$version/; s/@NAMESPACE@/$namespace/" | k apply -f - >/dev/null
 
 step "waiting for both workers to be idle"
 idle() { (($(ctld sinfo --noheader --Node --states=idle --format=%N | wc -l) == 2)); }
@@ -71,6 +71,8 @@ step "srun -N2 hostname"
 job slurmctld-0
 k wait --for=condition=Ready --timeout=60s pod/login >/dev/null
 job login
+# A job that has to wait is one that slurmctld calls back about.
+k exec slurmctld-0 -- sbatch -N2 --exclusive --output=/dev/null --wrap 'sleep 3' >/dev/null
 job login setpriv --reuid=1 --regid=1 --clear-groups
 
 step "REST from outside of the cluster"
@@ -78,7 +80,7 @@ k rollout status deployment/slurmrestd --timeout=60s >/dev/null
 url=http://$(k get service slurmrestd -o jsonpath='{.spec.clusterIP}'):6820
 token=$(ctld scontrol token username=slurm lifespan=600 | sed -n 's/^SLURM_JWT=//p')
 rest() { curl -sS --max-time 10 -H "X-SLURM-USER-TOKEN: $token" "$url$1"; }
-parser=$(rest /openapi/v3 | grep -oE '/slurm/v0\.0\.[0-9]+/ping' | cut -d/ -f3 | sort -V | tail -n1)
+parser=$(rest /openapi/v3 | jq -r '.paths | keys[]' | sed -n 's|^/slurm/\(v[0-9.]*\)/ping/*$|\1|p' | sort -V | tail -n1)
 [[ -n $parser ]] || die "no version in /openapi/v3"
 ping=$(rest "/slurm/$parser/ping" | jq -r '.pings[0].responding')
 nodes=$(rest "/slurm/$parser/nodes" | jq -r '[.nodes[] | .name + "=" + (.state | join("+"))] | sort | join(" ")')
@@ -103,10 +105,12 @@ max_nodes() { ctld scontrol show config | sed -n 's/^MaxNodeCount *= *//p'; }
 configure 'MaxNodeCount=1024' 'MaxNodeCount=900'
 reconfigure || die "a good reconfigure failed: $(cat "$scratch/out")"
 [[ $(max_nodes) == 900 ]] || die "MaxNodeCount is $(max_nodes) after the reconfigure"
-configure 'MaxNodeCount=900' 'MaxNodeCount=0x'
+# This one the client cannot tell: slurmctld has to refuse it, and to live on.
+configure 'Nodes=cpu ' 'Nodes=nosuch '
 reconfigure && die "a bad slurm.conf was accepted"
-result "refused: $(tail -n1 "$scratch/out")"
-configure 'MaxNodeCount=0x' 'MaxNodeCount=800'
+result "refused: $(head -n1 "$scratch/out")"
+configure 'Nodes=nosuch ' 'Nodes=cpu '
+configure 'MaxNodeCount=900' 'MaxNodeCount=800'
 reconfigure || die "the mended reconfigure failed: $(cat "$scratch/out")"
 [[ $(max_nodes) == 800 ]] || die "MaxNodeCount is $(max_nodes) after the mended reconfigure"
 restarts=$(k get pod slurmctld-0 -o jsonpath='{.status.containerStatuses[0].restartCount}')
