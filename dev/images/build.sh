@@ -104,7 +104,7 @@ base_of() {
   # After mmdebstrap, which empties /run when it is done.
   cp "$recipes/base/prepare.sh" "$temporary/rootfs/prepare.sh"
   chroot "$temporary/rootfs" /prepare.sh
-  rm "$temporary/rootfs/prepare.sh"
+  rm -f "$temporary/rootfs/"{prepare.sh,etc/hostname,etc/resolv.conf}
   chroot "$temporary/rootfs" slurmctld -V | sed 's/^[^ ]* //' >"$temporary/version"
   layer_of "$temporary/rootfs" "$temporary/layer.tar" --exclude=./dev/* --exclude=./proc/* --exclude=./sys/*
   digest_of "$temporary/layer.tar" >"$temporary/digest"

@@ -35,4 +35,4 @@ rm -rf /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale /usr/shar
 mkdir -p /var/lib/apt/lists/partial /var/cache/apt/archives/partial
 find / -xdev -name '*.pyc' -delete
 : >/etc/machine-id
-rm -f /var/lib/dbus/machine-id /etc/hostname /etc/resolv.conf
+rm -f /var/lib/dbus/machine-id

@@ -85,7 +85,8 @@ fi
 if [[ -n ${POD_TOPOLOGY-} ]] && ! has Topology; then words+=("Topology=$POD_TOPOLOGY"); fi
 if ((${#words[@]} > 0)); then others+=(--conf "${words[*]}"); fi
 
-mkdir -p /run/slurm /var/spool/slurmd
+# slurmd 26.05 does not start when /run/slurm is anybody else's.
+install -d -o root -g root -m 0755 /run/slurm /var/spool/slurmd
 
 # A job's user may look at a node where the job runs, and nobody else.
 serve_ssh() {

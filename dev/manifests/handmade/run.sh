@@ -15,7 +15,7 @@ result() { say "               $*"; }
 
 clean() {
   local status=$?
-  [[ -z ${scratch:-} ]] || rm -rf "$scratch"
+  rm -rf "$scratch"
   if ((status != 0)); then
     k get pods -o wide >&2 || true
     k get pods -o name | while read -r pod; do
@@ -27,8 +27,8 @@ clean() {
 }
 keep=no
 [[ ${2:-} != --keep ]] || keep=yes
-trap clean EXIT
 scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 step "images of Slurm $version"
 if ! tar=$("$DEV/images/build.sh" "$version" 2>"$scratch/log" | sed -n 's/^image-tar: //p') || [[ -z $tar ]]; then
@@ -37,6 +37,7 @@ fi
 # shellcheck disable=SC2086  # one archive a line
 "$DEV/load-image.sh" $tar >/dev/null
 
+trap clean EXIT
 step "applying the manifests in $namespace"
 kubectl delete namespace "$namespace" --ignore-not-found >/dev/null
 kubectl create namespace "$namespace" >/dev/null
