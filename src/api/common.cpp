@@ -1,0 +1,188 @@
+#include "api/common.hpp"
+
+#include <algorithm>
+
+namespace api {
+namespace {
+
+constexpr const char* kPrometheusDuration =
+    "^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$";
+constexpr std::size_t kMaxObjectName = 253;
+constexpr int kMaxPort = 65535;
+
+/// A DNS subdomain, or the beginning of one: an ordinal may follow.
+constexpr const char* kHostnamePrefix = R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?)?$)";
+
+template <class Selector>
+FieldList key_selector(const char* what) {
+  return FieldList(std::string("A key of a ") + what + " in the same namespace.")
+      .atomic()
+      .add(field<Selector, std::string>("name", &Selector::name)
+               .has_default()
+               .max_length(kMaxObjectName)
+               .describe(std::string("The name of the ") + what + "."))
+      .add(field<Selector, std::string>("key", &Selector::key).required().describe(std::string("Which of its keys.")))
+      .add(field<Selector, std::optional<bool>>("optional", &Selector::optional)
+               .describe("Whether it may be missing."));
+}
+
+core::Json pod_spec_schema() {
+  return {{"type", "object"},
+          {"x-kubernetes-preserve-unknown-fields", true},
+          {"properties",
+           {{"hostname",
+             {{"type", "string"},
+              {"nullable", true},
+              {"maxLength", kMaxObjectName},
+              {"pattern", kHostnamePrefix},
+              {"description",
+               "A DNS name. In a NodeSet the beginning of the workers' names: the ordinal is appended; it may end with a dash."}}}}}};
+}
+
+}  // namespace
+
+const FieldList& field_list(const LocalObjectReference*) {
+  static const FieldList kList =
+      FieldList("An object in the same namespace.")
+          .atomic()
+          .add(field("name", &LocalObjectReference::name).has_default().max_length(kMaxObjectName).describe("Its name."));
+  return kList;
+}
+
+const FieldList& field_list(const ControllerReference*) {
+  static const FieldList kList = FieldList("A Controller in the same namespace.")
+                                     .atomic()
+                                     .add(field("name", &ControllerReference::name)
+                                              .required()
+                                              .min_length(1)
+                                              .max_length(kMaxObjectName)
+                                              .describe("The name of the Controller."));
+  return kList;
+}
+
+const FieldList& field_list(const SecretKeySelector*) {
+  static const FieldList kList = key_selector<SecretKeySelector>("Secret");
+  return kList;
+}
+
+const FieldList& field_list(const ConfigMapKeySelector*) {
+  static const FieldList kList = key_selector<ConfigMapKeySelector>("ConfigMap");
+  return kList;
+}
+
+const FieldList& field_list(const Metadata*) {
+  static const FieldList kList = FieldList("Labels and annotations to add.")
+                                     .add(field("labels", &Metadata::labels).nullable().describe("Labels to add."))
+                                     .add(field("annotations", &Metadata::annotations).nullable().describe("Annotations to add."));
+  return kList;
+}
+
+const FieldList& field_list(const PodTemplate*) {
+  static const FieldList kList =
+      FieldList("What to add to the pods.")
+          .add(field("metadata", &PodTemplate::metadata).describe("Labels and annotations to add to the pods."))
+          .add(field("spec", &PodTemplate::spec)
+                   .schema_of(pod_spec_schema())
+                   .describe("A core/v1 PodSpec, merged over the operator's own: objects by key, containers, volumes and the like by name. "
+                             "Pods are created with strict field validation: a misspelt field is reported in the status."));
+  return kList;
+}
+
+const FieldList& field_list(const ServiceSpec*) {
+  static const FieldList kList =
+      FieldList("What to change in the Service.")
+          .add(field("metadata", &ServiceSpec::metadata).describe("Labels and annotations to add to the Service."))
+          .add(field("spec", &ServiceSpec::spec).describe("A core/v1 ServiceSpec, merged over the operator's own."))
+          .add(field("port", &ServiceSpec::port)
+                   .minimum(0)
+                   .maximum(kMaxPort)
+                   .describe("The port that the Service offers. 0: the component's own port."))
+          .add(field("nodePort", &ServiceSpec::node_port)
+                   .minimum(0)
+                   .maximum(kMaxPort)
+                   .describe("The port on each node, for the types NodePort and LoadBalancer. 0: chosen by Kubernetes."));
+  return kList;
+}
+
+const FieldList& field_list(const MetricEndpoint*) {
+  static const FieldList kList =
+      FieldList("A path to scrape.")
+          .add(field("path", &MetricEndpoint::path).required().describe("The HTTP path."))
+          .add(field("interval", &MetricEndpoint::interval)
+                   .pattern(kPrometheusDuration)
+                   .describe("How often to scrape it. Empty: as the ServiceMonitor says."))
+          .add(field("scrapeTimeout", &MetricEndpoint::scrape_timeout)
+                   .pattern(kPrometheusDuration)
+                   .describe("When a scrape has failed. Empty: as the ServiceMonitor says."));
+  return kList;
+}
+
+const FieldList& field_list(const ServiceMonitor*) {
+  static const FieldList kList =
+      FieldList("A ServiceMonitor for Prometheus.")
+          .add(field("enabled", &ServiceMonitor::enabled).has_default().describe("Whether to create one."))
+          .add(embed(&ServiceMonitor::metadata))
+          .add(field("interval", &ServiceMonitor::interval)
+                   .pattern(kPrometheusDuration)
+                   .describe("How often to scrape. Empty: as Prometheus is configured."))
+          .add(field("scrapeTimeout", &ServiceMonitor::scrape_timeout)
+                   .pattern(kPrometheusDuration)
+                   .describe("When a scrape has failed; at most the interval. Empty: as Prometheus is configured."))
+          .add(field("endpoints", &ServiceMonitor::endpoints).nullable().describe("The paths to scrape."));
+  return kList;
+}
+
+const FieldList& field_list(const Metrics*) {
+  static const FieldList kList =
+      FieldList("How metrics are collected.")
+          .add(field("enabled", &Metrics::enabled).has_default().describe("Whether slurmctld serves metrics."))
+          .add(field("serviceMonitor", &Metrics::service_monitor).nullable().describe("A ServiceMonitor for Prometheus."));
+  return kList;
+}
+
+const FieldList& field_list(const ExternalConfig*) {
+  static const FieldList kList =
+      FieldList("Where a component outside of Kubernetes is reached.")
+          .add(field("host", &ExternalConfig::host).required().describe("Its host name or IP address."))
+          .add(field("port", &ExternalConfig::port).required().minimum(1).maximum(kMaxPort).describe("Its port."));
+  return kList;
+}
+
+const FieldList& field_list(const Condition*) {
+  static const FieldList kList =
+      FieldList("One aspect of the state.")
+          .add(field("type", &Condition::type)
+                   .required()
+                   .max_length(316)
+                   .pattern(
+                       R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)")
+                   .always()
+                   .describe("Which aspect: Ready, Progressing, Degraded, or one of this kind's own."))
+          .add(field("status", &Condition::status).required().always().describe("True, False or Unknown."))
+          .add(field("reason", &Condition::reason)
+                   .required()
+                   .min_length(1)
+                   .max_length(1024)
+                   .pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+                   .always()
+                   .describe("Why, as one word."))
+          .add(field("message", &Condition::message)
+                   .required()
+                   .max_length(32768)
+                   .always()
+                   .describe("Why, and what to do about it."))
+          .add(field("lastTransitionTime", &Condition::last_transition_time)
+                   .required()
+                   .describe("When the status last changed."))
+          .add(field("observedGeneration", &Condition::observed_generation)
+                   .minimum(0)
+                   .describe("The generation of the object that this speaks of."));
+  return kList;
+}
+
+const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type) {
+  const auto it = std::ranges::find(conditions, type, &Condition::type);
+  return it == conditions.end() ? nullptr : &*it;
+}
+
+}  // namespace api

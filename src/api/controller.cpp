@@ -1,0 +1,197 @@
+#include "api/controller.hpp"
+
+namespace api {
+namespace {
+
+using core::Json;
+
+/// The fields of a core/v1 PersistentVolumeClaimSpec.
+Json claim_properties() {
+  const Json text = {{"type", "string"}};
+  const Json texts = {{"type", "array"}, {"items", text}, {"x-kubernetes-list-type", "atomic"}};
+  const Json quantity = {
+      {"anyOf", {{{"type", "integer"}}, {{"type", "string"}}}},
+      {"pattern",
+       R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)"},
+      {"x-kubernetes-int-or-string", true}};
+  const Json quantities = {{"type", "object"}, {"additionalProperties", quantity}};
+  const Json expression = {{"type", "object"},
+                           {"properties", {{"key", text}, {"operator", text}, {"values", texts}}},
+                           {"required", {"key", "operator"}}};
+  const Json selector = {
+      {"type", "object"},
+      {"x-kubernetes-map-type", "atomic"},
+      {"properties",
+       {{"matchLabels", {{"type", "object"}, {"additionalProperties", text}}},
+        {"matchExpressions", {{"type", "array"}, {"items", expression}, {"x-kubernetes-list-type", "atomic"}}}}}};
+  const Json source = {{"apiGroup", text}, {"kind", text}, {"name", text}};
+  Json source_ref = source;
+  source_ref["namespace"] = text;
+  const auto described = [](Json schema, const char* words) {
+    schema["description"] = words;
+    return schema;
+  };
+  return {
+      {"accessModes", described(texts, "The access modes that the volume must have.")},
+      {"storageClassName", described(text, "The StorageClass. Absent: the cluster's default.")},
+      {"resources", described({{"type", "object"}, {"properties", {{"limits", quantities}, {"requests", quantities}}}},
+                              "How large the volume is.")},
+      {"selector", described(selector, "Which volumes may be bound.")},
+      {"volumeName", described(text, "The PersistentVolume to bind.")},
+      {"volumeMode", described(text, "Filesystem or Block.")},
+      {"volumeAttributesClassName", described(text, "The VolumeAttributesClass.")},
+      {"dataSource", described({{"type", "object"},
+                                {"properties", source},
+                                {"required", {"kind", "name"}},
+                                {"x-kubernetes-map-type", "atomic"}},
+                               "What to fill the volume from.")},
+      {"dataSourceRef",
+       described({{"type", "object"}, {"properties", source_ref}, {"required", {"kind", "name"}}}, "What to fill the volume from.")},
+  };
+}
+
+constexpr const char* kScripts = "ConfigMaps whose keys are script files for /etc/slurm, called in the order of their names: ";
+
+}  // namespace
+
+const FieldList& field_list(const ControllerHighAvailability*) {
+  static const FieldList kList =
+      FieldList("Several slurmctld, of which one is active.")
+          .add(field("enabled", &ControllerHighAvailability::enabled).has_default().describe("Whether there are backups."))
+          .add(field("backups", &ControllerHighAvailability::backups).has_default().minimum(1).describe("How many backups."));
+  return kList;
+}
+
+const FieldList& field_list(const ControllerPersistence*) {
+  static const FieldList kList =
+      FieldList("The volume that holds slurmctld's state (StateSaveLocation).")
+          .add(field("enabled", &ControllerPersistence::enabled)
+                   .has_default()
+                   .describe("Whether the state outlives the pod. Cannot be changed."))
+          .add(field("existingClaim", &ControllerPersistence::existing_claim)
+                   .max_length(253)
+                   .describe("A PersistentVolumeClaim to use, instead of one that is made from the other fields. Cannot be changed."))
+          .add(embed_raw(&ControllerPersistence::claim, claim_properties()));
+  return kList;
+}
+
+const FieldList& field_list(const ControllerSpec*) {
+  static const FieldList kList =
+      FieldList("The wanted state of a Controller.")
+          .add(field("clusterName", &ControllerSpec::cluster_name)
+                   .max_length(kMaxClusterName)
+                   .pattern("^[A-Za-z0-9_.-]*$")
+                   .describe("Slurm's ClusterName. Absent: <namespace>_<name>. Cannot be changed."))
+          .add(field("slurmKeyRef", &ControllerSpec::slurm_key_ref)
+                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .describe("The Secret's key that holds the auth/slurm key. Absent: one is generated once, into the Secret "
+                             "<name>-slurm-key, and kept as long as the state volume. Its name cannot be changed."))
+          .add(field("jwtKeyRef", &ControllerSpec::jwt_key_ref)
+                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .describe("The Secret's key that holds the auth/jwt key (HS256). Absent: one is generated once, into the Secret "
+                             "<name>-jwt-key, and kept as long as the state volume. Cannot be changed."))
+          .add(field("jwtHs256KeyRef", &ControllerSpec::jwt_hs256_key_ref)
+                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .describe("The old name of jwtKeyRef, which wins when both are given."))
+          .add(field("jwksKeyRef", &ControllerSpec::jwks_key_ref)
+                   .describe("The ConfigMap's key that holds a JWKS file, for tokens that others sign."))
+          .add(field("accountingRef", &ControllerSpec::accounting_ref)
+                   .not_acted_on()
+                   .describe("The Accounting to which the cluster belongs."))
+          .add(field("external", &ControllerSpec::external)
+                   .has_default()
+                   .not_acted_on()
+                   .describe("The slurmctld runs outside of Kubernetes, where externalConfig says; most other fields are ignored."))
+          .add(field("externalConfig", &ControllerSpec::external_config)
+                   .not_acted_on()
+                   .describe("Where an external slurmctld is reached."))
+          .add(field("ha", &ControllerSpec::ha).not_acted_on().describe("Several slurmctld, of which one is active."))
+          .add(field("slurmctld", &ControllerSpec::slurmctld)
+                   .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to its options."))
+          .add(field("reconfigure", &ControllerSpec::reconfigure)
+                   .describe("A core/v1 Container, merged over the sidecar that reconfigures slurmctld. The operator reconfigures over "
+                             "the REST API, so that the sidecar exists only where this asks for one."))
+          .add(field("logfile", &ControllerSpec::logfile)
+                   .describe("A core/v1 Container, merged over the sidecar that prints slurmctld's log."))
+          .add(field("inplaceReconfigure", &ControllerSpec::inplace_reconfigure)
+                   .has_default()
+                   .describe("Whether the pod stays when the configuration changes. The operator always reconfigures in place what can "
+                             "be; true forbids the restart that the remaining changes need, and the status says so."))
+          .add(field("template", &ControllerSpec::pod_template).describe("What to add to the slurmctld pod."))
+          .add(field("extraConf", &ControllerSpec::extra_conf)
+                   .describe("Lines to append to slurm.conf. Keys that the operator needs are merged with its own values."))
+          .add(field("configFileRefs", &ControllerSpec::config_file_refs)
+                   .nullable()
+                   .describe("ConfigMaps whose keys are files for /etc/slurm (gres.conf, topology.yaml, job_submit.lua ...). slurm.conf and "
+                             "slurmdbd.conf are the operator's own."))
+          .add(field("prologScriptRefs", &ControllerSpec::prolog_script_refs)
+                   .nullable()
+                   .describe(std::string(kScripts) + "Prolog, on workers."))
+          .add(field("epilogScriptRefs", &ControllerSpec::epilog_script_refs)
+                   .nullable()
+                   .describe(std::string(kScripts) + "Epilog, on workers."))
+          .add(field("prologSlurmctldScriptRefs", &ControllerSpec::prolog_slurmctld_script_refs)
+                   .nullable()
+                   .describe(std::string(kScripts) + "PrologSlurmctld, beside slurmctld."))
+          .add(field("epilogSlurmctldScriptRefs", &ControllerSpec::epilog_slurmctld_script_refs)
+                   .nullable()
+                   .describe(std::string(kScripts) + "EpilogSlurmctld, beside slurmctld."))
+          .add(field("persistence", &ControllerSpec::persistence)
+                   .describe("The volume that holds slurmctld's state: whether there is one, which, or what it is like."))
+          .add(field("service", &ControllerSpec::service).describe("What to change in the Service of slurmctld."))
+          .add(field("metrics", &ControllerSpec::metrics).not_acted_on().describe("How slurmctld's metrics are collected."))
+          .add(field("deletionPolicy", &ControllerSpec::deletion_policy)
+                   .has_default()
+                   .describe("What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go at once, with "
+                             "their jobs. Drain: each goes when its jobs have ended."))
+          .rule("!self.external || has(self.externalConfig)", "externalConfig: required when external is true")
+          .rule("!has(self.ha) || !self.ha.enabled || (has(self.persistence) && self.persistence.enabled && "
+                "has(self.persistence.existingClaim) && self.persistence.existingClaim != '')",
+                "persistence.existingClaim: required when ha.enabled is true, and its access mode must be ReadWriteMany")
+          .rule("(has(self.slurmKeyRef) ? self.slurmKeyRef.name : '') == (has(oldSelf.slurmKeyRef) ? oldSelf.slurmKeyRef.name : '')",
+                "slurmKeyRef.name: cannot be changed, added or removed")
+          .rule("(has(self.jwtKeyRef) ? self.jwtKeyRef.name + '/' + self.jwtKeyRef.key : has(self.jwtHs256KeyRef) ? "
+                "self.jwtHs256KeyRef.name + '/' + self.jwtHs256KeyRef.key : '') == (has(oldSelf.jwtKeyRef) ? oldSelf.jwtKeyRef.name + '/' "
+                "+ oldSelf.jwtKeyRef.key : has(oldSelf.jwtHs256KeyRef) ? oldSelf.jwtHs256KeyRef.name + '/' + "
+                "oldSelf.jwtHs256KeyRef.key : '')",
+                "jwtKeyRef: cannot be changed, added or removed")
+          .rule("(!has(self.persistence) || self.persistence.enabled) == (!has(oldSelf.persistence) || oldSelf.persistence.enabled)",
+                "persistence.enabled: cannot be changed")
+          .rule("(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : '') == "
+                "(has(oldSelf.persistence) && has(oldSelf.persistence.existingClaim) ? oldSelf.persistence.existingClaim : '')",
+                "persistence.existingClaim: cannot be changed");
+  return kList;
+}
+
+const FieldList& field_list(const ControllerStatus*) {
+  static const FieldList kList =
+      FieldList("The observed state of a Controller.")
+          .add(field("observedGeneration", &ControllerStatus::observed_generation)
+                   .always()
+                   .describe("The generation of the Controller that the status speaks of."))
+          .add(field("conditions", &ControllerStatus::conditions).always().describe("The state, by aspect."));
+  return kList;
+}
+
+const FieldList& field_list(const Controller*) {
+  static const FieldList kList =
+      FieldList("A Controller is one Slurm cluster: its slurmctld, with configuration, keys and state.")
+          .add(field("spec", &Controller::spec))
+          .add(field("status", &Controller::status))
+          // Naming the default name is no change. The namespace is not visible here; it holds no underscore.
+          .rule("(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "
+                "(has(oldSelf.spec) && has(oldSelf.spec.clusterName) ? oldSelf.spec.clusterName : '') || "
+                "((!has(oldSelf.spec) || !has(oldSelf.spec.clusterName) || oldSelf.spec.clusterName == '') && "
+                "self.spec.clusterName.endsWith('_' + self.metadata.name)) || "
+                "((!has(self.spec) || !has(self.spec.clusterName) || self.spec.clusterName == '') && "
+                "oldSelf.spec.clusterName.endsWith('_' + self.metadata.name))",
+                "spec.clusterName: cannot be changed");
+  return kList;
+}
+
+std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name) {
+  if (!spec.cluster_name.empty()) return spec.cluster_name;
+  return std::string(ns) + "_" + std::string(name);
+}
+
+}  // namespace api

@@ -1,0 +1,180 @@
+#include "api/nodeset.hpp"
+
+namespace api {
+
+using core::Json;
+
+const FieldList& field_list(const NodeSetSsh*) {
+  static const FieldList kList =
+      FieldList("sshd in the worker pods, for users with a job there.")
+          .add(field("enabled", &NodeSetSsh::enabled).has_default().describe("Whether sshd runs."))
+          .add(field("extraSshdConfig", &NodeSetSsh::extra_sshd_config).describe("Lines to append to sshd_config."))
+          .add(field("sssdConfRef", &NodeSetSsh::sssd_conf_ref).required().describe("The Secret's key that holds sssd.conf."))
+          .rule("!self.enabled || (has(self.sssdConfRef.name) && self.sssdConfRef.name != '')",
+                "sssdConfRef.name: must not be empty when enabled is true");
+  return kList;
+}
+
+const FieldList& field_list(const NodeSetPartition*) {
+  static const FieldList kList =
+      FieldList("A Slurm partition of the NodeSet's name that holds its workers.")
+          .add(field("enabled", &NodeSetPartition::enabled).has_default().describe("Whether there is one."))
+          .add(field("config", &NodeSetPartition::config)
+                   .pattern(R"(^[^\n]*$)")
+                   .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One line."));
+  return kList;
+}
+
+const FieldList& field_list(const RollingUpdate*) {
+  static const FieldList kList =
+      FieldList("How RollingUpdate proceeds.")
+          .add(field("maxUnavailable", &RollingUpdate::max_unavailable)
+                   .has_default()
+                   .minimum(1)
+                   .pattern("^(100|[1-9][0-9]?)%$")
+                   .describe("How many workers may be unavailable meanwhile: a number of 1 or more, or a percentage from 1% to 100%, "
+                             "rounded up."));
+  return kList;
+}
+
+const FieldList& field_list(const ScheduledUpdate*) {
+  static const FieldList kList =
+      FieldList("When ScheduledUpdate proceeds: during a maintenance reservation in Slurm.")
+          .add(field("startTime", &ScheduledUpdate::start_time).describe("When the reservation starts."))
+          .add(field("duration", &ScheduledUpdate::duration)
+                   .has_default()
+                   .rule("duration(self) >= duration('1m')", "must be 1m or more")
+                   .describe("How long it lasts: 1m or more."))
+          .add(field("flags", &ScheduledUpdate::flags).nullable().describe("Flags to add to the reservation."));
+  return kList;
+}
+
+const FieldList& field_list(const UpdateStrategy*) {
+  static const FieldList kList =
+      FieldList("How workers are replaced when their template changes.")
+          .add(field("type", &UpdateStrategy::type)
+                   .has_default()
+                   .describe("RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: during a "
+                             "maintenance reservation."))
+          .add(field("rollingUpdate", &UpdateStrategy::rolling_update).describe("How RollingUpdate proceeds."))
+          .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update).describe("When ScheduledUpdate proceeds."))
+          .rule("self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime) && "
+                "has(self.scheduledUpdate.duration))",
+                "scheduledUpdate.startTime: required when type is ScheduledUpdate");
+  return kList;
+}
+
+const FieldList& field_list(const ClaimRetentionPolicy*) {
+  static const FieldList kList =
+      FieldList("What becomes of the claims made from volumeClaimTemplates.")
+          .add(field("whenDeleted", &ClaimRetentionPolicy::when_deleted).has_default().describe("When the NodeSet is deleted."))
+          .add(field("whenScaled", &ClaimRetentionPolicy::when_scaled).has_default().describe("When its worker is scaled in."));
+  return kList;
+}
+
+const FieldList& field_list(const NodeSetSpec*) {
+  static const FieldList kList =
+      FieldList("The wanted state of a NodeSet.")
+          .add(field("controllerRef", &NodeSetSpec::controller_ref)
+                   .required()
+                   .immutable()
+                   .describe("The Controller whose workers these are. Cannot be changed."))
+          .add(field("replicas", &NodeSetSpec::replicas)
+                   .has_default()
+                   .minimum(0)
+                   .describe("How many workers to run. Not used with scalingMode DaemonSet."))
+          .add(field("scalingMode", &NodeSetSpec::scaling_mode)
+                   .has_default()
+                   .not_acted_on()
+                   .describe("StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that matches."))
+          .add(field("slurmd", &NodeSetSpec::slurmd)
+                   .describe("A core/v1 Container, merged over the operator's own container slurmd. Its limits are what Slurm is told "
+                             "of CPUs and memory. args are words of a shell."))
+          .add(field("ssh", &NodeSetSpec::ssh).not_acted_on().describe("sshd in the worker pods, for users with a job there."))
+          .add(field("logfile", &NodeSetSpec::logfile)
+                   .describe("A core/v1 Container, merged over the sidecar that prints slurmd's log."))
+          .add(field("template", &NodeSetSpec::pod_template).describe("What to add to the worker pods."))
+          .add(field("extraConf", &NodeSetSpec::extra_conf)
+                   .describe("Key=Value pairs, separated by spaces, for `slurmd --conf`: what Slurm shall know of each worker. Features are "
+                             "added to the NodeSet's own."))
+          .add(field("partition", &NodeSetSpec::partition)
+                   .describe("A Slurm partition of the NodeSet's name that holds its workers."))
+          .add(field("volumeClaimTemplates", &NodeSetSpec::volume_claim_templates)
+                   .schema_of({{"x-kubernetes-preserve-unknown-fields", true}, {"nullable", true}})
+                   .not_acted_on()
+                   .describe("core/v1 PersistentVolumeClaims; each worker gets its own, and keeps them."))
+          .add(field("updateStrategy", &NodeSetSpec::update_strategy)
+                   .not_acted_on()
+                   .describe("How workers are replaced when their template changes. In this release always as OnDelete does."))
+          .add(field("revisionHistoryLimit", &NodeSetSpec::revision_history_limit)
+                   .has_default()
+                   .minimum(0)
+                   .describe("How many past revisions to keep, beside those in use."))
+          .add(field("persistentVolumeClaimRetentionPolicy", &NodeSetSpec::persistent_volume_claim_retention_policy)
+                   .not_acted_on()
+                   .describe("What becomes of the claims made from volumeClaimTemplates."))
+          .add(field("minReadySeconds", &NodeSetSpec::min_ready_seconds)
+                   .minimum(0)
+                   .describe("How long a worker must be ready before it counts as available."))
+          .add(field("ordinalPadding", &NodeSetSpec::ordinal_padding)
+                   .has_default()
+                   .minimum(0)
+                   .maximum(10)
+                   .describe("How many digits ordinals have; zeros are put in front. Not used with scalingMode DaemonSet."))
+          .add(field("pinToNode", &NodeSetSpec::pin_to_node)
+                   .has_default()
+                   .not_acted_on()
+                   .describe("Whether a worker always returns to the Kubernetes node on which it first ran."))
+          .add(field("workloadDisruptionProtection", &NodeSetSpec::workload_disruption_protection)
+                   .has_default()
+                   .describe("Whether workers with running jobs are protected from eviction, by a PodDisruptionBudget."))
+          .add(field("pruneSlurmNodeRecords", &NodeSetSpec::prune_slurm_node_records)
+                   .has_default()
+                   .not_acted_on()
+                   .describe("With scalingMode DaemonSet: whether the Slurm node goes when its Kubernetes node is gone."))
+          .add(field("oversubscribeNode", &NodeSetSpec::oversubscribe_node)
+                   .has_default()
+                   .describe("Whether several workers may run on one Kubernetes node. Not meant for production."));
+  return kList;
+}
+
+const FieldList& field_list(const NodeSetStatus*) {
+  static const FieldList kList =
+      FieldList("The observed state of a NodeSet.")
+          .add(field("replicas", &NodeSetStatus::replicas).always().describe("How many pods there are."))
+          .add(field("updatedReplicas", &NodeSetStatus::updated_replicas).always().describe("How many of the newest revision."))
+          .add(field("readyReplicas", &NodeSetStatus::ready_replicas).always().describe("How many are ready."))
+          .add(field("availableReplicas", &NodeSetStatus::available_replicas)
+                   .always()
+                   .describe("How many have been ready for minReadySeconds."))
+          .add(field("unavailableReplicas", &NodeSetStatus::unavailable_replicas)
+                   .always()
+                   .describe("How many are missing until all wanted ones are available."))
+          .add(field("desired", &NodeSetStatus::desired).always().describe("How many are wanted."))
+          .add(field("slurmIdle", &NodeSetStatus::slurm_idle).always().describe("How many are IDLE in Slurm."))
+          .add(field("slurmAllocated", &NodeSetStatus::slurm_allocated).always().describe("How many are ALLOCATED or MIXED in Slurm."))
+          .add(field("slurmDown", &NodeSetStatus::slurm_down).always().describe("How many are DOWN in Slurm."))
+          .add(field("slurmDrain", &NodeSetStatus::slurm_drain).always().describe("How many have the DRAIN flag in Slurm."))
+          .add(field("observedGeneration", &NodeSetStatus::observed_generation)
+                   .always()
+                   .describe("The generation of the NodeSet that the status speaks of."))
+          .add(field("nodeSetHash", &NodeSetStatus::nodeset_hash)
+                   .always()
+                   .describe("The controller-revision-hash of the newest revision."))
+          .add(field("collisionCount", &NodeSetStatus::collision_count).describe("How often revision names have collided."))
+          .add(field("conditions", &NodeSetStatus::conditions).always().describe("The state, by aspect."))
+          .add(field("ordinalToNode", &NodeSetStatus::ordinal_to_node)
+                   .nullable()
+                   .describe("With pinToNode: the Kubernetes node of each ordinal."))
+          .add(field("selector", &NodeSetStatus::selector).always().describe("The label selector of the pods, for autoscalers."));
+  return kList;
+}
+
+const FieldList& field_list(const NodeSet*) {
+  static const FieldList kList = FieldList("A NodeSet is a set of workers (slurmd pods) of one Controller.")
+                                     .add(field("spec", &NodeSet::spec))
+                                     .add(field("status", &NodeSet::status));
+  return kList;
+}
+
+}  // namespace api

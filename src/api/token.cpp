@@ -1,0 +1,60 @@
+#include "api/token.hpp"
+
+#include "api/well_known.hpp"
+
+namespace api {
+
+const FieldList& field_list(const TokenSpec*) {
+  static const FieldList kList =
+      FieldList("The wanted state of a Token.")
+          .add(field("jwtKeyRef", &TokenSpec::jwt_key_ref)
+                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .describe("The Secret's key that holds the auth/jwt key (HS256) of the cluster. For a key that the operator generated, "
+                             "the Secret <controller>-jwt-key and the key jwt.key. Cannot be changed."))
+          .add(field("jwtHs256KeyRef", &TokenSpec::jwt_hs256_key_ref)
+                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .describe("The old name of jwtKeyRef, which wins when both are given."))
+          .add(field("username", &TokenSpec::username).required().min_length(1).describe("The Slurm user for whom the token speaks."))
+          .add(field("lifetime", &TokenSpec::lifetime)
+                   .rule("duration(self) >= duration('1s')", "must be 1s or more")
+                   .describe("How long a token is valid. Absent: 15m. It is renewed after four fifths of it."))
+          .add(field("refresh", &TokenSpec::refresh)
+                   .has_default()
+                   .describe("Whether the token is renewed. If not, the Secret is immutable."))
+          .add(field("secretRef", &TokenSpec::secret_ref)
+                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT."))
+          .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "jwtKeyRef: required")
+          .rule("(has(self.jwtKeyRef) ? self.jwtKeyRef : self.jwtHs256KeyRef) == (has(oldSelf.jwtKeyRef) ? oldSelf.jwtKeyRef : "
+                "oldSelf.jwtHs256KeyRef)",
+                "jwtKeyRef: cannot be changed");
+  return kList;
+}
+
+const FieldList& field_list(const TokenStatus*) {
+  static const FieldList kList =
+      FieldList("The observed state of a Token.")
+          .add(field("observedGeneration", &TokenStatus::observed_generation)
+                   .always()
+                   .describe("The generation of the Token that the status speaks of."))
+          .add(field("issuedAt", &TokenStatus::issued_at).always().describe("When the current token was issued."))
+          .add(field("conditions", &TokenStatus::conditions).always().describe("The state, by aspect."));
+  return kList;
+}
+
+const FieldList& field_list(const Token*) {
+  static const FieldList kList = FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret.")
+                                     .add(field("spec", &Token::spec))
+                                     .add(field("status", &Token::status));
+  return kList;
+}
+
+SecretKeySelector token_secret(const TokenSpec& spec, std::string_view name) {
+  if (spec.secret_ref) return *spec.secret_ref;
+  SecretKeySelector out;
+  out.name = std::string(name) + "-jwt-" + spec.username;
+  out.key = kKeyToken;
+  return out;
+}
+
+}  // namespace api
