@@ -12,7 +12,7 @@ KUBERNETES=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$DEV/kube/go.mod")
 build_kube() {
   local minor=${KUBERNETES#v1.} version=k8s.io/component-base/version client=k8s.io/client-go/pkg/version flags='-s -w' package
   for package in $version $client; do # built as a module, it does not know its version
-    flags+=" -X $package.gitVersion=$KUBERNETES -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*} -X $package.gitTreeState=clean"
+    flags+=" -X $package.gitVersion=$KUBERNETES -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*} -X $package.gitTreeState=clean -X $package.gitCommit=${KUBERNETES}"
   done
   (cd "$DEV/kube" && nice go build -ldflags "$flags" -o "$OUT/" ./...)
 }

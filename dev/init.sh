@@ -49,7 +49,7 @@ control() {
     --service-account-issuer https://kubernetes.default.svc.cluster.local \
     --service-account-key-file "$PKI/service-account.key" --service-account-signing-key-file "$PKI/service-account.key" \
     --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction --allow-privileged \
-    --audit-policy-file "$DEV/audit-policy.yaml" --audit-log-path "$LOCAL/audit.log" --audit-log-maxsize 200 --audit-log-maxbackup 2
+    --audit-policy-file "$DEV/audit-policy.yaml" --audit-log-path "$LOCAL/audit.log" --audit-log-maxsize 100 --audit-log-maxbackup 2
   wait_for_api
   supervise kube-controller-manager kube-controller-manager --kubeconfig "$PKI/controller-manager.kubeconfig" \
     --secure-port 0 --leader-elect=false --use-service-account-credentials \

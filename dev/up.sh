@@ -51,7 +51,6 @@ check_network() {
 }
 
 if all_alive && [[ -f $STATE/complete ]] && nodes_ready; then
-  images=()
   say "the cluster is up already"
   exec "$DEV/status.sh" 9>&-
 fi
@@ -86,6 +85,7 @@ if [[ -d $STATE && $(cat "$STATE/boot" 2>/dev/null) != "$boot" ]]; then
   step "the machine was started anew since the last run: so is the cluster"
   rm -rf "$STATE"
 fi
+[[ -d $STATE ]] || rm -f "$LOCAL"/audit*.log
 mkdir -p "$STATE/volumes" "$RUNTIME"
 echo "$boot" >"$STATE/boot"
 echo "$TOP" >"$RUNTIME/owner"
