@@ -1,0 +1,31 @@
+// Children: objects that a controller owns and applies.
+//
+// A child is applied when the hash of what we want differs from the hash that stands in its annotation, or when what we want is no
+// longer contained in what is observed; otherwise nothing is written. What others add beside it stays theirs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/json.hpp"
+#include "kube/object.hpp"
+#include "plan/plan.hpp"
+
+namespace op {
+
+/// {"apiVersion", "kind", "metadata"} of a child that `owner` (of kind `owner_kind`) controls.
+core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
+                      const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
+
+/// The step that makes the child as wanted, or nothing. `observed` null: it does not exist.
+std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
+                                     std::string_view manager);
+
+/// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves.
+void add_metadata(kube::StringMap& into, const kube::StringMap& from);
+
+/// The pod template's hash of a restart-relevant thing is absent, or its first 16 characters.
+std::string short_digest(std::string_view text);
+
+}  // namespace op

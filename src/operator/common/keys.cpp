@@ -1,0 +1,29 @@
+#include "operator/common/keys.hpp"
+
+namespace op {
+
+SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref) {
+  const kube::Named<kube::SecretRecord> named = recorder.secret({ns, ref.secret});
+  SecretFacts out{ref, named.presence, false, ""};
+  if (named.presence != kube::Presence::kPresent) return out;
+  const auto size = named.record->sizes.find(ref.key);
+  out.has_key = size != named.record->sizes.end() && size->second != "0";
+  const auto hash = named.record->value_hashes.find(ref.key);
+  if (hash != named.record->value_hashes.end()) out.digest = hash->second.substr(0, 16);
+  return out;
+}
+
+std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns) {
+  const std::string secret = "Secret " + std::string(ns) + "/" + facts.ref.secret;
+  switch (facts.presence) {
+    case kube::Presence::kUnknown: return Problem{"Waiting", secret + " is being read", false};
+    case kube::Presence::kAbsent:
+      if (facts.ref.generated) return Problem{"Waiting", secret + " is being generated", false};
+      return Problem{"SecretMissing", secret + " does not exist"};
+    case kube::Presence::kPresent: break;
+  }
+  if (!facts.has_key) return Problem{"SecretKeyMissing", secret + " has no data under the key " + facts.ref.key};
+  return {};
+}
+
+}  // namespace op

@@ -1,0 +1,106 @@
+#include "operator/common/pod_template.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace op {
+namespace {
+
+/// Objects that hold exactly one of several members: what a user names must push ours out, not stand beside it.
+void drop_replaced_alternatives(core::Json& base, const core::Json& over, std::initializer_list<const char*> kept) {
+  if (!base.is_object() || !over.is_object()) return;
+  bool names_one = false;
+  const auto is_kept = [&](const std::string& key) {
+    return std::any_of(kept.begin(), kept.end(), [&](const char* name) { return key == name; });
+  };
+  for (const auto& [key, value] : over.items()) names_one = names_one || (!is_kept(key) && !base.contains(key));
+  if (!names_one) return;
+  for (auto it = base.begin(); it != base.end();) it = is_kept(it.key()) ? std::next(it) : base.erase(it);
+}
+
+void drop_replaced_probe_handler(core::Json& base, const core::Json& over) {
+  constexpr std::array<const char*, 4> kHandlers{"httpGet", "tcpSocket", "exec", "grpc"};
+  for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
+    if (!base.contains(probe) || !over.contains(probe) || !over[probe].is_object()) continue;
+    for (const char* handler : kHandlers) {
+      if (!over[probe].contains(handler)) continue;
+      for (const char* ours : kHandlers) base[probe].erase(ours);
+    }
+  }
+}
+
+/// Drops our alternatives in the items of a list that the user names again.
+void drop_in_list(core::Json& base, const core::Json& over, const char* list) {
+  if (!base.contains(list) || !over.contains(list) || !over[list].is_array()) return;
+  for (const core::Json& wanted : over[list]) {
+    for (core::Json& ours : base[list]) {
+      if (core::get_string(ours, {"name"}) == core::get_string(wanted, {"name"})) {
+        drop_replaced_alternatives(ours, wanted, {"name"});
+      }
+    }
+  }
+}
+
+/// The user's containers merged by name over ours; `list` is "containers" or "initContainers".
+void merge_containers(core::Json& spec, core::Json& over, const char* list) {
+  if (!over.contains(list) || !over[list].is_array()) return;
+  core::Json& ours = spec[list];
+  if (!ours.is_array()) ours = core::Json::array();
+  for (const core::Json& wanted : over[list]) {
+    const std::string name = core::get_string(wanted, {"name"});
+    bool found = false;
+    for (core::Json& container : ours) {
+      if (core::get_string(container, {"name"}) != name) continue;
+      container = merge_container(std::move(container), wanted);
+      found = true;
+    }
+    if (!found) ours.push_back(wanted);
+  }
+  over.erase(list);
+}
+
+}  // namespace
+
+core::Json merge_container(core::Json base, const core::Json& over) {
+  if (!over.is_object()) return base;
+  core::Json wanted = over;
+  wanted.erase("name");
+  if (wanted.contains("args") && wanted["args"].is_array()) {
+    core::Json args = base.contains("args") ? base["args"] : core::Json::array();
+    for (const core::Json& arg : wanted["args"]) args.push_back(arg);
+    wanted["args"] = std::move(args);
+  }
+  drop_replaced_probe_handler(base, wanted);
+  drop_in_list(base, wanted, "env");
+  return core::merge(std::move(base), wanted);
+}
+
+core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::StringMap& labels,
+                              const kube::StringMap& annotations) {
+  core::Json wanted = over.spec.is_object() ? over.spec : core::Json::object();
+  merge_containers(pod_spec, wanted, "containers");
+  merge_containers(pod_spec, wanted, "initContainers");
+  drop_in_list(pod_spec, wanted, "volumes");
+  core::Json metadata = core::Json::object();
+  kube::StringMap all_labels(over.metadata.labels.begin(), over.metadata.labels.end());
+  for (const auto& [name, value] : labels) all_labels[name] = value;
+  kube::StringMap all_annotations(over.metadata.annotations.begin(), over.metadata.annotations.end());
+  for (const auto& [name, value] : annotations) all_annotations[name] = value;
+  if (!all_labels.empty()) metadata["labels"] = all_labels;
+  if (!all_annotations.empty()) metadata["annotations"] = all_annotations;
+  return {{"metadata", std::move(metadata)}, {"spec", core::merge(std::move(pod_spec), wanted)}};
+}
+
+core::Json project_config_map(std::string_view name, const core::Json& items, bool optional) {
+  core::Json source{{"name", name}};
+  if (!items.is_null()) source["items"] = items;
+  if (optional) source["optional"] = true;
+  return {{"configMap", std::move(source)}};
+}
+
+core::Json project_secret(std::string_view name, std::string_view key, std::string_view path) {
+  return {{"secret", {{"name", name}, {"items", core::Json::array({{{"key", key}, {"path", path}}})}}}};
+}
+
+}  // namespace op

@@ -1,0 +1,206 @@
+#include "operator/common/status.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+
+namespace op {
+namespace {
+
+/// The API server's limit for a condition's message.
+constexpr std::size_t kMaxMessage = 32768;
+/// Longer texts of pods and servers are cut: a status is read by people.
+constexpr std::size_t kMaxDetail = 600;
+
+std::string cut(std::string text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
+  return text.substr(0, limit) + "...";
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return cut(std::move(text), kMaxDetail);
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (!out.empty()) out += separator;
+    out += part;
+  }
+  return out;
+}
+
+bool waits_for_image(std::string_view reason) {
+  constexpr std::array<std::string_view, 5> kReasons{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+                                                    "RegistryUnavailable"};
+  return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
+}
+
+std::optional<Problem> container_problem(const kube::PodRecord& pod, const kube::ContainerState& container) {
+  const std::string place = "pod " + pod.meta.name + ", container " + container.name + ": ";
+  if (waits_for_image(container.waiting_reason)) {
+    return Problem{"ImagePullFailed", place + container.waiting_reason + ": " + one_line(container.message)};
+  }
+  if (container.waiting_reason == "CrashLoopBackOff") {
+    return Problem{"CrashLoop", place + "ended " + std::to_string(container.restarts) + " times" +
+                                   (container.message.empty() ? "" : ": " + one_line(container.message))};
+  }
+  if (container.waiting_reason.starts_with("Create") || container.waiting_reason == "RunContainerError") {
+    return Problem{"ContainerFailed", place + container.waiting_reason + ": " + one_line(container.message)};
+  }
+  return {};
+}
+
+std::string condition_changes(const core::Json& before, const core::Json& after) {
+  std::vector<std::string> changed;
+  for (const core::Json& condition : after) {
+    const std::string type = core::get_string(condition, {"type"});
+    const auto old = std::find_if(before.begin(), before.end(),
+                                  [&](const core::Json& item) { return core::get_string(item, {"type"}) == type; });
+    const std::string status = core::get_string(condition, {"status"});
+    if (old == before.end() || core::get_string(*old, {"status"}) != status ||
+        core::get_string(*old, {"reason"}) != core::get_string(condition, {"reason"})) {
+      changed.push_back(type + "=" + status + " (" + core::get_string(condition, {"reason"}) + ")");
+    }
+  }
+  return changed.empty() ? "status changed" : join(changed, ", ");
+}
+
+}  // namespace
+
+Conditions::Conditions(const std::vector<api::Condition>& previous, std::int64_t generation, core::WallTime now)
+    : previous_(previous), generation_(generation), now_(now) {}
+
+void Conditions::set(std::string_view type, api::ConditionStatus status, std::string_view reason, std::string message) {
+  api::Condition condition;
+  condition.type = type;
+  condition.status = status;
+  condition.reason = reason;
+  condition.message = cut(std::move(message), kMaxMessage - 3);
+  condition.observed_generation = generation_;
+  const api::Condition* old = api::find_condition(previous_, type);
+  const bool same = old != nullptr && old->status == status && old->last_transition_time;
+  // Whole seconds, as they are written: otherwise the same time would differ from itself.
+  const core::WallTime now{core::Duration{now_.since_epoch.count() / 1000 * 1000}};
+  condition.last_transition_time = same ? *old->last_transition_time : now;
+  const auto place = std::find_if(conditions_.begin(), conditions_.end(), [&](const auto& c) { return c.type == type; });
+  if (place != conditions_.end()) {
+    *place = std::move(condition);
+  } else {
+    conditions_.push_back(std::move(condition));
+  }
+}
+
+core::Json Conditions::json() const {
+  std::vector<api::Condition> sorted = conditions_;
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.type < b.type; });
+  core::Json out = core::Json::array();
+  for (const api::Condition& condition : sorted) {
+    out.push_back({{"type", condition.type},
+                   {"status", api::to_string(condition.status)},
+                   {"reason", condition.reason},
+                   {"message", condition.message},
+                   {"lastTransitionTime", core::format_rfc3339(*condition.last_transition_time)},
+                   {"observedGeneration", condition.observed_generation}});
+  }
+  return out;
+}
+
+void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting) {
+  std::vector<std::string> wrong, slow;
+  std::string reason, slow_reason;
+  for (const Problem& problem : problems) {
+    auto& list = problem.degraded ? wrong : slow;
+    if (std::find(list.begin(), list.end(), problem.message) != list.end()) continue;
+    list.push_back(problem.message);
+    auto& word = problem.degraded ? reason : slow_reason;
+    if (word.empty()) word = problem.reason;
+  }
+  if (!waiting.empty()) slow.push_back(waiting);
+  if (slow_reason.empty()) slow_reason = "Waiting";
+
+  if (ready) {
+    conditions.set(api::kConditionReady, true, "Ready", "");
+  } else if (!wrong.empty()) {
+    conditions.set(api::kConditionReady, false, reason, join(wrong, "; "));
+  } else {
+    conditions.set(api::kConditionReady, false, slow_reason, join(slow, "; "));
+  }
+  if (!slow.empty()) {
+    conditions.set(api::kConditionProgressing, true, slow_reason, join(slow, "; "));
+  } else {
+    conditions.set(api::kConditionProgressing, false, wrong.empty() ? "Done" : "Blocked", "");
+  }
+  conditions.set(api::kConditionDegraded, !wrong.empty(), wrong.empty() ? "AsExpected" : reason, join(wrong, "; "));
+}
+
+void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths) {
+  if (paths.empty()) return;
+  conditions.set(api::kConditionFieldsNotActedOn, true, "NotActedOn",
+                 "set, but not acted on by this version: " + join(paths, ", "));
+}
+
+std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted) {
+  const core::Json* found = core::find(object.body, {"status"});
+  const core::Json before = found != nullptr && found->is_object() ? *found : core::Json::object();
+  core::Json patch = core::Json::object();
+  for (const auto& [name, value] : wanted.items()) {
+    if (!before.contains(name) || before[name] != value) patch[name] = value;
+  }
+  for (const auto& [name, value] : before.items()) {
+    if (!wanted.contains(name)) patch[name] = nullptr;
+  }
+  if (patch.empty()) return {};
+  const core::Json none = core::Json::array();
+  const std::string why = patch.contains("conditions") && patch["conditions"].is_array()
+                              ? condition_changes(before.contains("conditions") ? before["conditions"] : none, patch["conditions"])
+                              : "status changed";
+  return plan::Step{"status", why, kube::merge_patch(resource, object.meta, {{"status", std::move(patch)}}, "status")};
+}
+
+std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
+  std::vector<Problem> out;
+  for (const kube::PodPtr& pod : pods) {
+    if (pod->meta.terminating()) continue;
+    for (const kube::ContainerState& container : pod->containers) {
+      if (auto problem = container_problem(*pod, container)) out.push_back(std::move(*problem));
+    }
+    const kube::PodCondition* scheduled = pod->condition("PodScheduled");
+    if (scheduled != nullptr && scheduled->status == "False" && scheduled->reason == "Unschedulable") {
+      out.push_back({"Unschedulable", "pod " + pod->meta.name + ": " + one_line(scheduled->message)});
+    }
+    if (pod->phase == "Failed") {
+      out.push_back({"PodFailed", "pod " + pod->meta.name + ": " + pod->reason + " " + one_line(pod->message), false});
+    }
+  }
+  return out;
+}
+
+std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
+  std::vector<Problem> out;
+  for (const auto& [id, outcome] : outcomes) {
+    if (outcome.state != plan::Outcome::State::kFailed || !outcome.error) continue;
+    switch (outcome.error->code) {
+      // Races and passing faults mend themselves within a pass or two; what persists for the same step is a problem.
+      case core::ErrorCode::kConflict:
+      case core::ErrorCode::kAlreadyExists:
+      case core::ErrorCode::kExpired:
+      case core::ErrorCode::kTooManyRequests:
+      case core::ErrorCode::kUnavailable:
+      case core::ErrorCode::kUnknownOutcome:
+      case core::ErrorCode::kCancelled:
+        if (outcome.count < 5) continue;
+        break;
+      default: break;
+    }
+    out.push_back({"StepFailed", id + ": " + one_line(outcome.error->message)});
+  }
+  return out;
+}
+
+}  // namespace op

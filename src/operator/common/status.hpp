@@ -1,0 +1,65 @@
+// Conditions and status patches, alike for every kind.
+//
+//   Conditions conditions(controller.status.conditions, meta.generation, observed.context.now);
+//   conditions.set("Ready", api::ConditionStatus::kFalse, "SecretMissing", "Secret default/key does not exist");
+//   if (auto step = status_step(resources::kController, object, {{"conditions", conditions.json()}})) plan.lane("status").add(*step);
+//
+// A condition keeps its time for as long as its status does not change, and a status equal to what stands is not written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/common.hpp"
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "kube/object.hpp"
+#include "plan/plan.hpp"
+
+namespace op {
+
+class Conditions {
+ public:
+  Conditions(const std::vector<api::Condition>& previous, std::int64_t generation, core::WallTime now);
+  /// `reason` is one CamelCase word, `message` one line that a user can act on.
+  void set(std::string_view type, api::ConditionStatus status, std::string_view reason, std::string message);
+  void set(std::string_view type, bool status, std::string_view reason, std::string message) {
+    set(type, status ? api::ConditionStatus::kTrue : api::ConditionStatus::kFalse, reason, std::move(message));
+  }
+  [[nodiscard]] const std::vector<api::Condition>& all() const { return conditions_; }
+  /// Sorted by type; what is not set any more is gone.
+  [[nodiscard]] core::Json json() const;
+
+ private:
+  std::vector<api::Condition> previous_;
+  std::vector<api::Condition> conditions_;
+  std::int64_t generation_;
+  core::WallTime now_;
+};
+
+/// One thing that keeps an object from being ready.
+struct Problem {
+  std::string reason;    ///< CamelCase: "SecretMissing".
+  std::string message;   ///< What is wrong, and where.
+  bool degraded = true;  ///< False for what only takes time.
+};
+
+/// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet.
+void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting);
+
+/// Sets FieldsNotActedOn: True with the paths, or nothing when there are none.
+void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
+
+/// A step that makes the object's status hold `wanted`, or nothing when it does. Members of the old status that `wanted` lacks are
+/// removed. The step's reason names the conditions that change.
+std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);
+
+/// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable pods, missing mounts.
+std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
+
+/// Problems of earlier tries of this key's steps (a quota, a refused template, a conflict): the API server's own words.
+std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
+
+}  // namespace op

@@ -1,0 +1,106 @@
+#include "operator/controller/observe.hpp"
+
+#include <algorithm>
+
+#include "api/nodeset.hpp"
+#include "operator/common/keys.hpp"
+#include "operator/controller/plan.hpp"
+
+namespace op::controller {
+namespace {
+
+NamedFiles read_files(kube::Recorder& recorder, const std::string& ns, const std::string& name) {
+  const kube::Named<kube::Object> named = recorder.config_map({ns, name});
+  NamedFiles out{name, named.presence, {}};
+  if (named.presence != kube::Presence::kPresent) return out;
+  if (const core::Json* data = core::find(named.record->body, {"data"}); data != nullptr && data->is_object()) {
+    for (const auto& [file, text] : data->items()) {
+      if (text.is_string()) out.files[file] = text.get<std::string>();
+    }
+  }
+  return out;
+}
+
+std::vector<NamedFiles> read_all(kube::Recorder& recorder, const std::string& ns,
+                                 const std::vector<api::LocalObjectReference>& refs) {
+  std::vector<NamedFiles> out;
+  for (const api::LocalObjectReference& ref : refs) out.push_back(read_files(recorder, ns, ref.name));
+  return out;
+}
+
+/// What the NodeSet's own fields say; what cannot be read says nothing, and its own controller reports why.
+NodeSetFacts nodeset_facts(const kube::Object& object) {
+  NodeSetFacts facts{object.meta.name, object.meta.name, false, "", object.meta.terminating()};
+  if (const auto nodeset = api::from_json<api::NodeSet>(object.body)) {
+    facts.slurm_name = slurm_node_set_name(nodeset->spec, object.meta.name);
+    facts.partition = nodeset->spec.partition.enabled;
+    facts.partition_config = nodeset->spec.partition.config;
+  }
+  return facts;
+}
+
+bool synced(const Caches& caches) {
+  return caches.controllers.synced() && caches.nodesets.synced() && caches.restapis.synced() && caches.services.synced() &&
+         caches.config_maps.synced() && caches.stateful_sets.synced() && caches.pod_disruption_budgets.synced() &&
+         caches.pods.synced() && caches.claims.synced();
+}
+
+}  // namespace
+
+std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                                    const kube::Context& context) {
+  if (!synced(caches_)) return nullptr;
+  auto out = std::make_shared<Observed>();
+  out->context = context;
+  out->cluster = cluster_key(key.ns, key.name);
+  out->object = caches_.controllers.find(key);
+  if (!out->object) return out;
+
+  auto parsed = api::from_json<api::Controller>(out->object->body);
+  if (parsed) {
+    out->controller = std::move(*parsed);
+  } else {
+    out->parse_error = parsed.error().message;
+  }
+  const api::ControllerSpec& spec = out->controller.spec;
+
+  out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec, key.name));
+  out->jwt_key = read_key(recorder, key.ns, jwt_key_ref(spec, key.name));
+  out->config_files = read_all(recorder, key.ns, spec.config_file_refs);
+  out->prolog = read_all(recorder, key.ns, spec.prolog_script_refs);
+  out->epilog = read_all(recorder, key.ns, spec.epilog_script_refs);
+  out->prolog_slurmctld = read_all(recorder, key.ns, spec.prolog_slurmctld_script_refs);
+  out->epilog_slurmctld = read_all(recorder, key.ns, spec.epilog_slurmctld_script_refs);
+  if (spec.jwks_key_ref) out->jwks = read_files(recorder, key.ns, spec.jwks_key_ref->name);
+
+  for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, out->cluster)) {
+    out->nodesets.push_back(nodeset_facts(*nodeset));
+  }
+  std::sort(out->nodesets.begin(), out->nodesets.end(), [](const NodeSetFacts& a, const NodeSetFacts& b) {
+    return std::tie(a.slurm_name, a.object) < std::tie(b.slurm_name, b.object);
+  });
+  for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
+    out->restapis.push_back({restapi->meta.name, restapi->meta.terminating()});
+  }
+  if (out->object->meta.terminating()) {
+    for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) out->workers.push_back(pod->meta.name);
+  }
+
+  const auto named = [&](std::string name) { return kube::Key{key.ns, std::move(name)}; };
+  out->service = caches_.services.find(named(controller_object_name(key.name)));
+  out->internal_service = caches_.services.find(named(controller_internal_service_name(key.name)));
+  out->workers_service = caches_.services.find(named(workers_service_name(key.name)));
+  out->workers_pdb = caches_.pod_disruption_budgets.find(named(workers_pdb_name(key.name)));
+  out->config_map = caches_.config_maps.find(named(config_map_name(key.name)));
+  out->stateful_set = caches_.stateful_sets.find(named(controller_object_name(key.name)));
+  out->claim = caches_.claims.find(named("statesave-" + controller_object_name(key.name) + "-0"));
+  out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
+  out->snapshot = caches_.snapshot ? caches_.snapshot(out->cluster) : nullptr;
+  return out;
+}
+
+plan::Plan ControllerController::plan_typed(const Observed& observed) const {
+  return controller::plan(observed);
+}
+
+}  // namespace op::controller

@@ -1,0 +1,31 @@
+// The controller of kind Controller. Its key is the Controller's, "ns/X"; it also writes what all NodeSets of X share.
+//
+// Wake a key when any of these change: the Controller; NodeSets and RestApis that name it (spec, deletion); its children (labels
+// app.kubernetes.io/name=slurmctld and instance=X; the two worker objects by name); slurmctld's pods; worker pods that appear or go
+// (only while the Controller is terminating do they matter); claims; the snapshot's health, partitions or configuration.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kube/controller.hpp"
+#include "operator/common/caches.hpp"
+#include "operator/controller/observed.hpp"
+
+namespace op::controller {
+
+class ControllerController final : public kube::TypedController<Observed> {
+ public:
+  explicit ControllerController(const Caches& caches) : caches_(caches) {}
+  [[nodiscard]] std::string name() const override { return "controller"; }
+
+ protected:
+  std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                const kube::Context& context) override;
+  plan::Plan plan_typed(const Observed& observed) const override;
+
+ private:
+  const Caches& caches_;
+};
+
+}  // namespace op::controller

@@ -1,0 +1,62 @@
+// What the Controller's plan knows: copies of what the caches held at one moment, and nothing else.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/controller.hpp"
+#include "kube/controller.hpp"
+#include "kube/object.hpp"
+#include "operator/common/keys.hpp"
+#include "operator/common/names.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace op::controller {
+
+
+/// A ConfigMap that the user names.
+struct NamedFiles {
+  std::string name;
+  kube::Presence presence = kube::Presence::kUnknown;
+  std::map<std::string, std::string> files;
+};
+
+/// What slurm.conf says of a NodeSet.
+struct NodeSetFacts {
+  std::string object;      ///< The NodeSet's own name.
+  std::string slurm_name;  ///< NodeSet=, Feature= and PartitionName=.
+  bool partition = false;
+  std::string partition_config;
+  bool terminating = false;
+};
+
+/// Something that must go before the Controller may.
+struct RestApiFacts {
+  std::string name;
+  bool terminating = false;
+};
+
+struct Observed {
+  kube::Context context;
+  slurm::ClusterKey cluster;
+  kube::ObjectPtr object;
+  api::Controller controller;
+  std::string parse_error;  ///< Not empty: `controller` says nothing.
+
+  SecretFacts slurm_key, jwt_key;
+  std::vector<NamedFiles> config_files, prolog, epilog, prolog_slurmctld, epilog_slurmctld;
+  std::optional<NamedFiles> jwks;
+
+  std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name.
+  std::vector<RestApiFacts> restapis;
+  std::vector<std::string> workers;    ///< Names of worker pods that still exist.
+
+  kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
+  kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.
+  std::vector<kube::PodPtr> pods;
+  slurm::SnapshotPtr snapshot;  ///< Null: no RestApi serves this cluster.
+};
+
+}  // namespace op::controller
