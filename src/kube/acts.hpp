@@ -18,7 +18,7 @@ namespace kube {
 
 /// Must not exist. AlreadyExists is a failed outcome unless the cache already shows an object of ours by that name.
 struct Create final : plan::Act {
-  Create(Resource resource, core::Json object) : resource(std::move(resource)), object(std::move(object)) {}
+  Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
   core::Json object;
   [[nodiscard]] core::Json describe() const override;
@@ -26,8 +26,8 @@ struct Create final : plan::Act {
 
 /// Server-side apply with a fixed field manager; forced, since the manager owns what it names. Strict field validation.
 struct Apply final : plan::Act {
-  Apply(Resource resource, core::Json object, std::string manager)
-      : resource(std::move(resource)), object(std::move(object)), manager(std::move(manager)) {}
+  Apply(Resource of, core::Json body, std::string field_manager)
+      : resource(std::move(of)), object(std::move(body)), manager(std::move(field_manager)) {}
   Resource resource;
   core::Json object;
   std::string manager;

@@ -6,10 +6,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kube/object.hpp"
@@ -40,6 +41,8 @@ class Cache final : public CacheBase {
 
   void add_index(std::string name, IndexFunction function);
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
+  /// Called after anything moved: contents, resourceVersion, or the first sync. Comes after the listeners of the change.
+  void listen_moved(std::function<void()> listener) { moved_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;
   [[nodiscard]] std::vector<Ptr> all() const;                          ///< Sorted by key.
@@ -53,10 +56,11 @@ class Cache final : public CacheBase {
 
   // For the watch.
   void upsert(Ptr record);
-  void erase(const Key& key);
+  /// `rv`: the resourceVersion of the deletion, where known.
+  void erase(const Key& key, std::string rv = "");
   /// The complete contents at `rv`; what is absent was deleted.
   void replace(std::vector<Ptr> records, std::string rv);
-  void bookmark(std::string rv) { rv_ = std::move(rv); }
+  void bookmark(std::string rv);
 
  private:
   struct Index {
@@ -64,14 +68,151 @@ class Cache final : public CacheBase {
     std::map<std::string, std::map<Key, Ptr>, std::less<>> entries;
   };
   void notify(const Ptr& before, const Ptr& after);
+  void notify_moved();
   void index_remove(const Ptr& record);
   void index_add(const Ptr& record);
 
   std::map<Key, Ptr> items_;
   std::map<std::string, Index, std::less<>> indices_;
   std::vector<Listener> listeners_;
+  std::vector<std::function<void()>> moved_;
   std::string rv_;
   bool synced_ = false;
 };
+
+template <class Record>
+void Cache<Record>::add_index(std::string name, IndexFunction function) {
+  Index& index = indices_[std::move(name)];
+  index.function = std::move(function);
+  index.entries.clear();
+  for (const auto& [key, record] : items_) {
+    for (const std::string& value : index.function(*record)) index.entries[value][key] = record;
+  }
+}
+
+template <class Record>
+typename Cache<Record>::Ptr Cache<Record>::find(const Key& key) const {
+  const auto it = items_.find(key);
+  return it == items_.end() ? nullptr : it->second;
+}
+
+template <class Record>
+std::vector<typename Cache<Record>::Ptr> Cache<Record>::all() const {
+  std::vector<Ptr> result;
+  result.reserve(items_.size());
+  for (const auto& [key, record] : items_) result.push_back(record);
+  return result;
+}
+
+template <class Record>
+std::vector<typename Cache<Record>::Ptr> Cache<Record>::in_namespace(std::string_view ns) const {
+  std::vector<Ptr> result;
+  for (auto it = items_.lower_bound(Key{std::string(ns), ""}); it != items_.end() && it->first.ns == ns; ++it) {
+    result.push_back(it->second);
+  }
+  return result;
+}
+
+template <class Record>
+std::vector<typename Cache<Record>::Ptr> Cache<Record>::by_index(std::string_view index, std::string_view value) const {
+  std::vector<Ptr> result;
+  const auto it = indices_.find(index);
+  if (it == indices_.end()) return result;
+  const auto entries = it->second.entries.find(value);
+  if (entries == it->second.entries.end()) return result;
+  for (const auto& [key, record] : entries->second) result.push_back(record);
+  return result;
+}
+
+template <class Record>
+std::pair<std::string, std::string> Cache<Record>::identity(const Key& key) const {
+  const Ptr record = find(key);
+  if (!record) return {};
+  return {record->meta.uid, record->meta.resource_version};
+}
+
+template <class Record>
+void Cache<Record>::upsert(Ptr record) {
+  Ptr& slot = items_[record->meta.key()];
+  const Ptr before = std::exchange(slot, record);
+  if (before) index_remove(before);
+  index_add(record);
+  if (rv_at_least(record->meta.resource_version, rv_)) rv_ = record->meta.resource_version;
+  notify(before, record);
+  notify_moved();
+}
+
+template <class Record>
+void Cache<Record>::erase(const Key& key, std::string rv) {
+  if (!rv.empty() && rv_at_least(rv, rv_)) rv_ = std::move(rv);
+  if (auto node = items_.extract(key)) {
+    index_remove(node.mapped());
+    notify(node.mapped(), nullptr);
+  }
+  notify_moved();
+}
+
+template <class Record>
+void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
+  std::map<Key, Ptr> next;
+  for (Ptr& record : records) {
+    Key key = record->meta.key();
+    next[std::move(key)] = std::move(record);
+  }
+  const std::map<Key, Ptr> before = std::exchange(items_, std::move(next));
+  for (auto& [name, index] : indices_) index.entries.clear();
+  for (const auto& [key, record] : items_) index_add(record);
+  rv_ = std::move(rv);
+  synced_ = true;
+  // All listeners see the whole new contents. A copy: a listener may not change the cache, but the loop must not depend on it.
+  const std::map<Key, Ptr> after = items_;
+  for (const auto& [key, record] : before) {
+    if (!after.contains(key)) notify(record, nullptr);
+  }
+  for (const auto& [key, record] : after) {
+    const auto old = before.find(key);
+    if (old == before.end()) {
+      notify(nullptr, record);
+    } else if (old->second->meta.resource_version != record->meta.resource_version || old->second->meta.uid != record->meta.uid) {
+      notify(old->second, record);
+    }
+  }
+  notify_moved();
+}
+
+template <class Record>
+void Cache<Record>::bookmark(std::string rv) {
+  rv_ = std::move(rv);
+  notify_moved();
+}
+
+template <class Record>
+void Cache<Record>::notify(const Ptr& before, const Ptr& after) {
+  for (const Listener& listener : listeners_) listener(before, after);
+}
+
+template <class Record>
+void Cache<Record>::notify_moved() {
+  for (const auto& listener : moved_) listener();
+}
+
+template <class Record>
+void Cache<Record>::index_remove(const Ptr& record) {
+  for (auto& [name, index] : indices_) {
+    for (const std::string& value : index.function(*record)) {
+      const auto it = index.entries.find(value);
+      if (it == index.entries.end()) continue;
+      it->second.erase(record->meta.key());
+      if (it->second.empty()) index.entries.erase(it);
+    }
+  }
+}
+
+template <class Record>
+void Cache<Record>::index_add(const Ptr& record) {
+  for (auto& [name, index] : indices_) {
+    for (const std::string& value : index.function(*record)) index.entries[value][record->meta.key()] = record;
+  }
+}
 
 }  // namespace kube

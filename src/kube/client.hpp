@@ -1,0 +1,119 @@
+// Requests to the API server, with typed errors. Live reads and writes only; cached reads are kube/cache.hpp.
+//
+// Everything is asynchronous: `done` is called once, later, on the loop, unless the client is destroyed before.
+//
+// What the client does on its own: adds credentials and User-Agent; renews the token once on 401; sends again, within bounds, what
+// was certainly not carried out (429 and 503 that carry Retry-After; connections never opened). Everything else is the caller's:
+// a level-triggered controller simply plans again.
+//
+// Writes are fenced: with a lease hook, a write is refused (kCancelled) unless we lead, and its deadline ends before the lease does.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "core/result.hpp"
+#include "kube/acts.hpp"
+#include "kube/credentials.hpp"
+#include "kube/object.hpp"
+#include "net/http.hpp"
+
+namespace kube {
+
+struct ListOptions {
+  std::string label_selector, field_selector;
+  int limit = 0;                 ///< 0: all at once.
+  std::string continue_token;
+};
+
+struct WriteOptions {
+  std::string subresource;        ///< "" or "status", "scale", "eviction" ...
+  std::string field_manager;      ///< "": the client's own.
+  bool force = true;              ///< For apply: take fields over from other managers.
+  bool fenced = true;             ///< False only for the Lease itself.
+  std::optional<core::Duration> timeout;
+};
+
+struct DeleteOptions {
+  std::string uid, resource_version;  ///< Preconditions, where given.
+  std::string propagation = "Background";
+  std::optional<int> grace_seconds;
+};
+
+/// One finished exchange, for metrics.
+struct RequestRecord {
+  std::string method;
+  int status = 0;  ///< 0: no reply.
+  core::Duration took{0};
+  std::size_t sent_bytes = 0, received_bytes = 0;
+  bool retry = false;
+};
+
+struct ClientOptions {
+  std::string user_agent = "slurm-operator/dev";
+  std::string field_manager = "slurm-operator";
+  core::Duration timeout{10000};
+  /// The end of our lease: nullopt when we do not lead. Unset: writes are not fenced.
+  std::function<std::optional<core::MonoTime>()> lease_deadline;
+  /// How long before the lease ends every write must have ended.
+  core::Duration lease_margin{1000};
+  int max_retries = 4;
+  std::function<void(const RequestRecord&)> observe;
+};
+
+class Client {
+ public:
+  using Done = std::function<void(core::Result<core::Json>)>;
+  using RawDone = std::function<void(core::Result<net::HttpResponse>)>;
+  using StreamId = std::uint64_t;
+
+  Client(core::Loop& loop, core::Random& random, net::HttpTransport& transport, Credentials& credentials, ClientOptions options);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// A consistent read (no resourceVersion).
+  void get(const Resource& resource, const Key& key, Done done, const std::string& subresource = "");
+  /// A consistent list of one page; the reply is the List as JSON (small collections only; caches stream).
+  void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
+  /// Strict field validation. The reply is the object as stored.
+  void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
+  /// PUT. For the Lease, whose whole content is ours.
+  void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
+  /// Server-side apply. `object` needs apiVersion, kind and metadata.name.
+  void apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
+  void patch(const Resource& resource, const Key& key, PatchType type, const core::Json& patch, Done done,
+             const WriteOptions& options = {});
+  void remove(const Resource& resource, const Key& key, const DeleteOptions& delete_options, Done done,
+              const WriteOptions& options = {});
+  /// Any request; an HTTP error status becomes an Error as everywhere.
+  void raw(net::HttpRequest request, RawDone done);
+
+  /// A streamed GET (watch, list). Statuses other than 200 end with a typed error, read from the body; on_head is not called for
+  /// them. Not retried.
+  StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler);
+  void cancel_stream(StreamId id);
+
+  [[nodiscard]] const ClientOptions& options() const;
+  /// Replaces the fence; for the election, which needs the client itself.
+  void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// The typed error of a reply that is not 2xx: code from status and reason, message from the Status body with its causes.
+core::Error error_from_response(int status, const net::Headers& headers, std::string_view body);
+/// The same of a Status object as it comes in a watch's ERROR event.
+core::Error error_from_status(const core::Json& status, int http_status = 0);
+/// Percent-encodes a query value (RFC 3986 unreserved characters stay).
+std::string query_escape(std::string_view value);
+
+}  // namespace kube

@@ -1,0 +1,155 @@
+// Runs controllers: caches and their watches, keys, passes (observe, plan, act, gate), leader election, events, and an orderly end.
+//
+//   kube::Manager manager(loop, random, logger, client, options);
+//   auto& nodesets = manager.cache<kube::Object>(api::kNodeSetResource);
+//   auto& pods = manager.cache<kube::PodRecord>(kube::resources::kPod, {.label_selector = "..."});
+//   NodeSetController controller(nodesets, pods, ...);
+//   manager.add(controller);
+//   manager.watch(controller, nodesets, kube::self<kube::Object>());
+//   manager.watch(controller, pods, kube::controller_owner<kube::PodRecord>("NodeSet"));
+//   manager.add_target(slurm_target);
+//   manager.start();
+//   ... manager.stop([&] { loop.stop(); });
+//
+// A pass of a key: observe on the loop, plan on a worker thread, needs, executor, gates, outcomes. A key is held until its gates
+// are open. After a pass that did something the key is looked at once more; at rest nothing runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <typeindex>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "kube/cache.hpp"
+#include "kube/client.hpp"
+#include "kube/controller.hpp"
+#include "kube/events.hpp"
+#include "kube/lease.hpp"
+#include "kube/queue.hpp"
+#include "kube/record.hpp"
+#include "kube/target.hpp"
+#include "kube/watch.hpp"
+#include "plan/executor.hpp"
+
+namespace kube {
+
+class Metrics;
+
+struct ManagerOptions {
+  std::size_t max_in_flight = 16;    ///< Keys observed, planned or acted on at once (keys that only wait for a gate not counted).
+  bool dry_run = false;              ///< Log plans, do nothing.
+  plan::PassLimits limits;
+  core::Duration gate_cap{30000};    ///< A gate closed for this long is settled by a live read.
+  core::Duration stop_grace{10000};  ///< For passes under way at stop().
+  QueueOptions queue;
+  WatchOptions watch;
+  EventOptions events;
+  std::optional<LeaseOptions> election;  ///< Absent: lead at once.
+  /// The lease was lost: the process must end now.
+  std::function<void(std::string why)> on_lost;
+  std::string secret_salt;           ///< "": drawn from the random source.
+  Metrics* metrics = nullptr;
+};
+
+class Manager final : private CacheDirectory {
+ public:
+  Manager(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, ManagerOptions options = {});
+  ~Manager() override;
+
+  /// The cache of a resource under a scope, made on first use; one watch each. All before start().
+  template <class Record>
+  Cache<Record>& cache(const Resource& resource, const Scope& scope = {}) {
+    if (CacheBase* known = find_cache(resource, scope, typeid(Record))) return static_cast<Cache<Record>&>(*known);
+    auto made = std::make_unique<Cache<Record>>();
+    Cache<Record>& result = *made;
+    auto sink = std::make_unique<CacheSink<Record>>(result, parse_context());
+    result.listen_moved([this] { moved(); });
+    add_cache(resource, scope, typeid(Record), std::move(made), std::move(sink));
+    return result;
+  }
+
+  /// Adds a controller, which must outlive the manager. Its name must be its own.
+  void add(Controller& controller);
+
+  /// Which keys of the controller a change of a record concerns. Called with the old and the new record of each change.
+  template <class Record>
+  using Mapper = std::function<std::vector<Key>(const Record&)>;
+  /// True when a change matters to the controller.
+  template <class Record>
+  using Filter = std::function<bool(const Record& before, const Record& after)>;
+
+  template <class Record>
+  void watch(Controller& controller, Cache<Record>& source, Mapper<Record> map, Filter<Record> filter = {}) {
+    source.listen([this, name = controller.name(), map = std::move(map), filter = std::move(filter)](const auto& before,
+                                                                                                    const auto& after) {
+      if (before && after && filter && !filter(*before, *after)) return;
+      if (before) wake_all(name, map(*before));
+      if (after) wake_all(name, map(*after));
+    });
+  }
+  template <class Record>
+  Cache<Record>& watch(Controller& controller, const Resource& resource, const Scope& scope, Mapper<Record> map,
+                       Filter<Record> filter = {}) {
+    Cache<Record>& source = cache<Record>(resource, scope);
+    watch(controller, source, std::move(map), std::move(filter));
+    return source;
+  }
+
+  /// Another place where acts go (slurm::Target); kube acts go to the manager's own target.
+  void add_target(plan::Target& target);
+
+  /// Looks at a key again. For what no cache shows (a Slurm snapshot, a timer).
+  void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
+  /// Something outside of the caches moved (a Slurm snapshot): gates and keys that could not observe are tried again.
+  void moved();
+
+  /// Starts watches and the election; passes begin when all caches are synced and we lead.
+  void start();
+  /// In this order: no new passes, passes under way end, watches stop, events are sent, the lease is given up; then `done`.
+  void stop(std::function<void()> done);
+
+  [[nodiscard]] bool synced() const;   ///< All caches hold a complete list.
+  [[nodiscard]] bool leading() const;
+  [[nodiscard]] bool idle() const;     ///< No pass runs, no key is ready or held, none is to be retried.
+  /// Keys held by a closed gate, with what they wait for. For logs and tests.
+  [[nodiscard]] std::vector<std::string> held() const;
+  /// The outcomes kept for a key. For tests.
+  [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
+  [[nodiscard]] Client& client();
+  [[nodiscard]] EventRecorder& events();
+
+ private:
+  struct Impl;
+  CacheBase* find_cache(const Resource& resource, const Scope& scope, std::type_index record);
+  void add_cache(const Resource& resource, const Scope& scope, std::type_index record, std::unique_ptr<CacheBase> cache,
+                 std::unique_ptr<WatchSink> sink);
+  void wake_all(std::string_view controller, const std::vector<Key>& keys);
+  [[nodiscard]] const ParseContext& parse_context() const;
+  [[nodiscard]] std::vector<CacheView> caches(const Resource& resource) const override;
+
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Maps a record to its own key.
+template <class Record>
+std::function<std::vector<Key>(const Record&)> self() {
+  return [](const Record& record) { return std::vector<Key>{record.meta.key()}; };
+}
+/// Maps a record to its controller owner, if that is of this kind. Whether it is the very owner is told by uid in `observe`.
+template <class Record>
+std::function<std::vector<Key>(const Record&)> controller_owner(std::string kind) {
+  return [kind = std::move(kind)](const Record& record) -> std::vector<Key> {
+    const OwnerReference* owner = record.meta.controller_owner();
+    if (owner == nullptr || owner->kind != kind) return {};
+    return {Key{record.meta.ns, owner->name}};
+  };
+}
+
+}  // namespace kube

@@ -1,0 +1,43 @@
+// Metrics in the Prometheus text format, under the names that dashboards for controller-runtime know, plus our own.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/clock.hpp"
+#include "kube/client.hpp"
+
+namespace kube {
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  /// Makes all label sets of a controller, at 0.
+  void add_controller(const std::string& name, std::size_t max_concurrent);
+  enum class PassEnd { kSuccess, kError, kRequeue, kRequeueAfter };
+  void pass_started(const std::string& controller);
+  void pass_ended(const std::string& controller, PassEnd end, core::Duration took);
+  void queue_added(const std::string& controller);
+  void queue_popped(const std::string& controller, core::Duration waited);
+  void queue_retried(const std::string& controller);
+  void queue_depth(const std::string& controller, std::size_t depth);
+  /// Of all passes under way now.
+  void unfinished(const std::string& controller, core::Duration sum, core::Duration longest);
+  void steps(const std::string& controller, std::size_t done, std::size_t failed);
+  void gate_waited(const std::string& controller, core::Duration waited, bool settled_live);
+  void request(const RequestRecord& record, const std::string& host);
+  void leader(const std::string& lease, bool leading);
+  void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
+  void watch_failure(const std::string& name);
+  void events_dropped(std::uint64_t total);
+  /// The exposition text.
+  [[nodiscard]] std::string text();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kube

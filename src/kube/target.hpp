@@ -1,0 +1,63 @@
+// Carries kube acts out: Create, Apply, Patch, Delete, Get, EventAct.
+//
+// After a write its key waits (a gate) until every cache that would show the object does so at that resourceVersion or newer, or has
+// seen it go. A kind that no cache watches has no gate. A lost reply is settled by a consistent read that starts after the
+// request's deadline.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "kube/cache.hpp"
+#include "kube/client.hpp"
+#include "kube/events.hpp"
+#include "kube/watch.hpp"
+#include "plan/executor.hpp"
+
+namespace kube {
+
+/// A cache as gates see it.
+struct CacheView {
+  const CacheBase* cache = nullptr;
+  Scope scope;
+  std::function<void()> distrust;  ///< Lists again: a consistent read showed that the cache is behind.
+};
+
+class CacheDirectory {
+ public:
+  virtual ~CacheDirectory() = default;
+  [[nodiscard]] virtual std::vector<CacheView> caches(const Resource& resource) const = 0;
+};
+
+/// A gate that a consistent read can settle when the caches are slow.
+class KubeGate : public plan::Gate {
+ public:
+  /// Reads the object live; when the caches turn out to be behind, they list again. No call comes back: ask open().
+  virtual void settle() const = 0;
+};
+
+class Target final : public plan::Target {
+ public:
+  Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
+         EventRecorder& events);
+  ~Target() override;
+  [[nodiscard]] bool handles(const plan::Act& act) const override;
+  void execute(plan::ActPtr act, Done done) override;
+  /// Called when a gate was settled by a live read, and may be open now.
+  void on_settled(std::function<void()> call);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// True when labels satisfy a selector as the API takes it: "a=b,c!=d,e in (x,y),f notin (z),g,!h". Anything it cannot read does
+/// not match.
+bool matches_labels(std::string_view selector, const StringMap& labels);
+
+}  // namespace kube

@@ -1,0 +1,152 @@
+// Keeps a cache equal to what the API server holds: list, watch, resume, and list again when the history is gone.
+//
+// The first list is a consistent read: a watch that sends initial events (WatchList) with no resourceVersion, or, where the server
+// refuses that, a paged list. A lost watch resumes at the last resourceVersion seen; 410 lists again, and while it does the cache
+// keeps its old contents. Numbers (backoff, timeouts) are client-go's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "kube/cache.hpp"
+#include "kube/client.hpp"
+#include "kube/record.hpp"
+
+namespace kube {
+
+/// Which objects of a resource: all, or of one namespace, by labels and fields.
+struct Scope {
+  std::string ns;
+  std::string label_selector;
+  std::string field_selector;
+  friend auto operator<=>(const Scope&, const Scope&) = default;
+};
+
+/// What a watch feeds. Objects are only valid during the call.
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  /// A list begins; what was staged by an earlier, broken one is forgotten.
+  virtual void begin() = 0;
+  virtual core::Result<void> stage(const simdjson::dom::element& object) = 0;
+  virtual void unstage(const ObjectMeta& meta) = 0;
+  /// The staged objects are the whole contents at `rv`.
+  virtual void commit(std::string rv) = 0;
+  virtual core::Result<void> upsert(const simdjson::dom::element& object) = 0;
+  virtual void erase(const ObjectMeta& meta) = 0;
+  virtual void bookmark(std::string rv) = 0;
+};
+
+/// Feeds a Cache.
+template <class Record>
+class CacheSink final : public WatchSink {
+ public:
+  CacheSink(Cache<Record>& cache, const ParseContext& context) : cache_(&cache), context_(&context) {}
+  void begin() override { staged_.clear(); }
+  core::Result<void> stage(const simdjson::dom::element& object) override {
+    auto record = parse_record<Record>(object, *context_);
+    if (!record) return std::unexpected(record.error());
+    staged_[(*record)->meta.key()] = std::move(*record);
+    return {};
+  }
+  void unstage(const ObjectMeta& meta) override { staged_.erase(meta.key()); }
+  void commit(std::string rv) override {
+    std::vector<typename Cache<Record>::Ptr> records;
+    records.reserve(staged_.size());
+    for (auto& [key, record] : staged_) records.push_back(std::move(record));
+    staged_.clear();
+    cache_->replace(std::move(records), std::move(rv));
+  }
+  core::Result<void> upsert(const simdjson::dom::element& object) override {
+    auto record = parse_record<Record>(object, *context_);
+    if (!record) return std::unexpected(record.error());
+    cache_->upsert(std::move(*record));
+    return {};
+  }
+  void erase(const ObjectMeta& meta) override { cache_->erase(meta.key(), meta.resource_version); }
+  void bookmark(std::string rv) override { cache_->bookmark(std::move(rv)); }
+
+ private:
+  Cache<Record>* cache_;
+  const ParseContext* context_;
+  std::map<Key, typename Cache<Record>::Ptr> staged_;
+};
+
+struct WatchOptions {
+  core::Duration backoff_base{800};
+  core::Duration backoff_cap{30000};
+  core::Duration backoff_reset{120000};   ///< Healthy this long: start from the base again.
+  core::Duration timeout_least{300000};   ///< The server ends the watch after a random time between these two.
+  core::Duration timeout_most{600000};
+  core::Duration very_short{1000};        ///< A watch that ends sooner without an event is a failure.
+  core::Duration head_timeout{30000};
+  core::Duration list_silence{30000};     ///< Longest silence before the initial events end.
+  core::Duration bookmark_silence{180000};  ///< Longest silence once the server has sent bookmarks (it does every minute).
+  int page_size = 500;
+};
+
+/// Counters for metrics.
+struct WatchStats {
+  std::uint64_t lists = 0, watches = 0, failures = 0, events = 0, expired = 0;
+  bool used_watch_list = false;  ///< The last complete list came by WatchList.
+};
+
+class Watch {
+ public:
+  Watch(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser, Resource resource,
+        Scope scope, WatchSink& sink, WatchOptions options = {});
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  void start();
+  void stop();
+  /// The contents are in doubt: list again, from the start, at once.
+  void distrust();
+  [[nodiscard]] const WatchStats& stats() const;
+  /// The last failure, until something worked again.
+  [[nodiscard]] const std::optional<core::Error>& error() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Splits a byte stream into lines, whatever the pieces. A line longer than `max` is an error.
+class LineFramer {
+ public:
+  using OnLine = std::function<bool(std::string_view line)>;  ///< False stops feeding.
+  explicit LineFramer(std::size_t max = 64U << 20U) : max_(max) {}
+  /// Calls `on_line` for each complete line that is not empty. Error: kInvalid when a line is too long.
+  core::Result<void> feed(std::string_view piece, const OnLine& on_line);
+  /// What stands without an end of line.
+  [[nodiscard]] std::string_view rest() const { return rest_; }
+  void clear();
+
+ private:
+  std::size_t max_;
+  std::string rest_;
+};
+
+/// Takes the items out of a List as its text arrives, so that a page is never held whole. The rest (metadata) is kept as text.
+class ListSplitter {
+ public:
+  using OnItem = std::function<bool(std::string_view item)>;  ///< False stops feeding.
+  /// Error: kInvalid when it is no JSON object.
+  core::Result<void> feed(std::string_view piece, const OnItem& on_item);
+  /// The list without its items, once complete().
+  [[nodiscard]] const std::string& frame() const { return frame_; }
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  std::string frame_, item_, key_;
+  int depth_ = 0;
+  bool in_string_ = false, escaped_ = false, in_items_ = false, complete_ = false, collecting_key_ = false;
+};
+
+}  // namespace kube
