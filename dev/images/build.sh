@@ -95,7 +95,7 @@ base_of() {
     --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/dpkg/dpkg.cfg.d/99mmdebstrap' \
     "$suite" "$temporary/rootfs" "deb $mirror $suite main" >"$log" 2>&1; then
     tail -n 15 "$log" >&2
-    rm -rf "$temporary"
+    rm -rf --one-file-system "$temporary"
     say "$suite: could not be installed from $mirror"
     base=''
     return
@@ -269,8 +269,9 @@ done
 mkdir -p "$cache"
 exec 8>"$cache/lock"
 flock -n 8 || { say "waiting for another build"; flock 8; }
+trap 'say "interrupted; the next run goes on from here"; exit 130' INT TERM
 # What a killed run left lying. We hold the lock, so nobody works on it.
-rm -rf "$cache"/tmp-* "$cache"/*.tmp-*
+rm -rf --one-file-system "$cache"/tmp-* "$cache"/*.tmp-*
 
 tars=()
 missing=()
