@@ -53,7 +53,9 @@ AsioLoop::~AsioLoop() {
   const auto pending = std::exchange(impl_->pending, {});
 }
 
-const core::Clock& AsioLoop::clock() const { return impl_->clock; }
+const core::Clock& AsioLoop::clock() const {
+  return impl_->clock;
+}
 
 AsioLoop::TimerId AsioLoop::after(core::Duration delay, core::Callback call) {
   const TimerId id = ++impl_->last_id;
@@ -70,7 +72,9 @@ AsioLoop::TimerId AsioLoop::after(core::Duration delay, core::Callback call) {
   return id;
 }
 
-void AsioLoop::cancel(TimerId id) { impl_->pending.erase(id); }
+void AsioLoop::cancel(TimerId id) {
+  impl_->pending.erase(id);
+}
 
 void AsioLoop::offload(core::Callback work, core::Callback then) {
   if (!impl_->pool) impl_->pool = std::make_unique<asio::thread_pool>(impl_->threads);
@@ -86,9 +90,13 @@ void AsioLoop::run() {
   impl_->context.run();
 }
 
-void AsioLoop::stop() { impl_->context.stop(); }
+void AsioLoop::stop() {
+  impl_->context.stop();
+}
 
-void AsioLoop::post(core::Callback call) { asio::post(impl_->context, std::move(call)); }
+void AsioLoop::post(core::Callback call) {
+  asio::post(impl_->context, std::move(call));
+}
 
 void AsioLoop::on_signals(std::function<void(int)> call) {
   impl_->on_signal = std::move(call);
@@ -97,6 +105,8 @@ void AsioLoop::on_signals(std::function<void(int)> call) {
   impl_->wait_for_signal();
 }
 
-asio::io_context& AsioLoop::context() { return impl_->context; }
+asio::io_context& AsioLoop::context() {
+  return impl_->context;
+}
 
 }  // namespace net

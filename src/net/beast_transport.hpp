@@ -4,8 +4,8 @@
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
 // At most max_connections unary requests are under way, the others wait in order, their deadlines running. Streams have
-// connections of their own that do not count, so that watches cannot keep writes from going out. No callback is called from inside
-// send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
+// connections of their own that do not count, so that watches cannot keep writes from going out. No callback is called from
+// inside send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@
 namespace net {
 
 struct TransportOptions {
-  std::size_t max_connections = 32;              ///< For unary requests.
-  core::Duration idle_timeout{60000};            ///< A kept connection is closed after this long without use.
-  std::size_t max_reply_bytes = 64UL << 20;      ///< Longer unary bodies are an error (kInternal).
+  std::size_t max_connections = 32;          ///< For unary requests.
+  core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
+  std::size_t max_reply_bytes = 64UL << 20;  ///< Longer unary bodies are an error (kInternal).
 };
 
 class BeastTransport final : public HttpTransport {
@@ -31,21 +31,22 @@ class BeastTransport final : public HttpTransport {
   ~BeastTransport() override;
 
   /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (reply too long).
-  /// A request that fails on a kept connection before any byte of its reply came is tried once more on a fresh one if nothing of
-  /// it was sent, or if its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE).
+  /// A request that fails on a kept connection before any byte of its reply came is tried once more on a fresh one if nothing
+  /// of it was sent, or if its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE).
   RequestId send(HttpRequest request, Done done) override;
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// For connections made from now on; kept ones are closed when their request has ended. Error: kInvalid (the old endpoint stays).
+  /// For connections made from now on; kept ones are closed when their request has ended. Error: kInvalid (the old endpoint
+  /// stays).
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 
   /// For metrics and tests.
   struct Stats {
-    std::size_t open = 0;     ///< Connections, kept ones included.
-    std::size_t idle = 0;     ///< Kept ones.
-    std::size_t waiting = 0;  ///< Requests without a connection yet.
+    std::size_t open = 0;      ///< Connections, kept ones included.
+    std::size_t idle = 0;      ///< Kept ones.
+    std::size_t waiting = 0;   ///< Requests without a connection yet.
     std::uint64_t opened = 0;  ///< Connections begun since the start.
   };
   [[nodiscard]] Stats stats() const;

@@ -42,7 +42,8 @@ struct StreamHandler {
 };
 
 /// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable when the request cannot have been carried out (no
-/// connection, nothing sent), kUnknownOutcome when it may have been (sent, no complete reply). HTTP statuses are not errors here.
+/// connection, nothing sent), kUnknownOutcome when it may have been (sent, no complete reply). HTTP statuses are not errors
+/// here.
 class HttpTransport {
  public:
   using RequestId = std::uint64_t;

@@ -7,10 +7,11 @@
 namespace net {
 
 struct Tls {
-  std::string ca_pem;       ///< Who may have signed the peer. Client: empty means the system's. Server: empty asks for no certificate.
-  std::string cert_pem;     ///< Our certificate chain; empty: none (a server must have one).
-  std::string key_pem;      ///< Its private key, without a passphrase.
-  std::string server_name;  ///< Client: name to ask for (SNI) and to verify instead of the host's.
+  std::string
+      ca_pem;  ///< Who may have signed the peer. Client: empty means the system's. Server: empty asks for no certificate.
+  std::string cert_pem;               ///< Our certificate chain; empty: none (a server must have one).
+  std::string key_pem;                ///< Its private key, without a passphrase.
+  std::string server_name;            ///< Client: name to ask for (SNI) and to verify instead of the host's.
   bool insecure_skip_verify = false;  ///< Client: for users who asked for it in their kubeconfig, and nobody else.
   friend bool operator==(const Tls&, const Tls&) = default;
 };

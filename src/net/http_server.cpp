@@ -1,0 +1,412 @@
+#include "net/http_server.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "net/http_parser.hpp"
+#include "net/socket_stream.hpp"
+
+namespace net {
+namespace asio = boost::asio;
+using core::fail;
+using tcp = asio::ip::tcp;
+
+namespace {
+
+constexpr std::size_t kReadBytes = 16384;
+constexpr std::size_t kMaxPipelined = 65536;  ///< Bytes of later requests taken while one is being answered.
+
+std::string_view status_text(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 413:
+      return "Payload Too Large";
+    case 422:
+      return "Unprocessable Entity";
+    case 429:
+      return "Too Many Requests";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Status";
+  }
+}
+
+std::string serialize_head(int status, const Headers& headers) {
+  std::string out = fmt::format("HTTP/1.1 {} {}\r\n", status, status_text(status));
+  for (const auto& [name, value] : headers) {
+    if (name != "content-length" && name != "transfer-encoding") out += fmt::format("{}: {}\r\n", name, value);
+  }
+  return out;
+}
+
+class ServerConnection;
+using ServerConnectionPtr = std::shared_ptr<ServerConnection>;
+
+}  // namespace
+
+/// What a Responder's copies share.
+struct Responder::State {
+  explicit State(ServerConnectionPtr c) : connection(std::move(c)) {}
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  ServerConnectionPtr connection;  ///< Null once the answer is complete or the client has gone.
+  bool begun = false;
+  core::Callback gone;
+};
+
+namespace {
+
+/// One client; one request at a time.
+class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
+ public:
+  ServerConnection(AsioLoop& loop, tcp::socket socket, TlsContext tls, const ServerOptions& options,
+                   const HttpServer::Handler& handler, std::function<void(const ServerConnectionPtr&)> on_closed)
+      : loop_(loop),
+        stream_(std::move(socket), std::move(tls)),
+        options_(options),
+        handler_(handler),
+        on_closed_(std::move(on_closed)),
+        idle_timer_(loop) {}
+
+  void start() {
+    ErrorCode ignored;
+    stream_.socket().set_option(tcp::no_delay(true), ignored);
+    set_idle();
+    stream_.handshake_server([self = shared_from_this()](const ErrorCode& error) {
+      if (self->closed_) return;
+      if (error) return self->close();
+      self->make_parser();
+      self->read();
+    });
+  }
+
+  void close() {
+    if (closed_) return;
+    closed_ = true;
+    idle_timer_.cancel();
+    stream_.close();
+    if (const auto state = state_.lock()) {
+      state->connection = nullptr;
+      if (state->gone) loop_.after(core::Duration{0}, std::exchange(state->gone, nullptr));
+    }
+    if (on_closed_) on_closed_(shared_from_this());
+  }
+
+  /// Closes without telling anybody, for the server's own end.
+  void abandon() {
+    on_closed_ = nullptr;
+    close();
+  }
+
+  void respond(HttpResponse response) {
+    std::string bytes = serialize_head(response.status, response.headers);
+    if (response.status != 204 && response.status != 304) bytes += fmt::format("content-length: {}\r\n", response.body.size());
+    bytes += "\r\n";
+    if (!head_request_) bytes += response.body;
+    send(std::move(bytes));
+    answered();
+  }
+
+  void begin(int status, const Headers& headers) {
+    send(serialize_head(status, headers) + "transfer-encoding: chunked\r\n\r\n");
+  }
+
+  void write(std::string_view piece) {
+    if (piece.empty() || head_request_) return;  // an empty chunk would end the body
+    send(fmt::format("{:x}\r\n{}\r\n", piece.size(), piece));
+  }
+
+  void end() {
+    if (!head_request_) send("0\r\n\r\n");
+    answered();
+  }
+
+  [[nodiscard]] bool closed() const { return closed_; }
+  [[nodiscard]] std::size_t backlog() const { return out_.size() + writing_.size(); }
+
+ private:
+  void set_idle() {
+    idle_timer_.set(options_.idle_timeout, [this] { close(); });
+  }
+
+  void make_parser() {
+    body_.clear();
+    parser_.emplace([this] { expects_continue(); },
+                    [this](std::string_view piece) {
+                      if (body_.size() + piece.size() > options_.max_request_bytes) {
+                        too_long_ = true;
+                      } else {
+                        body_ += piece;
+                      }
+                    });
+  }
+
+  void expects_continue() {
+    const auto it = parser_->headers.find("expect");
+    if (it != parser_->headers.end() && it->second == "100-continue") send("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+
+  void read() {
+    if (reading_ || closed_ || in_.size() > kMaxPipelined) return;
+    reading_ = true;
+    stream_.read_some(buffer_.data(), buffer_.size(), [self = shared_from_this()](const ErrorCode& error, std::size_t n) {
+      self->reading_ = false;
+      if (self->closed_) return;
+      if (error) return self->close();
+      self->in_.append(self->buffer_.data(), n);
+      self->parse();
+      self->read();
+    });
+  }
+
+  void parse() {
+    if (!parser_ || closed_) return;  // busy answering
+    if (!parser_->feed(in_)) {
+      keep_ = false;
+      return respond({400, {}, "malformed request\n"});
+    }
+    if (too_long_) {
+      keep_ = false;
+      parser_.reset();
+      return respond({413, {}, "request too long\n"});
+    }
+    if (!parser_->is_done()) return;
+    dispatch();
+  }
+
+  void dispatch() {
+    idle_timer_.cancel();
+    HttpRequest request;
+    request.method = parser_->method;
+    request.target = parser_->target;
+    request.headers = std::move(parser_->headers);
+    request.body = std::move(body_);
+    keep_ = parser_->keep_alive();
+    head_request_ = request.method == "HEAD";
+    parser_.reset();
+    auto state = std::make_shared<Responder::State>(shared_from_this());
+    state_ = state;
+    handler_(std::move(request), Responder(std::move(state)));
+  }
+
+  /// The answer is complete: on to the next request.
+  void answered() {
+    state_.reset();
+    if (!keep_) {
+      close_when_sent_ = true;
+      if (writing_.empty() && out_.empty()) close();
+      return;
+    }
+    set_idle();
+    // Later, so that a client that pipelines cannot make this recursive.
+    loop_.after(core::Duration{0}, [self = shared_from_this()] {
+      if (self->closed_) return;
+      self->make_parser();
+      self->parse();
+      self->read();
+    });
+  }
+
+  void send(std::string bytes) {
+    if (closed_) return;
+    out_ += bytes;
+    flush();
+  }
+
+  void flush() {
+    if (!writing_.empty() || out_.empty()) return;
+    writing_ = std::exchange(out_, {});
+    stream_.write(writing_, [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+      self->writing_.clear();
+      if (self->closed_) return;
+      if (error) return self->close();
+      if (!self->out_.empty()) return self->flush();
+      if (self->close_when_sent_) self->close();
+    });
+  }
+
+  AsioLoop& loop_;
+  SocketStream stream_;
+  const ServerOptions& options_;
+  const HttpServer::Handler& handler_;
+  std::function<void(const ServerConnectionPtr&)> on_closed_;
+  core::Timer idle_timer_;
+  std::array<char, kReadBytes> buffer_;
+  std::string in_, body_, out_, writing_;
+  std::optional<RequestParser> parser_;  ///< None while a request is being answered.
+  std::weak_ptr<Responder::State> state_;
+  bool head_request_ = false;
+  bool too_long_ = false;
+  bool keep_ = true;
+  bool reading_ = false;
+  bool close_when_sent_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+Responder::State::~State() {
+  if (!connection) return;
+  const ServerConnectionPtr c = std::exchange(connection, nullptr);
+  if (begun) {
+    c->close();
+  } else {
+    c->respond({500, {}, "the request was dropped\n"});
+  }
+}
+
+void Responder::respond(HttpResponse response) {
+  if (!state_->connection || state_->begun) return;
+  std::exchange(state_->connection, nullptr)->respond(std::move(response));
+}
+
+void Responder::begin(int status, Headers headers) {
+  if (!state_->connection || state_->begun) return;
+  state_->begun = true;
+  state_->connection->begin(status, headers);
+}
+
+void Responder::write(std::string_view piece) {
+  if (state_->connection && state_->begun) state_->connection->write(piece);
+}
+
+void Responder::end() {
+  if (state_->connection && state_->begun) std::exchange(state_->connection, nullptr)->end();
+}
+
+void Responder::cut() {
+  state_->gone = nullptr;
+  if (const auto connection = std::exchange(state_->connection, nullptr)) connection->close();
+}
+
+bool Responder::open() const {
+  return state_->connection != nullptr && !state_->connection->closed();
+}
+std::size_t Responder::backlog() const {
+  return state_->connection ? state_->connection->backlog() : 0;
+}
+
+void Responder::on_gone(core::Callback call) {
+  state_->gone = std::move(call);
+}
+
+struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
+  Impl(AsioLoop& l, ServerOptions o, Handler h)
+      : loop(l), options(std::move(o)), handler(std::move(h)), acceptor(l.context()), retry(l) {}
+
+  AsioLoop& loop;
+  ServerOptions options;
+  Handler handler;
+  TlsContext tls;
+  tcp::acceptor acceptor;
+  core::Timer retry;
+  std::set<ServerConnectionPtr> connections;
+
+  core::Result<void> load_tls(const Tls& wanted) {
+    auto made = make_server_tls(wanted);
+    if (!made) return std::unexpected(made.error());
+    tls = std::move(*made);
+    return {};
+  }
+
+  core::Result<void> start() {
+    if (options.use_tls) {
+      if (auto loaded = load_tls(options.tls); !loaded) return loaded;
+    }
+    ErrorCode error;
+    const auto address = asio::ip::make_address(options.address, error);
+    if (error) return fail(core::ErrorCode::kInvalid, fmt::format("listen address \"{}\" is no IP address", options.address));
+    const tcp::endpoint endpoint(address, options.port);
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+    if (error) {
+      ErrorCode ignored;
+      acceptor.close(ignored);
+      return fail(core::ErrorCode::kUnavailable,
+                  fmt::format("listen on {}:{}: {}", options.address, options.port, error.message()));
+    }
+    accept();
+    return {};
+  }
+
+  void accept() {
+    acceptor.async_accept([weak = weak_from_this()](const ErrorCode& error, tcp::socket socket) {
+      const auto self = weak.lock();
+      if (!self || !self->acceptor.is_open()) return;
+      if (error) {
+        // Out of file descriptors, most likely: trying at once would spin.
+        self->retry.set(core::Duration{100}, [raw = self.get()] { raw->accept(); });
+        return;
+      }
+      if (self->connections.size() < self->options.max_connections) self->adopt(std::move(socket));
+      self->accept();
+    });
+  }
+
+  void adopt(tcp::socket socket) {
+    auto connection = std::make_shared<ServerConnection>(loop, std::move(socket), tls, options, handler,
+                                                         [this](const ServerConnectionPtr& c) { connections.erase(c); });
+    connections.insert(connection);
+    connection->start();
+  }
+
+  void stop() {
+    ErrorCode ignored;
+    acceptor.close(ignored);
+    retry.cancel();
+    for (const ServerConnectionPtr& connection : std::exchange(connections, {})) connection->abandon();
+  }
+};
+
+HttpServer::HttpServer(AsioLoop& loop, ServerOptions options, Handler handler)
+    : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(handler))) {}
+HttpServer::~HttpServer() {
+  impl_->stop();
+}
+core::Result<void> HttpServer::start() {
+  return impl_->start();
+}
+void HttpServer::stop() {
+  impl_->stop();
+}
+
+std::uint16_t HttpServer::port() const {
+  ErrorCode error;
+  const auto endpoint = impl_->acceptor.local_endpoint(error);
+  return error ? 0 : endpoint.port();
+}
+
+core::Result<void> HttpServer::set_tls(Tls tls) {
+  return impl_->load_tls(tls);
+}
+
+}  // namespace net
