@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/evidence.hpp"
@@ -44,11 +45,12 @@ struct UpdateNode final : plan::Act {
 /// Deletes the record of a worker that goes for good: the fence, since slurmctld refuses while jobs hold it. Suspended jobs are
 /// looked up live first. An unknown node counts as done. `expect_down`: also refused unless the live node is DOWN or drained.
 struct DeleteNode final : plan::Act {
-  DeleteNode(ClusterKey cluster, std::string node, std::string why)
-      : cluster(std::move(cluster)), node(std::move(node)), why(std::move(why)) {}
+  DeleteNode(ClusterKey in_cluster, std::string name, std::string because)
+      : cluster(std::move(in_cluster)), node(std::move(name)), why(std::move(because)) {}
   ClusterKey cluster;
   std::string node;
   std::string why;
+  bool expect_down = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
@@ -68,7 +70,9 @@ struct ReadNode final : plan::Act {
 
 plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason);
 plan::ActPtr resume_node(ClusterKey cluster, std::string node);
-plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why);
+plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
+plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
 plan::ActPtr reconfigure(ClusterKey cluster);
+plan::ActPtr read_node(ClusterKey cluster, std::string node);
 
 }  // namespace slurm

@@ -4,12 +4,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.hpp"
 #include "plan/evidence.hpp"
 #include "slurm/model.hpp"
+#include "slurm/snapshot/shared_map.hpp"
 
 namespace slurm {
 
@@ -22,10 +25,13 @@ struct Snapshot {
   Health health = Health::kNone;
   std::string error;              ///< Why it is not complete.
   core::MonoTime requested_at;    ///< Its requests started no earlier than this.
+  std::uint64_t round = 0;        ///< Which round of polls gave the contents; later rounds have greater numbers.
   Capabilities capabilities;
-  std::map<std::string, std::shared_ptr<const Node>, std::less<>> nodes;
-  std::map<std::int64_t, std::shared_ptr<const Job>> jobs;      ///< Not yet ended, or ended lately.
-  std::map<std::string, Partition, std::less<>> partitions;
+  SharedMap<std::string, std::shared_ptr<const Node>> nodes;
+  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Not yet ended, or ended lately.
+  SharedMap<std::string, Partition> partitions;
+  /// Jobs that hold nodes, by node. The poller fills it in; without it jobs_on looks through all jobs.
+  std::shared_ptr<const std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>>> holders;
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// Complete, and asked for within `max_age` of `now`.
@@ -33,6 +39,8 @@ struct Snapshot {
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Jobs that hold the node: running, suspended, configuring or completing there.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
+  /// Fills `holders` from `jobs`.
+  void index_jobs();
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 

@@ -1,0 +1,74 @@
+#include "slurm/acts.hpp"
+
+#include <utility>
+
+namespace slurm {
+
+core::Json DrainNodes::describe() const {
+  return {{"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"nodes", nodes}, {"reason", reason}};
+}
+
+core::Json ResumeNode::describe() const { return {{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"node", node}}; }
+
+core::Json UpdateNode::describe() const {
+  core::Json out{{"act", "slurm.UpdateNode"}, {"cluster", cluster}, {"node", node}};
+  if (update.state) out["state"] = *update.state;
+  if (update.reason) out["reason"] = *update.reason;
+  if (update.comment) out["comment"] = *update.comment;
+  if (update.features) out["features"] = *update.features;
+  return out;
+}
+
+core::Json DeleteNode::describe() const {
+  core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"node", node}, {"why", why}};
+  if (expect_down) out["expectDown"] = true;
+  return out;
+}
+
+core::Json Reconfigure::describe() const { return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}}; }
+
+core::Json ReadNode::describe() const { return {{"act", "slurm.ReadNode"}, {"cluster", cluster}, {"node", node}}; }
+
+plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason) {
+  auto act = std::make_shared<DrainNodes>();
+  act->cluster = std::move(cluster);
+  act->nodes = std::move(nodes);
+  act->reason = std::move(reason);
+  return act;
+}
+
+plan::ActPtr resume_node(ClusterKey cluster, std::string node) {
+  auto act = std::make_shared<ResumeNode>();
+  act->cluster = std::move(cluster);
+  act->node = std::move(node);
+  return act;
+}
+
+plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update) {
+  auto act = std::make_shared<UpdateNode>();
+  act->cluster = std::move(cluster);
+  act->node = std::move(node);
+  act->update = std::move(update);
+  return act;
+}
+
+plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down) {
+  auto act = std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why));
+  act->expect_down = expect_down;
+  return act;
+}
+
+plan::ActPtr reconfigure(ClusterKey cluster) {
+  auto act = std::make_shared<Reconfigure>();
+  act->cluster = std::move(cluster);
+  return act;
+}
+
+plan::ActPtr read_node(ClusterKey cluster, std::string node) {
+  auto act = std::make_shared<ReadNode>();
+  act->cluster = std::move(cluster);
+  act->node = std::move(node);
+  return act;
+}
+
+}  // namespace slurm

@@ -1,0 +1,59 @@
+#include "slurm/snapshot/snapshot.hpp"
+
+#include <algorithm>
+
+namespace slurm {
+
+bool Snapshot::fresh(core::MonoTime now, core::Duration max_age) const { return complete() && now - requested_at <= max_age; }
+
+const Node* Snapshot::node(std::string_view name) const {
+  const auto it = nodes.find(name);
+  return it == nodes.end() ? nullptr : it->second.get();
+}
+
+std::vector<std::shared_ptr<const Job>> Snapshot::jobs_on(std::string_view node_name) const {
+  std::vector<std::shared_ptr<const Job>> out;
+  if (holders) {
+    if (const auto it = holders->find(node_name); it != holders->end()) out = it->second;
+    return out;
+  }
+  for (const auto& [id, job] : jobs) {
+    if (job->holds_nodes() && std::ranges::find(job->nodes, node_name) != job->nodes.end()) out.push_back(job);
+  }
+  return out;
+}
+
+void Snapshot::index_jobs() {
+  std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>> index;
+  for (const auto& [id, job] : jobs) {
+    if (!job->holds_nodes()) continue;
+    for (const std::string& name : job->nodes) {
+      auto& list = index[name];
+      if (list.empty() || list.back() != job) list.push_back(job);
+    }
+  }
+  holders = std::make_shared<const decltype(index)>(std::move(index));
+}
+
+std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot, std::string_view name, core::MonoTime now) {
+  if (!snapshot.fresh(now, kFresh)) return std::nullopt;
+  const Node* node = snapshot.node(name);
+  if (node == nullptr) return std::nullopt;
+  const NodeState& state = node->state;
+  if (!state.has("DRAIN") || state.has("UNDRAIN")) return std::nullopt;
+  if (state.base != "IDLE" && state.base != "DOWN") return std::nullopt;
+  for (const char* busy : {"COMPLETING", "ALLOCATED", "MIXED"}) {
+    if (state.has(busy)) return std::nullopt;
+  }
+  if (!snapshot.jobs_on(name).empty()) return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kDrained, std::string(name), "drained in Slurm: " + node->reason);
+}
+
+std::optional<plan::Evidence> SnapshotWitness::never_registered(const Snapshot& snapshot, std::string_view node,
+                                                                std::string_view pod_uid, bool stamped, core::MonoTime now) {
+  if (stamped || !snapshot.fresh(now, kFresh) || snapshot.node(node) != nullptr) return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kNeverRegistered, std::string(pod_uid),
+                        "node " + std::string(node) + " never registered with Slurm");
+}
+
+}  // namespace slurm

@@ -1,0 +1,123 @@
+#include "slurm/snapshot/snapshot.hpp"
+
+#include <gtest/gtest.h>
+
+namespace slurm {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr core::MonoTime kNow{core::Duration{10'000}};
+
+Snapshot snapshot_with(NodeState state) {
+  Snapshot snapshot;
+  snapshot.health = Snapshot::Health::kComplete;
+  snapshot.requested_at = kNow - core::Duration{1000};
+  Node node;
+  node.name = "cpu-0";
+  node.reason = "slurm-operator: scale in";
+  node.state = std::move(state);
+  snapshot.nodes["cpu-0"] = std::make_shared<const Node>(node);
+  return snapshot;
+}
+
+std::shared_ptr<const Job> job(std::int64_t id, std::string state, std::set<std::string, std::less<>> flags,
+                               std::vector<std::string> nodes) {
+  auto out = std::make_shared<Job>();
+  out->id = id;
+  out->state = std::move(state);
+  out->flags = std::move(flags);
+  out->nodes = std::move(nodes);
+  return out;
+}
+
+bool is_drained(const Snapshot& snapshot) { return SnapshotWitness::drained(snapshot, "cpu-0", kNow).has_value(); }
+
+TEST(Witness, SaysDrainedOfANodeThatRunsAndTakesNothing) {
+  const auto evidence = SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN", "DYNAMIC_NORM"}}), "cpu-0", kNow);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kDrained);
+  EXPECT_EQ(evidence->subject(), "cpu-0");
+  EXPECT_TRUE(is_drained(snapshot_with({"DOWN", {"DRAIN", "NOT_RESPONDING"}})));
+}
+
+TEST(Witness, IsSilentWhenTheStateDisagrees) {
+  EXPECT_FALSE(is_drained(snapshot_with({"IDLE", {}})));
+  EXPECT_FALSE(is_drained(snapshot_with({"DOWN", {}})));
+  EXPECT_FALSE(is_drained(snapshot_with({"IDLE", {"DRAIN", "UNDRAIN"}})));
+  EXPECT_FALSE(is_drained(snapshot_with({"IDLE", {"DRAIN", "COMPLETING"}})));
+  for (const char* base : {"ALLOCATED", "MIXED", "UNKNOWN", "ERROR", "FUTURE", ""}) {
+    EXPECT_FALSE(is_drained(snapshot_with({base, {"DRAIN"}}))) << base;
+  }
+}
+
+TEST(Witness, IsSilentWhileAnyJobHoldsTheNode) {
+  for (const bool indexed : {false, true}) {
+    Snapshot snapshot = snapshot_with({"IDLE", {"DRAIN"}});
+    snapshot.jobs[1] = job(1, "SUSPENDED", {}, {"cpu-1", "cpu-0"});
+    if (indexed) snapshot.index_jobs();
+    EXPECT_FALSE(is_drained(snapshot));
+    snapshot.jobs[1] = job(1, "COMPLETED", {"COMPLETING"}, {"cpu-0"});
+    if (indexed) snapshot.index_jobs();
+    EXPECT_FALSE(is_drained(snapshot));
+    snapshot.jobs[1] = job(1, "COMPLETED", {}, {"cpu-0"});
+    snapshot.jobs[2] = job(2, "RUNNING", {}, {"cpu-1"});
+    if (indexed) snapshot.index_jobs();
+    EXPECT_TRUE(is_drained(snapshot));
+  }
+}
+
+TEST(Witness, NeedsAFreshCompleteSnapshot) {
+  Snapshot snapshot = snapshot_with({"IDLE", {"DRAIN"}});
+  snapshot.requested_at = kNow - kFresh;
+  EXPECT_TRUE(is_drained(snapshot));
+  snapshot.requested_at = kNow - kFresh - core::Duration{1};
+  EXPECT_FALSE(is_drained(snapshot));
+  snapshot.requested_at = kNow;
+  snapshot.health = Snapshot::Health::kStale;
+  EXPECT_FALSE(is_drained(snapshot));
+  snapshot.health = Snapshot::Health::kNone;
+  EXPECT_FALSE(is_drained(snapshot));
+}
+
+TEST(Witness, SaysNothingOfANodeThatIsNotThere) {
+  EXPECT_FALSE(SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN"}}), "cpu-1", kNow));
+}
+
+TEST(Witness, NeverRegisteredNeedsAbsenceAndNoStamp) {
+  Snapshot snapshot = snapshot_with({"IDLE", {}});
+  const auto evidence = SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kNow);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kNeverRegistered);
+  EXPECT_EQ(evidence->subject(), "uid-1");
+  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", true, kNow));
+  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-0", "uid-0", false, kNow));
+  snapshot.health = Snapshot::Health::kStale;
+  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kNow));
+}
+
+TEST(SharedMap, CopiesShareUntilOneIsWritten) {
+  SharedMap<std::string, int> a{{"x", 1}};
+  SharedMap<std::string, int> b = a;
+  EXPECT_TRUE(a.same(b));
+  b["y"] = 2;
+  EXPECT_FALSE(a.same(b));
+  EXPECT_EQ(a.size(), 1U);
+  EXPECT_EQ(b.size(), 2U);
+  EXPECT_EQ(b.at("x"), 1);
+  b.erase("x");
+  EXPECT_TRUE(a.contains("x"));
+  EXPECT_TRUE((SharedMap<std::string, int>{}.empty()));
+}
+
+TEST(Job, HoldsNodesInEveryStateInWhichSlurmKeepsThem) {
+  EXPECT_TRUE(job(1, "RUNNING", {}, {})->holds_nodes());
+  EXPECT_TRUE(job(1, "SUSPENDED", {}, {})->holds_nodes());
+  EXPECT_TRUE(job(1, "RUNNING", {"CONFIGURING"}, {})->holds_nodes());
+  EXPECT_TRUE(job(1, "FAILED", {"COMPLETING"}, {})->holds_nodes());
+  EXPECT_TRUE(job(1, "PENDING", {"COMPLETING", "REQUEUED"}, {})->holds_nodes());
+  EXPECT_FALSE(job(1, "PENDING", {}, {})->holds_nodes());
+  EXPECT_FALSE(job(1, "COMPLETED", {}, {})->holds_nodes());
+}
+
+}  // namespace
+}  // namespace slurm
