@@ -108,9 +108,16 @@ struct SecretRecord {
   bool immutable = false;
 };
 
+/// What we keep of a Kubernetes node: its images and conditions are long and of no use here.
+struct NodeRecord {
+  ObjectMeta meta;
+  bool unschedulable = false;
+};
+
 using ObjectPtr = std::shared_ptr<const Object>;
 using PodPtr = std::shared_ptr<const PodRecord>;
 using SecretPtr = std::shared_ptr<const SecretRecord>;
+using NodePtr = std::shared_ptr<const NodeRecord>;
 
 /// Metadata for an object we build.
 core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringMap& annotations = {});

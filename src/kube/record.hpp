@@ -32,6 +32,9 @@ core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const sim
 template <>
 core::Result<std::shared_ptr<const SecretRecord>> parse_record<SecretRecord>(const simdjson::dom::element& object,
                                                                              const ParseContext& context);
+template <>
+core::Result<std::shared_ptr<const NodeRecord>> parse_record<NodeRecord>(const simdjson::dom::element& object,
+                                                                         const ParseContext& context);
 
 /// The same from text or a tree, for tests and single replies.
 template <class Record>

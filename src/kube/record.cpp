@@ -1,0 +1,289 @@
+#include "kube/record.hpp"
+
+#include <openssl/crypto.h>
+#include <simdjson.h>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+
+namespace kube {
+
+namespace dom = simdjson::dom;
+
+namespace {
+
+/// Written by kubectl apply: a second copy of the object that nothing here reads.
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+/// A parser that grew beyond this is given back.
+constexpr std::size_t kKeepBuffer = 256U << 10U;
+
+std::string text(dom::element element, std::string_view key) {
+  std::string_view value;
+  if (element[key].get(value) != simdjson::SUCCESS) return {};
+  return std::string(value);
+}
+
+bool flag(dom::element element, std::string_view key) {
+  bool value = false;
+  return element[key].get(value) == simdjson::SUCCESS && value;
+}
+
+std::int64_t integer(dom::element element, std::string_view key) {
+  std::int64_t value = 0;
+  return element[key].get(value) == simdjson::SUCCESS ? value : 0;
+}
+
+std::optional<core::WallTime> time(dom::element element, std::string_view key) {
+  std::string_view value;
+  if (element[key].get(value) != simdjson::SUCCESS) return std::nullopt;
+  const auto at = core::parse_rfc3339(value);
+  return at ? std::optional(*at) : std::nullopt;
+}
+
+template <class Each>
+void each_item(dom::element element, std::string_view key, Each each) {
+  dom::array array;
+  if (element[key].get(array) != simdjson::SUCCESS) return;
+  for (const dom::element item : array) each(item);
+}
+
+StringMap strings(dom::element element, std::string_view key) {
+  StringMap result;
+  dom::object object;
+  if (element[key].get(object) != simdjson::SUCCESS) return result;
+  for (const auto field : object) {
+    std::string_view value;
+    if (field.value.get(value) == simdjson::SUCCESS && field.key != kLastApplied) result.emplace(field.key, value);
+  }
+  return result;
+}
+
+core::Result<ObjectMeta> checked_meta(dom::element object) {
+  ObjectMeta meta = parse_meta(object);
+  if (meta.name.empty()) return core::fail(core::ErrorCode::kInvalid, "object without metadata.name");
+  return meta;
+}
+
+bool began(dom::element state) {
+  dom::element ignored;
+  return state["running"].get(ignored) == simdjson::SUCCESS || state["terminated"].get(ignored) == simdjson::SUCCESS;
+}
+
+ContainerState container_state(dom::element status, bool init) {
+  ContainerState result;
+  result.name = text(status, "name");
+  result.init = init;
+  result.ready = flag(status, "ready");
+  result.restarts = static_cast<int>(integer(status, "restartCount"));
+  result.started_once = result.restarts > 0;
+  dom::element state;
+  if (status["lastState"].get(state) == simdjson::SUCCESS && began(state)) result.started_once = true;
+  if (status["state"].get(state) != simdjson::SUCCESS) return result;
+  if (began(state)) result.started_once = true;
+  dom::element inner;
+  if (state["waiting"].get(inner) == simdjson::SUCCESS) {
+    result.waiting_reason = text(inner, "reason");
+    result.message = text(inner, "message");
+  } else if (state["terminated"].get(inner) == simdjson::SUCCESS) {
+    result.message = text(inner, "message");
+  }
+  return result;
+}
+
+core::Json without(dom::object object, std::string_view left_out, std::string_view annotation_left_out) {
+  core::Json result = core::Json::object();
+  for (const auto field : object) {
+    if (field.key == left_out) continue;
+    if (field.key == "annotations") {
+      dom::object annotations;
+      if (field.value.get(annotations) == simdjson::SUCCESS) {
+        result["annotations"] = without(annotations, annotation_left_out, "");
+        continue;
+      }
+    }
+    result[std::string(field.key)] = to_json(field.value);
+  }
+  return result;
+}
+
+}  // namespace
+
+core::Json to_json(const dom::element& element) {
+  switch (element.type()) {
+    case dom::element_type::ARRAY: {
+      core::Json result = core::Json::array();
+      dom::array array;
+      if (element.get(array) == simdjson::SUCCESS) {
+        for (const dom::element item : array) result.push_back(to_json(item));
+      }
+      return result;
+    }
+    case dom::element_type::OBJECT: {
+      core::Json result = core::Json::object();
+      dom::object object;
+      if (element.get(object) == simdjson::SUCCESS) {
+        for (const auto field : object) result[std::string(field.key)] = to_json(field.value);
+      }
+      return result;
+    }
+    case dom::element_type::INT64: return element.get_int64().value_unsafe();
+    case dom::element_type::UINT64: return element.get_uint64().value_unsafe();
+    case dom::element_type::DOUBLE: return element.get_double().value_unsafe();
+    case dom::element_type::STRING: return std::string(element.get_string().value_unsafe());
+    case dom::element_type::BOOL: return element.get_bool().value_unsafe();
+    case dom::element_type::NULL_VALUE: return nullptr;
+  }
+  return nullptr;
+}
+
+ObjectMeta parse_meta(const dom::element& object) {
+  ObjectMeta meta;
+  dom::element m;
+  if (object["metadata"].get(m) != simdjson::SUCCESS) return meta;
+  meta.ns = text(m, "namespace");
+  meta.name = text(m, "name");
+  meta.uid = text(m, "uid");
+  meta.resource_version = text(m, "resourceVersion");
+  meta.generation = integer(m, "generation");
+  meta.labels = strings(m, "labels");
+  meta.annotations = strings(m, "annotations");
+  each_item(m, "ownerReferences", [&](dom::element owner) {
+    meta.owners.push_back(
+        {text(owner, "apiVersion"), text(owner, "kind"), text(owner, "name"), text(owner, "uid"), flag(owner, "controller")});
+  });
+  each_item(m, "finalizers", [&](dom::element finalizer) {
+    std::string_view value;
+    if (finalizer.get(value) == simdjson::SUCCESS) meta.finalizers.emplace_back(value);
+  });
+  meta.created = time(m, "creationTimestamp").value_or(core::WallTime{});
+  meta.deletion_timestamp = time(m, "deletionTimestamp");
+  return meta;
+}
+
+template <>
+core::Result<std::shared_ptr<const Object>> parse_record<Object>(const dom::element& object, const ParseContext&) {
+  auto meta = checked_meta(object);
+  if (!meta) return std::unexpected(meta.error());
+  auto record = std::make_shared<Object>();
+  record->meta = std::move(*meta);
+  record->body = core::Json::object();
+  dom::object fields;
+  if (object.get(fields) != simdjson::SUCCESS) return core::fail(core::ErrorCode::kInvalid, "not an object");
+  for (const auto field : fields) {
+    dom::object inner;
+    if (field.key == "metadata" && field.value.get(inner) == simdjson::SUCCESS) {
+      record->body["metadata"] = without(inner, "managedFields", kLastApplied);
+    } else {
+      record->body[std::string(field.key)] = to_json(field.value);
+    }
+  }
+  return record;
+}
+
+template <>
+core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom::element& object, const ParseContext&) {
+  auto meta = checked_meta(object);
+  if (!meta) return std::unexpected(meta.error());
+  auto pod = std::make_shared<PodRecord>();
+  pod->meta = std::move(*meta);
+  dom::element spec;
+  if (object["spec"].get(spec) == simdjson::SUCCESS) {
+    pod->node_name = text(spec, "nodeName");
+    pod->hostname = text(spec, "hostname");
+  }
+  dom::element status;
+  if (object["status"].get(status) != simdjson::SUCCESS) return pod;
+  pod->phase = text(status, "phase");
+  pod->pod_ip = text(status, "podIP");
+  pod->reason = text(status, "reason");
+  pod->message = text(status, "message");
+  each_item(status, "conditions", [&](dom::element c) {
+    pod->conditions.push_back({text(c, "type"), text(c, "status"), text(c, "reason"), text(c, "message")});
+    if (pod->conditions.back().type == "Ready" && pod->conditions.back().status == "True") {
+      pod->ready_since_ = time(c, "lastTransitionTime");
+    }
+  });
+  each_item(status, "initContainerStatuses", [&](dom::element c) { pod->containers.push_back(container_state(c, true)); });
+  each_item(status, "containerStatuses", [&](dom::element c) { pod->containers.push_back(container_state(c, false)); });
+  pod->conditions.shrink_to_fit();
+  pod->containers.shrink_to_fit();
+  return pod;
+}
+
+template <>
+core::Result<std::shared_ptr<const SecretRecord>> parse_record<SecretRecord>(const dom::element& object,
+                                                                             const ParseContext& context) {
+  auto meta = checked_meta(object);
+  if (!meta) return std::unexpected(meta.error());
+  auto secret = std::make_shared<SecretRecord>();
+  secret->meta = std::move(*meta);
+  secret->type = text(object, "type");
+  secret->immutable = flag(object, "immutable");
+  dom::object data;
+  if (object["data"].get(data) != simdjson::SUCCESS) return secret;
+  for (const auto field : data) {
+    std::string_view encoded;
+    if (field.value.get(encoded) != simdjson::SUCCESS) continue;
+    auto value = core::base64_decode(encoded);
+    if (!value) return std::unexpected(value.error().with("Secret " + secret->meta.key().str()));
+    const std::string name(field.key);
+    std::string salted = context.secret_salt + *value;
+    secret->value_hashes.emplace(name, core::sha256_hex(salted));
+    secret->sizes.emplace(name, std::to_string(value->size()));
+    OPENSSL_cleanse(salted.data(), salted.size());
+    OPENSSL_cleanse(value->data(), value->size());
+  }
+  return secret;
+}
+
+template <>
+core::Result<std::shared_ptr<const NodeRecord>> parse_record<NodeRecord>(const dom::element& object, const ParseContext&) {
+  auto meta = checked_meta(object);
+  if (!meta) return std::unexpected(meta.error());
+  auto node = std::make_shared<NodeRecord>();
+  node->meta = std::move(*meta);
+  dom::element spec;
+  if (object["spec"].get(spec) == simdjson::SUCCESS) node->unschedulable = flag(spec, "unschedulable");
+  return node;
+}
+
+struct DocumentParser::Impl {
+  dom::parser parser;
+};
+
+DocumentParser::DocumentParser() : impl_(std::make_unique<Impl>()) {}
+DocumentParser::~DocumentParser() = default;
+
+core::Result<void> DocumentParser::parse(std::string_view input, const Use& use) {
+  core::Result<void> result;
+  {
+    dom::element root;
+    const auto error = impl_->parser.parse(input.data(), input.size(), true).get(root);
+    if (error != simdjson::SUCCESS) {
+      result = core::fail(core::ErrorCode::kInvalid, std::string("JSON: ") + simdjson::error_message(error));
+    } else {
+      result = use(root);
+    }
+  }
+  if (input.size() > kKeepBuffer) impl_ = std::make_unique<Impl>();
+  return result;
+}
+
+template <class Record>
+core::Result<std::shared_ptr<const Record>> parse_record_text(std::string_view input, const ParseContext& context) {
+  DocumentParser parser;
+  core::Result<std::shared_ptr<const Record>> result;
+  const auto parsed = parser.parse(input, [&](const dom::element& root) -> core::Result<void> {
+    result = parse_record<Record>(root, context);
+    return {};
+  });
+  if (!parsed) return std::unexpected(parsed.error());
+  return result;
+}
+
+template core::Result<std::shared_ptr<const Object>> parse_record_text<Object>(std::string_view, const ParseContext&);
+template core::Result<std::shared_ptr<const PodRecord>> parse_record_text<PodRecord>(std::string_view, const ParseContext&);
+template core::Result<std::shared_ptr<const SecretRecord>> parse_record_text<SecretRecord>(std::string_view, const ParseContext&);
+template core::Result<std::shared_ptr<const NodeRecord>> parse_record_text<NodeRecord>(std::string_view, const ParseContext&);
+
+}  // namespace kube
