@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <regex>
 
 namespace core {
 namespace {
@@ -30,6 +33,42 @@ bool empty_value(const Json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty());
 }
 
+/// The value of a resource quantity ("500m", "1Gi", 0.5, "1e3"); nullopt when it is none.
+std::optional<long double> quantity(const Json& value) {
+  const std::string text = value.is_number() ? value.dump() : value.is_string() ? value.get<std::string>() : "";
+  static const std::regex kForm(R"(([+-]?)([0-9]*)\.?([0-9]*)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?)");
+  static const std::string kDecimal = "kMGTPE";
+  static const std::string kBinary = "KMGTPE";
+  static const std::string kSmall = "mun";
+  std::smatch part;
+  if (!std::regex_match(text, part, kForm)) return std::nullopt;
+  const std::string digits = part[2].str() + part[3].str();
+  if (digits.empty() || digits.size() > 18) return std::nullopt;
+  // One multiplication and one division, so that equal quantities come out equal.
+  long double up = static_cast<long double>(std::stoull(digits));
+  int tens = -static_cast<int>(part[3].length());
+  const std::string suffix = part[4].str();
+  if (suffix.size() == 2) {
+    up = std::ldexp(up, 10 * (static_cast<int>(kBinary.find(suffix[0])) + 1));
+  } else if (suffix.size() == 1 && kDecimal.find(suffix[0]) != std::string::npos) {
+    tens += 3 * (static_cast<int>(kDecimal.find(suffix[0])) + 1);
+  } else if (suffix.size() == 1) {
+    tens -= 3 * (static_cast<int>(kSmall.find(suffix[0])) + 1);
+  } else if (part[5].length() > 0) {
+    tens += std::stoi(part[5].str());
+  }
+  const long double scaled = tens >= 0 ? up * std::pow(10.0L, tens) : up / std::pow(10.0L, -tens);
+  return part[1].str() == "-" ? -scaled : scaled;
+}
+
+/// Servers write quantities in a form of their own ("0.5" becomes "500m"), so in these places they are compared by value.
+bool holds_quantities(std::string_view parent, std::string_view key) {
+  return parent == "limits" || parent == "requests" || parent == "capacity" || parent == "hard" || key == "sizeLimit" ||
+         key == "divisor";
+}
+
+bool contains_at(const Json& observed, const Json& intent, std::string_view parent, std::string_view key);
+
 bool contains_list(const Json& observed, const Json& intent) {
   if (keyed_by(intent, "name")) {
     for (const Json& want : intent) {
@@ -43,6 +82,21 @@ bool contains_list(const Json& observed, const Json& intent) {
     if (!contains(observed[i], intent[i])) return false;
   }
   return true;
+}
+
+bool contains_at(const Json& observed, const Json& intent, std::string_view parent, std::string_view key) {
+  if (intent.is_object() && observed.is_object()) {
+    for (const auto& [name, value] : intent.items()) {
+      const auto it = observed.find(name);
+      if (it == observed.end() ? !empty_value(value) : !contains_at(*it, value, key, name)) return false;
+    }
+    return true;
+  }
+  if (intent.is_array() && observed.is_array()) return contains_list(observed, intent);
+  if (observed == intent) return true;
+  if (!holds_quantities(parent, key)) return false;
+  const auto have = quantity(observed);
+  return have && have == quantity(intent);
 }
 
 void diff(const Json& a, const Json& b, const std::string& path, std::vector<std::string>& out) {
@@ -149,15 +203,7 @@ bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bo
 }
 
 bool contains(const Json& observed, const Json& intent) {
-  if (intent.is_object() && observed.is_object()) {
-    for (const auto& [key, value] : intent.items()) {
-      const auto it = observed.find(key);
-      if (it == observed.end() ? !empty_value(value) : !contains(*it, value)) return false;
-    }
-    return true;
-  }
-  if (intent.is_array() && observed.is_array()) return contains_list(observed, intent);
-  return observed == intent;
+  return contains_at(observed, intent, "", "");
 }
 
 std::vector<std::string> diff_paths(const Json& a, const Json& b) {

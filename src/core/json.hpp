@@ -26,7 +26,9 @@ long long get_int(const Json& root, std::initializer_list<std::string_view> path
 bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bool fallback = false);
 
 /// True when everything in `intent` stands in `observed` with the same value; `observed` may hold more (defaults that a server
-/// filled in). Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists in order.
+/// filled in). Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists in order and length.
+/// Null and empty containers of the intent may be absent. Resource quantities (under limits, requests, capacity, hard, sizeLimit,
+/// divisor) are compared by value.
 bool contains(const Json& observed, const Json& intent);
 
 /// Dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.

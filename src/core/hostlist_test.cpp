@@ -1,0 +1,56 @@
+#include "core/hostlist.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+
+namespace core {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Hostlist, Expands) {
+  EXPECT_THAT(*expand_hostlist("cpu-[0-2,7],login"), ElementsAre("cpu-0", "cpu-1", "cpu-2", "cpu-7", "login"));
+  EXPECT_THAT(*expand_hostlist("n[08-10]"), ElementsAre("n08", "n09", "n10"));
+  EXPECT_THAT(*expand_hostlist("n[8-10]"), ElementsAre("n8", "n9", "n10"));
+  EXPECT_THAT(*expand_hostlist("r[0-1]n[1-2]-ib"), ElementsAre("r0n1-ib", "r0n2-ib", "r1n1-ib", "r1n2-ib"));
+  EXPECT_THAT(*expand_hostlist("a,,b,"), ElementsAre("a", "b"));
+  EXPECT_THAT(*expand_hostlist(""), ElementsAre());
+}
+
+TEST(Hostlist, RefusesWhatIsMalformed) {
+  for (const char* text : {"a[1", "a]1", "a[[1]]", "a[]", "a[3-1]", "a[x]", "a[1-]", "a[-1]", "a[1,]", "a[0-99999999]",
+                           "a[0-9999]b[0-9999]", "a[99999999999999999999]"}) {
+    const auto names = expand_hostlist(text);
+    ASSERT_FALSE(names) << text;
+    EXPECT_EQ(names.error().code, ErrorCode::kInvalid);
+  }
+}
+
+TEST(Hostlist, Compresses) {
+  EXPECT_EQ(compress_hostlist({"cpu-2", "cpu-0", "cpu-1", "cpu-10", "cpu-0"}), "cpu-[0-2,10]");
+  EXPECT_EQ(compress_hostlist({"n08", "n09", "n10", "n11"}), "n[08-11]");
+  EXPECT_EQ(compress_hostlist({"n9", "n10", "n08"}), "n9,n[08,10]");
+  EXPECT_EQ(compress_hostlist({"login", "cpu-3"}), "login,cpu-3");
+  EXPECT_EQ(compress_hostlist({"12"}), "12");
+  EXPECT_EQ(compress_hostlist({}), "");
+}
+
+RC_GTEST_PROP(Hostlist, RoundTrip, ()) {
+  const auto name = rc::gen::apply([](const std::string& prefix, const std::string& digits,
+                                      const std::string& suffix) { return "n" + prefix + digits + suffix; },
+                                   rc::gen::element<std::string>("", "a", "cpu-", "r0c"),
+                                   rc::gen::resize(4, rc::gen::container<std::string>(rc::gen::inRange<char>('0', '9' + 1))),
+                                   rc::gen::element<std::string>("", "", "", "-ib"));
+  const auto names = *rc::gen::container<std::vector<std::string>>(name);
+  const auto back = expand_hostlist(compress_hostlist(names));
+  RC_ASSERT(back.has_value());
+  const std::set<std::string> want(names.begin(), names.end());
+  RC_ASSERT(std::set<std::string>(back->begin(), back->end()) == want);
+  RC_ASSERT(back->size() == want.size());
+}
+
+}  // namespace
+}  // namespace core

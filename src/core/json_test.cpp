@@ -1,0 +1,87 @@
+#include "core/json.hpp"
+
+#include <gtest/gtest.h>
+
+namespace core {
+namespace {
+
+Json j(const char* text) {
+  return *parse_json(text);
+}
+
+TEST(Json, ParseErrorNamesTheByte) {
+  const auto bad = parse_json(R"({"a": 1,, "b": 2})");
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(bad.error().message.find("byte 9"), std::string::npos) << bad.error().message;
+  EXPECT_FALSE(parse_json(""));
+}
+
+TEST(Json, FindsByPath) {
+  const Json doc = j(R"({"a": {"b": {"s": "x", "n": 5, "t": true}}, "l": [1]})");
+  EXPECT_EQ(get_string(doc, {"a", "b", "s"}), "x");
+  EXPECT_EQ(get_int(doc, {"a", "b", "n"}), 5);
+  EXPECT_TRUE(get_bool(doc, {"a", "b", "t"}));
+  EXPECT_EQ(get_string(doc, {"a", "b", "n"}, "other"), "other");
+  EXPECT_EQ(get_int(doc, {"a", "b", "s"}, 7), 7);
+  EXPECT_EQ(find(doc, {"a", "c"}), nullptr);
+  EXPECT_EQ(find(doc, {"l", "b"}), nullptr);
+  EXPECT_EQ(find(doc, {}), &doc);
+}
+
+TEST(Json, ContainsAllowsDefaultsOnly) {
+  const Json intent = j(R"({"spec": {"containers": [{"name": "b", "image": "i"}, {"name": "a", "args": ["x"]}]}})");
+  EXPECT_TRUE(contains(j(R"({"spec": {"containers": [{"name": "a", "args": ["x"], "tty": false},
+                            {"name": "b", "image": "i"}, {"name": "injected"}], "dnsPolicy": "Default"}, "kind": "P"})"),
+                       intent));
+  EXPECT_FALSE(contains(j(R"({"spec": {"containers": [{"name": "a", "args": ["x"]}, {"name": "b", "image": "j"}]}})"), intent));
+  EXPECT_FALSE(contains(j(R"({"spec": {"containers": [{"name": "b", "image": "i"}]}})"), intent));
+  EXPECT_FALSE(
+      contains(j(R"({"spec": {"containers": [{"name": "a", "args": ["x", "y"]}, {"name": "b", "image": "i"}]}})"), intent));
+  EXPECT_FALSE(contains(j(R"({"spec": {}})"), intent));
+}
+
+TEST(Json, WhatServersDropIsContained) {
+  EXPECT_TRUE(contains(j(R"({"a": 1})"), j(R"({"a": 1, "labels": {}, "args": [], "x": null})")));
+  EXPECT_FALSE(contains(j(R"({"a": 1})"), j(R"({"a": 1, "b": false})")));
+  EXPECT_FALSE(contains(j(R"({"a": 1})"), j(R"({"a": 1, "b": {"c": 1}})")));
+}
+
+TEST(Json, QuantitiesCompareByValue) {
+  const Json intent =
+      j(R"({"resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}, "requests": {"cpu": "1000m"}}, "sizeLimit": "2048Ki"})");
+  EXPECT_TRUE(contains(
+      j(R"({"resources": {"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": "1"}}, "sizeLimit": "2Mi"})"),
+      intent));
+  EXPECT_FALSE(
+      contains(j(R"({"resources": {"limits": {"cpu": "500m", "memory": "1G"}, "requests": {"cpu": "1"}}, "sizeLimit": "2Mi"})"),
+               intent));
+  EXPECT_FALSE(contains(j(R"({"image": "1000m"})"), j(R"({"image": "1"})")));
+}
+
+TEST(Json, DiffPathsNamesEveryDifference) {
+  const Json a = j(R"({"spec": {"replicas": 1, "t": {"c": [{"image": "x"}, {"image": "y"}]}}, "same": [1]})");
+  const Json b = j(R"({"spec": {"replicas": 2, "t": {"c": [{"image": "z"}]}, "new": 0}, "same": [1]})");
+  EXPECT_EQ(diff_paths(a, b), (std::vector<std::string>{"spec.new", "spec.replicas", "spec.t.c[0].image", "spec.t.c[1]"}));
+  EXPECT_TRUE(diff_paths(a, a).empty());
+}
+
+TEST(Json, MergeFollowsNames) {
+  const Json base =
+      j(R"({"c": [{"name": "a", "env": [{"name": "X", "value": "1"}], "volumeMounts": [{"mountPath": "/p", "name": "v"}],
+                          "args": ["1", "2"]}], "gone": {"x": 1}, "keep": true})");
+  const Json over = j(R"({"c": [{"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}],
+                          "volumeMounts": [{"mountPath": "/q", "name": "v"}, {"mountPath": "/p", "name": "w"}], "args": ["3"]},
+                          {"name": "b"}], "gone": null})");
+  EXPECT_EQ(merge(base, over), j(R"({"c": [{"name": "a", "env": [{"name": "X", "value": "3"}, {"name": "Y", "value": "2"}],
+                 "volumeMounts": [{"mountPath": "/p", "name": "w"}, {"mountPath": "/q", "name": "v"}], "args": ["3"]},
+                 {"name": "b"}], "keep": true})"));
+}
+
+TEST(Json, MergeRemovesNullsInsideNewObjects) {
+  EXPECT_EQ(merge(j("{}"), j(R"({"a": {"b": null, "c": 1}})")), j(R"({"a": {"c": 1}})"));
+  EXPECT_EQ(merge(j(R"({"a": 5})"), j(R"({"a": {"c": 1}})")), j(R"({"a": {"c": 1}})"));
+}
+
+}  // namespace
+}  // namespace core
