@@ -254,6 +254,7 @@ sysctls_restore() {
 # start_node NODE: as after a reboot, if its disk is still there.
 start_node() {
   local node=$1
+  cgroup_remove "$node" || true # an unclean stop leaves those of its pods
   cgroup_make "$node"
   mkdir -p "$STATE/nodes/$node"/{kubelet,containerd,logs} /var/lib/kubelet /var/lib/containerd
   capsule_start "$node" --net --uts --ipc

@@ -14,6 +14,14 @@ all_alive() {
   local name
   for name in control gateway "${NODES[@]}"; do capsule_alive "$name" || return 1; done
 }
+# What the API says may be of the time before: a node that we started must have renewed its lease since.
+nodes_fresh() {
+  local node lease
+  for node in "${NODES[@]}"; do
+    lease=$(kube get lease "$node" -n kube-node-lease -o jsonpath='{.spec.renewTime}') && [[ $lease > $since ]] || return 1
+  done
+}
+since=
 nodes_ready() { [[ $(kube get nodes -o jsonpath='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}') == "True True True " ]]; }
 
 port_free() { # PORT ADDRESS: of others than us
@@ -50,6 +58,9 @@ check_network() {
   done
 }
 
+if [[ -f $STATE/etcd-kind && $(cat "$STATE/etcd-kind") != "$ETCD" ]]; then
+  die "the cluster was made with ETCD=$(cat "$STATE/etcd-kind")." "make down, then make up with ETCD=$ETCD"
+fi
 if all_alive && [[ -f $STATE/complete ]] && nodes_ready; then
   say "the cluster is up already"
   exec "$DEV/status.sh" 9>&-
@@ -89,9 +100,6 @@ fi
 mkdir -p "$STATE/volumes" "$RUNTIME"
 echo "$boot" >"$STATE/boot"
 echo "$TOP" >"$RUNTIME/owner"
-if [[ -f $STATE/etcd-kind && $(cat "$STATE/etcd-kind") != "$ETCD" ]]; then
-  die "the cluster was made with ETCD=$(cat "$STATE/etcd-kind")." "make down, then make up with ETCD=$ETCD"
-fi
 
 debian_etcd() {
   (cd "$OUT" && apt-get -q download etcd-server >"$CACHE/apt.log" 2>&1 && dpkg -x etcd-server_*.deb . && rm ./*.deb) ||
@@ -137,7 +145,12 @@ gateway_network
 capsule_alive control || capsule_start control
 for node in "${NODES[@]}"; do
   capsule_alive "$node" || [[ -d $STATE/nodes/$node/containerd ]] || node_images "$node"
-  if capsule_alive "$node"; then node_network "$node"; else start_node "$node"; fi
+  if capsule_alive "$node"; then
+    node_network "$node"
+  else
+    since=$(date -u +%FT%T)
+    start_node "$node"
+  fi
 done
 wait_for 60 "" api_ready || die "the API server is not ready after a minute." "see $LOGS/kube-apiserver.log and $LOGS/etcd.log"
 
@@ -173,7 +186,7 @@ for node in "${NODES[@]}"; do
   wait_for 60 "" within "$node" ctr -a /run/containerd/containerd.sock version || die "containerd of $node does not start." "see $LOGS/$node-containerd.log"
   load_images "$node" "${images[@]}" || die "images could not be loaded into $node." "see $LOGS/$node-images.log"
 done
-wait_for 90 "" nodes_ready || die "not all nodes are ready." "kubectl describe nodes; see $LOGS/node-*-kubelet.log"
+wait_for 90 "" nodes_fresh && wait_for 90 "" nodes_ready || die "not all nodes are ready." "kubectl describe nodes; see $LOGS/node-*-kubelet.log"
 wait_for 30 "" kube get serviceaccount default -n default || die "the controller manager does not work." "see $LOGS/kube-controller-manager.log"
 touch "$STATE/complete"
 step "up"
