@@ -2,8 +2,8 @@
 //
 //   auto credentials = kube::discover_credentials(loop, flags.kubeconfig);
 //   if (!credentials) ...
-//   kube::RotatingTransport transport(make_beast_transport, (*credentials)->endpoint());
-//   (*credentials)->on_change([&](const kube::Endpoint& e) { transport.replace(e); });
+//   net::BeastTransport transport(loop, (*credentials)->endpoint());
+//   (*credentials)->on_change([&](const net::Endpoint& e) { (void)transport.set_endpoint(e); });
 //   kube::Client client(loop, random, transport, **credentials, options);
 //
 // Tokens and certificates are read again while the process runs (token 60 s, CA and client certificate 5 min, and on 401), because
@@ -21,27 +21,17 @@
 
 #include "core/loop.hpp"
 #include "core/result.hpp"
+#include "net/tls.hpp"
 
 namespace kube {
-
-/// One API server. The PEM members hold the texts themselves, not paths; client_key_pem is secret.
-struct Endpoint {
-  std::string scheme = "https";
-  std::string host;
-  std::uint16_t port = 443;
-  std::string base_path;  ///< Put before every target; "" or "/prefix".
-  std::string ca_pem;     ///< "": the system's authorities.
-  std::string client_cert_pem, client_key_pem;
-  std::string tls_server_name;  ///< "": host.
-  bool insecure = false;        ///< Do not verify the server; only when a kubeconfig says so.
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
-};
 
 class Credentials {
  public:
   using Done = std::function<void(core::Result<void>)>;
   virtual ~Credentials() = default;
-  [[nodiscard]] virtual const Endpoint& endpoint() const = 0;
+  [[nodiscard]] virtual const net::Endpoint& endpoint() const = 0;
+  /// Put before every target: "" or "/prefix".
+  [[nodiscard]] virtual std::string base_path() const { return ""; }
   /// The bearer token to send now: "" when none is needed (a client certificate), nullopt when refresh() must be called first.
   [[nodiscard]] virtual std::optional<std::string> token() const = 0;
   /// Gets a new token (file, plugin), and then calls `done`. Calls that come while one is under way share it. kUnauthorized: there
@@ -50,24 +40,24 @@ class Credentials {
   /// The namespace of the context or of the pod; "default" when neither says.
   [[nodiscard]] virtual std::string default_namespace() const = 0;
   /// Called on the loop when the certificates of endpoint() were replaced.
-  void on_change(std::function<void(const Endpoint&)> call) { changed_ = std::move(call); }
+  void on_change(std::function<void(const net::Endpoint&)> call) { changed_ = std::move(call); }
 
  protected:
-  std::function<void(const Endpoint&)> changed_;
+  std::function<void(const net::Endpoint&)> changed_;
 };
 
 /// A fixed endpoint and token: tests, the simulator, `kubectl proxy`.
 class StaticCredentials final : public Credentials {
  public:
-  explicit StaticCredentials(Endpoint endpoint, std::string token = "")
+  explicit StaticCredentials(net::Endpoint endpoint, std::string token = "")
       : endpoint_(std::move(endpoint)), token_(std::move(token)) {}
-  [[nodiscard]] const Endpoint& endpoint() const override { return endpoint_; }
+  [[nodiscard]] const net::Endpoint& endpoint() const override { return endpoint_; }
   [[nodiscard]] std::optional<std::string> token() const override { return token_; }
   void refresh(Done done) override;
   [[nodiscard]] std::string default_namespace() const override { return "default"; }
 
  private:
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
   std::string token_;
 };
 
