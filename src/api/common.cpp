@@ -41,6 +41,14 @@ core::Json pod_spec_schema() {
 
 }  // namespace
 
+Rule jwt_key_unchanged() {
+  const auto effective = [](const std::string& of) {
+    const auto part = [&of](const std::string& ref) { return of + "." + ref + ".name + '/' + " + of + "." + ref + ".key"; };
+    return "(has(" + of + ".jwtKeyRef) ? " + part("jwtKeyRef") + " : has(" + of + ".jwtHs256KeyRef) ? " + part("jwtHs256KeyRef") + " : '')";
+  };
+  return {effective("self") + " == " + effective("oldSelf"), "jwtKeyRef: cannot be changed, added or removed"};
+}
+
 const FieldList& field_list(const LocalObjectReference*) {
   static const FieldList kList =
       FieldList("An object in the same namespace.")

@@ -78,6 +78,9 @@ struct ExternalConfig {
   std::int32_t port = 0;
 };
 
+/// For structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference stays as it is.
+Rule jwt_key_unchanged();
+
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
 constexpr std::array<std::string_view, 3> enum_names(ConditionStatus) { return {"True", "False", "Unknown"}; }
 

@@ -150,11 +150,7 @@ const FieldList& field_list(const ControllerSpec*) {
                 "persistence.existingClaim: required when ha.enabled is true, and its access mode must be ReadWriteMany")
           .rule("(has(self.slurmKeyRef) ? self.slurmKeyRef.name : '') == (has(oldSelf.slurmKeyRef) ? oldSelf.slurmKeyRef.name : '')",
                 "slurmKeyRef.name: cannot be changed, added or removed")
-          .rule("(has(self.jwtKeyRef) ? self.jwtKeyRef.name + '/' + self.jwtKeyRef.key : has(self.jwtHs256KeyRef) ? "
-                "self.jwtHs256KeyRef.name + '/' + self.jwtHs256KeyRef.key : '') == (has(oldSelf.jwtKeyRef) ? oldSelf.jwtKeyRef.name + '/' "
-                "+ oldSelf.jwtKeyRef.key : has(oldSelf.jwtHs256KeyRef) ? oldSelf.jwtHs256KeyRef.name + '/' + "
-                "oldSelf.jwtHs256KeyRef.key : '')",
-                "jwtKeyRef: cannot be changed, added or removed")
+          .rule(jwt_key_unchanged())
           .rule("(!has(self.persistence) || self.persistence.enabled) == (!has(oldSelf.persistence) || oldSelf.persistence.enabled)",
                 "persistence.enabled: cannot be changed")
           .rule("(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : '') == "

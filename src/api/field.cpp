@@ -217,8 +217,8 @@ FieldList& FieldList::add(Field field) {
   fields_.push_back(std::move(field));
   return *this;
 }
-FieldList& FieldList::rule(std::string cel, std::string message) {
-  rules_.push_back({std::move(cel), std::move(message)});
+FieldList& FieldList::rule(Rule rule) {
+  rules_.push_back(std::move(rule));
   return *this;
 }
 FieldList& FieldList::atomic() {

@@ -101,7 +101,8 @@ class FieldList {
  public:
   explicit FieldList(std::string description) : description_(std::move(description)) {}
   FieldList& add(Field field);
-  FieldList& rule(std::string cel, std::string message);
+  FieldList& rule(std::string cel, std::string message) { return rule(Rule{std::move(cel), std::move(message)}); }
+  FieldList& rule(Rule rule);
   /// Set as a whole by whoever applies it (x-kubernetes-map-type: atomic).
   FieldList& atomic();
 

@@ -100,7 +100,10 @@ const FieldList& field_list(const NodeSetSpec*) {
           .add(field("partition", &NodeSetSpec::partition)
                    .describe("A Slurm partition of the NodeSet's name that holds its workers."))
           .add(field("volumeClaimTemplates", &NodeSetSpec::volume_claim_templates)
-                   .schema_of({{"x-kubernetes-preserve-unknown-fields", true}, {"nullable", true}})
+                   .schema_of({{"type", "array"},
+                               {"nullable", true},
+                               {"items", {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}}}})
+                   .immutable()
                    .not_acted_on()
                    .describe("core/v1 PersistentVolumeClaims; each worker gets its own, and keeps them."))
           .add(field("updateStrategy", &NodeSetSpec::update_strategy)

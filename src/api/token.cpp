@@ -25,9 +25,7 @@ const FieldList& field_list(const TokenSpec*) {
                    .rule("has(self.name) && self.name != ''", "name: must not be empty")
                    .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT."))
           .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "jwtKeyRef: required")
-          .rule("(has(self.jwtKeyRef) ? self.jwtKeyRef : self.jwtHs256KeyRef) == (has(oldSelf.jwtKeyRef) ? oldSelf.jwtKeyRef : "
-                "oldSelf.jwtHs256KeyRef)",
-                "jwtKeyRef: cannot be changed");
+          .rule(jwt_key_unchanged());
   return kList;
 }
 

@@ -1,0 +1,178 @@
+#include "api/kinds.hpp"
+
+#include "api/controller.hpp"
+#include "api/nodeset.hpp"
+#include "api/restapi.hpp"
+#include "api/token.hpp"
+#include "api/well_known.hpp"
+
+namespace api {
+namespace {
+
+using core::Json;
+
+const PrinterColumn kAge = {"AGE", "date", ".metadata.creationTimestamp", "", 0};
+const PrinterColumn kReady = {"READY", "string", ".status.conditions[?(@.type==\"Ready\")].status",
+                              "Whether it does what it is for.", 0};
+
+Kind controller_kind() {
+  return {"Controller", "controllers", "controller", {"slurmctld"}, &Codec<Controller>::list(), {kReady, kAge}, false, R"(apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata:
+  name: slurm
+spec:
+  slurmctld:
+    image: ghcr.io/slinkyproject/slurmctld:26.05-ubuntu24.04
+  persistence:
+    resources:
+      requests:
+        storage: 4Gi
+)"};
+}
+
+Kind restapi_kind() {
+  return {"RestApi", "restapis", "restapi", {"slurmrestd"}, &Codec<RestApi>::list(), {kReady, kAge}, false, R"(apiVersion: slinky.slurm.net/v1beta1
+kind: RestApi
+metadata:
+  name: slurm
+spec:
+  controllerRef:
+    name: slurm
+  slurmrestd:
+    image: ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu24.04
+)"};
+}
+
+Kind nodeset_kind() {
+  Kind kind = {"NodeSet", "nodesets", "nodeset", {"nodesets", "nss", "slurmd"}, &Codec<NodeSet>::list(), {}, true, R"(apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata:
+  name: cpu
+spec:
+  controllerRef:
+    name: slurm
+  replicas: 3
+  slurmd:
+    image: ghcr.io/slinkyproject/slurmd:26.05-ubuntu24.04
+    resources:
+      limits:
+        cpu: "4"
+        memory: 8Gi
+  partition:
+    enabled: true
+    config: State=UP Default=YES MaxTime=UNLIMITED
+)"};
+  kind.columns = {
+      {"DESIRED", "integer", ".status.desired", "How many workers are wanted.", 0},
+      {"REPLICAS", "integer", ".status.replicas", "How many pods there are.", 0},
+      {"UPDATED", "integer", ".status.updatedReplicas", "How many of the newest revision.", 0},
+      {"READY", "integer", ".status.readyReplicas", "How many are ready.", 0},
+      {"IDLE", "integer", ".status.slurmIdle", "How many are IDLE in Slurm.", 1},
+      {"ALLOCATED", "integer", ".status.slurmAllocated", "How many are ALLOCATED or MIXED in Slurm.", 1},
+      {"DOWN", "integer", ".status.slurmDown", "How many are DOWN in Slurm.", 1},
+      {"DRAIN", "integer", ".status.slurmDrain", "How many have the DRAIN flag in Slurm.", 1},
+      kAge,
+  };
+  return kind;
+}
+
+Kind token_kind() {
+  Kind kind = {"Token", "tokens", "token", {"tokens", "jwt"}, &Codec<Token>::list(), {}, false, R"(apiVersion: slinky.slurm.net/v1beta1
+kind: Token
+metadata:
+  name: alice
+spec:
+  jwtKeyRef:
+    name: slurm-jwt-key
+    key: jwt.key
+  username: alice
+  lifetime: 1h
+)"};
+  kind.columns = {{"USER", "string", ".spec.username", "For whom the token speaks.", 0},
+                  {"IAT", "date", ".status.issuedAt", "When the current token was issued.", 0},
+                  kAge};
+  return kind;
+}
+
+Json column_json(const PrinterColumn& column) {
+  Json out = {{"name", column.name}, {"type", column.type}, {"jsonPath", column.json_path}};
+  if (!column.description.empty()) out["description"] = column.description;
+  if (column.priority != 0) out["priority"] = column.priority;
+  return out;
+}
+
+/// Conditions are a list with one entry for each type, as server-side apply and kubectl expect.
+void make_conditions_a_map(Json& schema) {
+  Json& conditions = schema["properties"]["status"]["properties"]["conditions"];
+  conditions["x-kubernetes-list-type"] = "map";
+  conditions["x-kubernetes-list-map-keys"] = {"type"};
+}
+
+}  // namespace
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(), nodeset_kind(), token_kind()};
+  return kKinds;
+}
+
+const Kind* find_kind(std::string_view name) {
+  for (const Kind& kind : kinds()) {
+    if (kind.kind == name || kind.plural == name) return &kind;
+  }
+  return nullptr;
+}
+
+Json object_schema(const Kind& kind) {
+  Json schema = kind.fields->schema();
+  Json& properties = schema["properties"];
+  properties["apiVersion"] = {{"type", "string"}, {"description", "The version of the schema: slinky.slurm.net/v1beta1."}};
+  properties["kind"] = {{"type", "string"}, {"description", "The kind: " + kind.kind + "."}};
+  properties["metadata"] = {{"type", "object"}};
+  make_conditions_a_map(schema);
+  return schema;
+}
+
+Json crd(const Kind& kind) {
+  Json columns = Json::array();
+  for (const PrinterColumn& column : kind.columns) columns.push_back(column_json(column));
+  Json subresources = {{"status", Json::object()}};
+  if (kind.scale) {
+    subresources["scale"] = {{"specReplicasPath", ".spec.replicas"},
+                             {"statusReplicasPath", ".status.replicas"},
+                             {"labelSelectorPath", ".status.selector"}};
+  }
+  const Json version = {{"name", kVersion},
+                        {"served", true},
+                        {"storage", true},
+                        {"additionalPrinterColumns", columns},
+                        {"subresources", subresources},
+                        {"schema", {{"openAPIV3Schema", object_schema(kind)}}}};
+  return {{"apiVersion", "apiextensions.k8s.io/v1"},
+          {"kind", "CustomResourceDefinition"},
+          {"metadata", {{"name", kind.plural + "." + std::string(kGroup)}}},
+          {"spec",
+           {{"group", kGroup},
+            {"scope", "Namespaced"},
+            {"names",
+             {{"kind", kind.kind},
+              {"listKind", kind.kind + "List"},
+              {"plural", kind.plural},
+              {"singular", kind.singular},
+              {"shortNames", kind.short_names}}},
+            {"versions", Json::array({version})}}}};
+}
+
+std::string crd_file_name(const Kind& kind) { return std::string(kGroup) + "_" + kind.plural + ".yaml"; }
+
+std::vector<GeneratedFile> generated_files() {
+  std::vector<GeneratedFile> out;
+  for (const Kind& kind : kinds()) {
+    out.push_back({"charts/slurm-operator-crds/templates/" + crd_file_name(kind),
+                   "# Generated by slurm-operator-gen from src/api; edit the field lists there.\n" + to_yaml(crd(kind))});
+    out.push_back({"docs/resources/" + kind.plural + ".md", reference_page(kind)});
+  }
+  out.push_back({"docs/resources/README.md", reference_index()});
+  return out;
+}
+
+}  // namespace api

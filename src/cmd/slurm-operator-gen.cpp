@@ -1,0 +1,32 @@
+// Writes what is made from the field lists: the CRDs and the reference documentation.
+//
+//   slurm-operator-gen [DIRECTORY]     the root of the source tree; default: the current directory
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "api/kinds.hpp"
+
+namespace {
+
+bool write(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  if (!out.flush()) {
+    std::fprintf(stderr, "cannot write %s\n", path.c_str());
+    return false;
+  }
+  std::printf("%s\n", path.c_str());
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::filesystem::path root = argc > 1 ? argv[1] : ".";
+  bool good = true;
+  for (const api::GeneratedFile& file : api::generated_files()) good = write(root / file.path, file.text) && good;
+  return good ? 0 : 1;
+}
