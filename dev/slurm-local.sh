@@ -65,6 +65,8 @@ inside() {
   echo 'user:x:1000:1000::/tmp:/bin/bash' >>etc/passwd
   echo 'user:x:1000:' >>etc/group
   { echo '127.0.0.1 localhost slurmctld'; printf '127.0.0.1 n%d\n' {1..64}; } >etc/hosts
+  # An unknown name is unknown at once: there is nobody to ask.
+  sed -i 's/^hosts:.*/hosts: files/' etc/nsswitch.conf
   hostname slurmctld
   pivot_root . old
   umount -l old

@@ -154,7 +154,7 @@ archive() {
 }
 
 notify_init() {
-  notify_init=$cache/notify-init-$(content_hash "$recipes/notify-init")
+  notify_init=$cache/notify-init-$(content_hash "$recipes/notify-init/notify-init.cpp")
   if [[ ! -x $notify_init ]]; then
     need g++
     say "notify-init: compiling"

@@ -183,6 +183,7 @@ int main(int argc, char** argv) {
       if (pid != main_pid) continue;
       ended = true;
       exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      if (exit_code != 0) log("process %d ended with %d", static_cast<int>(pid), exit_code);
     }
     // A daemon that was stopped, that failed, or that left nobody behind, has no successor to wait for.
     if (ended && (stopping || exit_code != 0 || !children_left)) leave(exit_code);

@@ -34,14 +34,14 @@ done
 
 # Slurm separates by blanks, and a value with blanks in it stands in double quotes: Reason="a b".
 words=()
-pattern='^[[:space:]]*(([^[:space:]"]|"[^"]*")+)(.*)$'
+pattern='^[[:space:]]*(([^[:space:]"]|"[^"]*")+)([[:space:]].*)?$'
 while [[ $conf =~ $pattern ]]; do
   word=${BASH_REMATCH[1]}
   conf=${BASH_REMATCH[3]}
   [[ $word == *= || $word == *=\"\" ]] || words+=("$word")
 done
 # What cannot be taken apart is slurmd's to complain about.
-[[ $conf =~ ^[[:space:]]*$ ]] || words+=("$conf")
+[[ $conf =~ ^[[:space:]]*$ ]] || words+=("${conf# }")
 set +f -u
 
 # Whether --conf has one of the given keys. Slurm's keys know no case.
