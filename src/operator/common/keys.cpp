@@ -4,8 +4,9 @@ namespace op {
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref) {
   const kube::Named<kube::SecretRecord> named = recorder.secret({ns, ref.secret});
-  SecretFacts out{ref, named.presence, false, ""};
+  SecretFacts out{ref, named.presence, false, "", {}};
   if (named.presence != kube::Presence::kPresent) return out;
+  out.meta = named.record->meta;
   const auto size = named.record->sizes.find(ref.key);
   out.has_key = size != named.record->sizes.end() && size->second != "0";
   const auto hash = named.record->value_hashes.find(ref.key);

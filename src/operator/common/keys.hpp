@@ -1,8 +1,9 @@
 // Key Secrets as observers may know them: whether they are there, and a digest to see changes by.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "kube/controller.hpp"
 #include "operator/common/names.hpp"
@@ -14,7 +15,8 @@ struct SecretFacts {
   KeyRef ref;
   kube::Presence presence = kube::Presence::kUnknown;
   bool has_key = false;  ///< The data key exists and is not empty.
-  std::string digest;    ///< Changes when the value changes; the same in every process.
+  std::string digest;    ///< Changes when the value changes; the same in every process if the salt of SecretRecords is.
+  std::optional<kube::ObjectMeta> meta;
 
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }
 };

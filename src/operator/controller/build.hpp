@@ -1,0 +1,32 @@
+// The children of a Controller, as data to apply. Pure functions: no cache, no clock.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/json.hpp"
+#include "operator/controller/flow.hpp"
+#include "operator/controller/observed.hpp"
+
+namespace op::controller {
+
+core::Json build_service(const Observed& observed);
+core::Json build_internal_service(const Observed& observed);
+/// The headless Service and the PodDisruptionBudget of all workers of this Controller, whatever their NodeSet.
+core::Json build_workers_service(const Observed& observed);
+core::Json build_workers_pdb(const Observed& observed);
+core::Json build_config_map(const Observed& observed, const ConfigState& state);
+/// `state`: what the ConfigMap will hold. Needs both keys' digests. Members that Kubernetes never lets change are taken from the
+/// observed StatefulSet where there is one.
+core::Json build_stateful_set(const Observed& observed, const ConfigState& state);
+/// A Secret that generates a key once; without owner, so that it outlives the Controller.
+core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int bytes);
+
+/// The directory of slurmctld's state.
+std::string state_directory(const Observed& observed);
+/// The image slurmctld will run with.
+std::string slurmctld_image(const api::ControllerSpec& spec);
+/// What the user asks of a StatefulSet that exists and cannot be changed any more.
+std::vector<Problem> immutable_problems(const Observed& observed);
+
+}  // namespace op::controller

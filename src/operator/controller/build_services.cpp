@@ -1,0 +1,95 @@
+#include "api/well_known.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/services.hpp"
+#include "operator/controller/build.hpp"
+
+namespace op::controller {
+namespace {
+
+kube::StringMap cr_metadata(const kube::StringMap& from) {
+  kube::StringMap out;
+  add_metadata(out, from);
+  return out;
+}
+
+/// A child of the Controller with its labels and annotations under ours.
+core::Json child(const Observed& observed, const kube::Resource& resource, std::string name, const kube::StringMap& ours,
+                 const api::Metadata& over = {}) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  kube::StringMap labels = cr_metadata(meta.labels);
+  kube::StringMap annotations = cr_metadata(meta.annotations);
+  for (const auto& [key, value] : over.labels) labels[key] = value;
+  for (const auto& [key, value] : over.annotations) annotations[key] = value;
+  for (const auto& [key, value] : ours) labels[key] = value;
+  return child_json(resource, {meta.ns, std::move(name)}, resources::kController, meta, labels, annotations);
+}
+
+core::Json headless(const kube::StringMap& selector, std::string_view port_name, int port) {
+  return {{"clusterIP", "None"},
+          {"publishNotReadyAddresses", true},
+          {"selector", selector},
+          {"ports", core::Json::array({service_port(port_name, port, port_name)})}};
+}
+
+}  // namespace
+
+core::Json build_service(const Observed& observed) {
+  const std::string& name = observed.object->meta.name;
+  const api::ServiceSpec& over = observed.controller.spec.service;
+  core::Json out = child(observed, kube::resources::kService, controller_object_name(name), controller_labels(name), over.metadata);
+  // One slurmctld: whether it is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds delay.
+  // The selector needs no help of a running operator.
+  core::Json spec{{"publishNotReadyAddresses", true}};
+  core::Json ports = core::Json::array({service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld,
+                                                     kAppController, over.node_port)});
+  // slurm.conf says 6817 to everybody who has fetched it, so that port stays served beside another one.
+  if (over.port != 0 && over.port != api::kPortSlurmctld) {
+    ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
+  }
+  out["spec"] = merge_service_spec(std::move(spec), over.spec, selector_labels(kAppController, name), std::move(ports));
+  return out;
+}
+
+core::Json build_internal_service(const Observed& observed) {
+  const std::string& name = observed.object->meta.name;
+  core::Json out =
+      child(observed, kube::resources::kService, controller_internal_service_name(name), controller_labels(name));
+  out["spec"] = headless(selector_labels(kAppController, name), kAppController, api::kPortSlurmctld);
+  return out;
+}
+
+core::Json build_workers_service(const Observed& observed) {
+  const std::string& name = observed.object->meta.name;
+  const kube::StringMap selector{{std::string(api::kLabelName), std::string(kAppWorker)}, {std::string(api::kLabelCluster), name}};
+  core::Json out = child(observed, kube::resources::kService, workers_service_name(name), selector);
+  out["spec"] = headless(selector, kAppWorker, api::kPortSlurmd);
+  return out;
+}
+
+core::Json build_workers_pdb(const Observed& observed) {
+  const std::string& name = observed.object->meta.name;
+  const kube::StringMap labels{{std::string(api::kLabelName), std::string(kAppWorker)}, {std::string(api::kLabelCluster), name}};
+  const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), name}};
+  core::Json out = child(observed, kube::resources::kPodDisruptionBudget, workers_pdb_name(name), labels);
+  out["spec"] = {{"maxUnavailable", 0}, {"selector", {{"matchLabels", selector}}}};
+  return out;
+}
+
+core::Json build_config_map(const Observed& observed, const ConfigState& state) {
+  const std::string& name = observed.object->meta.name;
+  core::Json out = child(observed, kube::resources::kConfigMap, config_map_name(name), controller_labels(name));
+  write_config_state(state, out);
+  return out;
+}
+
+core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int bytes) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"metadata", kube::meta_json({meta.ns, ref.secret}, controller_labels(meta.name))},
+          {"type", "Opaque"},
+          {"immutable", true},
+          {"data", {{ref.key, {{"$generate", {{"bytes", bytes}}}}}}}};
+}
+
+}  // namespace op::controller

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <set>
+
+#include "api/well_known.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/pod_template.hpp"
+#include "operator/common/probes.hpp"
+#include "operator/controller/build.hpp"
+
+namespace op::controller {
+namespace {
+
+constexpr const char* kEtcVolume = "slurm-etc";
+constexpr const char* kRunVolume = "run";
+constexpr const char* kSocketVolume = "slurm-authsocket";
+constexpr const char* kLogVolume = "slurm-logfile";
+constexpr const char* kStateVolume = "statesave";
+constexpr const char* kStateRoot = "/var/spool/slurmctld/";
+constexpr const char* kLogDirectory = "/var/log/slurm";
+
+/// Reads what slurmctld writes into a pipe, and shows it as the sidecar's own output.
+constexpr const char* kLogfileScript =
+    "set -eu\n"
+    "[ -p \"$SOCKET\" ] || { rm -f \"$SOCKET\"; mkfifo -m 0660 \"$SOCKET\"; }\n"
+    "trap 'exit 0' TERM\n"
+    "while true; do cat \"$SOCKET\" || sleep 1; done\n";
+
+core::Json mount(const char* volume, std::string path, bool read_only = false) {
+  core::Json out{{"name", volume}, {"mountPath", std::move(path)}};
+  if (read_only) out["readOnly"] = true;
+  return out;
+}
+
+core::Json memory_volume(const char* name) {
+  return {{"name", name}, {"emptyDir", {{"medium", "Memory"}}}};
+}
+
+core::Json ids(int id, bool group_of_files) {
+  core::Json out{{"runAsNonRoot", true}, {"runAsUser", id}, {"runAsGroup", id}};
+  if (group_of_files) out["fsGroup"] = id;
+  return out;
+}
+
+/// Every ConfigMap that the user names, once each. slurm.conf comes last: no file of a user can stand in its place.
+core::Json etc_sources(const Observed& observed) {
+  const api::ControllerSpec& spec = observed.controller.spec;
+  std::set<std::string> names;
+  for (const auto* refs : {&spec.config_file_refs, &spec.prolog_script_refs, &spec.epilog_script_refs,
+                           &spec.prolog_slurmctld_script_refs, &spec.epilog_slurmctld_script_refs}) {
+    for (const api::LocalObjectReference& ref : *refs) names.insert(ref.name);
+  }
+  core::Json sources = core::Json::array();
+  for (const std::string& name : names) sources.push_back(project_config_map(name));
+  const auto item = [](std::string_view key, std::string_view path) {
+    return core::Json::array({{{"key", key}, {"path", path}}});
+  };
+  if (spec.jwks_key_ref) {
+    sources.push_back(project_config_map(spec.jwks_key_ref->name, item(spec.jwks_key_ref->key, "jwks.json")));
+  }
+  const std::string ours = config_map_name(observed.object->meta.name);
+  sources.push_back(project_config_map(ours, item(kCgroupConf, kCgroupConf), true));
+  sources.push_back(project_config_map(ours, item(kSlurmConf, kSlurmConf)));
+  sources.push_back(project_secret(observed.slurm_key.ref.secret, observed.slurm_key.ref.key, api::kKeySlurm));
+  sources.push_back(project_secret(observed.jwt_key.ref.secret, observed.jwt_key.ref.key, api::kKeyJwt));
+  return sources;
+}
+
+core::Json volumes(const Observed& observed) {
+  const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
+  core::Json out = core::Json::array({
+      {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0610}, {"sources", etc_sources(observed)}}}},
+      memory_volume(kRunVolume),
+      {{"name", kSocketVolume}, {"emptyDir", core::Json::object()}},
+      memory_volume(kLogVolume),
+  });
+  if (!persistence.enabled) {
+    out.push_back({{"name", kStateVolume}, {"emptyDir", core::Json::object()}});
+  } else if (!persistence.existing_claim.empty()) {
+    out.push_back({{"name", kStateVolume}, {"persistentVolumeClaim", {{"claimName", persistence.existing_claim}}}});
+  }
+  return out;
+}
+
+core::Json slurmctld_container(const Observed& observed) {
+  const api::ControllerSpec& spec = observed.controller.spec;
+  core::Json out{
+      {"name", kAppController},
+      {"image", kDefaultSlurmctldImage},
+      {"ports", core::Json::array({{{"name", kAppController}, {"containerPort", api::kPortSlurmctld}, {"protocol", "TCP"}}})},
+      {"securityContext", ids(kSlurmUid, false)},
+      {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kRunVolume, "/run"),
+                                          mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
+                                          mount(kStateVolume, state_directory(observed))})},
+  };
+  const bool http = serves_http(image_release(slurmctld_image(spec)));
+  // Reading the state of a large cluster back takes minutes; nothing is gained by killing it meanwhile.
+  out["startupProbe"] = probe(http, "/livez", kAppController, 600);
+  out["livenessProbe"] = probe(http, "/livez", kAppController, 60);
+  out["readinessProbe"] = probe(http, "/readyz", kAppController, 3);
+  return merge_container(std::move(out), spec.slurmctld);
+}
+
+core::Json init_containers(const Observed& observed) {
+  const api::ControllerSpec& spec = observed.controller.spec;
+  core::Json out = core::Json::array();
+  if (!spec.logfile.empty()) {
+    core::Json sidecar{{"name", "logfile"},
+                       {"image", slurmctld_image(spec)},
+                       {"command", core::Json::array({"sh", "-c", kLogfileScript})},
+                       {"env", core::Json::array({{{"name", "SOCKET"}, {"value", std::string(kLogDirectory) + "/slurmctld.log"}}})},
+                       {"restartPolicy", "Always"},
+                       {"volumeMounts", core::Json::array({mount(kLogVolume, kLogDirectory)})}};
+    out.push_back(merge_container(std::move(sidecar), spec.logfile));
+  }
+  return out;
+}
+
+core::Json pod_template(const Observed& observed, const ConfigState& state) {
+  const api::ControllerSpec& spec = observed.controller.spec;
+  core::Json pod{
+      {"automountServiceAccountToken", false},
+      // Environment variables named after Services could be taken for settings of the daemon.
+      {"enableServiceLinks", false},
+      {"terminationGracePeriodSeconds", 60},
+      {"securityContext", ids(kSlurmUid, true)},
+      {"containers", core::Json::array({slurmctld_container(observed)})},
+      {"volumes", volumes(observed)},
+  };
+  core::Json init = init_containers(observed);
+  if (!init.empty()) pod["initContainers"] = std::move(init);
+  // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
+  kube::StringMap annotations{
+      {std::string(kAnnotationDefaultContainer), std::string(kAppController)},
+      {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
+      {std::string(api::kAnnotationJwtKeyHash), observed.jwt_key.digest},
+  };
+  const auto slurm_conf = state.offered.find(std::string(kSlurmConf));
+  if (slurm_conf != state.offered.end()) annotations[std::string(kAnnotationRestartHash)] = restart_digest(slurm_conf->second);
+  return merge_pod_template(std::move(pod), spec.pod_template, controller_labels(observed.object->meta.name), annotations);
+}
+
+core::Json claim_template(const Observed& observed) {
+  core::Json spec = observed.controller.spec.persistence.claim;
+  if (!spec.contains("accessModes")) spec["accessModes"] = core::Json::array({"ReadWriteOnce"});
+  if (core::find(spec, {"resources", "requests", "storage"}) == nullptr) spec["resources"]["requests"]["storage"] = "4Gi";
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata", {{"name", kStateVolume}}},
+          {"spec", std::move(spec)}};
+}
+
+bool makes_claim(const api::ControllerPersistence& persistence) {
+  return persistence.enabled && persistence.existing_claim.empty();
+}
+
+}  // namespace
+
+std::string state_directory(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  return kStateRoot + api::cluster_name(observed.controller.spec, meta.ns, meta.name);
+}
+
+std::string slurmctld_image(const api::ControllerSpec& spec) {
+  if (const core::Json* containers = core::find(spec.pod_template.spec, {"containers"}); containers && containers->is_array()) {
+    for (const core::Json& container : *containers) {
+      const std::string image = core::get_string(container, {"image"});
+      if (core::get_string(container, {"name"}) == kAppController && !image.empty()) return image;
+    }
+  }
+  return core::get_string(spec.slurmctld, {"image"}, kDefaultSlurmctldImage);
+}
+
+core::Json build_stateful_set(const Observed& observed, const ConfigState& state) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  kube::StringMap labels, annotations;
+  add_metadata(labels, meta.labels);
+  add_metadata(annotations, meta.annotations);
+  for (const auto& [name, value] : controller_labels(meta.name)) labels[name] = value;
+  const std::string name = controller_object_name(meta.name);
+  core::Json out = child_json(kube::resources::kStatefulSet, {meta.ns, name}, resources::kController, meta, labels, annotations);
+  core::Json spec{
+      {"replicas", 1},
+      {"podManagementPolicy", "Parallel"},
+      {"revisionHistoryLimit", 0},
+      {"serviceName", name},
+      {"selector", {{"matchLabels", selector_labels(kAppController, meta.name)}}},
+      {"template", pod_template(observed, state)},
+  };
+  if (makes_claim(observed.controller.spec.persistence)) spec["volumeClaimTemplates"] = core::Json::array({claim_template(observed)});
+  if (observed.stateful_set) {
+    // Never changed once made; other versions of the operator made them otherwise.
+    for (const char* fixed : {"serviceName", "podManagementPolicy", "volumeClaimTemplates"}) {
+      const core::Json* value = core::find(observed.stateful_set->body, {"spec", fixed});
+      if (value == nullptr) {
+        spec.erase(fixed);
+      } else if (!spec.contains(fixed) || !core::contains(*value, spec[fixed])) {
+        spec[fixed] = *value;
+      }
+    }
+  }
+  out["spec"] = std::move(spec);
+  return out;
+}
+
+std::vector<Problem> immutable_problems(const Observed& observed) {
+  if (!observed.stateful_set) return {};
+  const core::Json* claims = core::find(observed.stateful_set->body, {"spec", "volumeClaimTemplates"});
+  const bool has = claims != nullptr && claims->is_array() && !claims->empty();
+  if (has != makes_claim(observed.controller.spec.persistence)) {
+    return {{"PersistenceFixed", "spec.persistence: whether the state has its own claim cannot be changed while StatefulSet " +
+                                     observed.stateful_set->meta.name + " exists"}};
+  }
+  if (has && !core::contains((*claims)[0]["spec"], claim_template(observed)["spec"])) {
+    return {{"PersistenceFixed", "spec.persistence: the claim of StatefulSet " + observed.stateful_set->meta.name +
+                                     " cannot be changed; edit PersistentVolumeClaim statesave-" +
+                                     observed.stateful_set->meta.name + "-0 itself"}};
+  }
+  return {};
+}
+
+}  // namespace op::controller

@@ -1,0 +1,34 @@
+// The configuration of a cluster as the Controller wants it: a pure function of what was observed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operator/controller/observed.hpp"
+
+namespace op::controller {
+
+inline constexpr std::string_view kSlurmConf = "slurm.conf";
+inline constexpr std::string_view kCgroupConf = "cgroup.conf";
+
+struct Rendered {
+  /// Files of the ConfigMap; empty when there are problems.
+  std::map<std::string, std::string> files;
+  /// Of everything slurmctld reads when it reconfigures; stands inside of slurm.conf, and is seen again over REST once it is loaded.
+  std::string hash;
+  /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
+  std::vector<Problem> problems;
+  /// Worth telling, but nothing is held up by it.
+  std::vector<Problem> warnings;
+  [[nodiscard]] bool ok() const { return problems.empty(); }
+};
+
+Rendered render_config(const Observed& observed);
+
+/// A digest of those values in a slurm.conf that only a restart of slurmctld brings into force. Two texts with the same digest differ
+/// by nothing but what a reconfigure loads.
+std::string restart_digest(std::string_view slurm_conf);
+
+}  // namespace op::controller

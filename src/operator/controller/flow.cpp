@@ -1,0 +1,245 @@
+#include "operator/controller/flow.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "slurm/acts.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace op::controller {
+namespace {
+
+constexpr std::string_view kAcceptedPrefix = "accepted.";
+/// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
+constexpr core::Duration kFirstWait{500};
+constexpr core::Duration kLongestWait{30000};
+/// One refusal could be a passing fault of a starting process; the second is the file's.
+constexpr int kTriesUntilRefused = 2;
+/// slurmctld that ended so often with a content that was never accepted does not get up with it.
+constexpr int kCrashesUntilRefused = 2;
+
+struct Refresh {
+  std::string hash;
+  int count = 0;
+};
+
+/// "<hash>.<count>", as the pod's annotation holds it.
+Refresh read_refresh(const kube::PodRecord& pod) {
+  const std::string_view text = pod.meta.annotation(api::kAnnotationConfigRefresh);
+  const std::size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  Refresh out{std::string(text.substr(0, dot)), 0};
+  std::from_chars(text.data() + dot + 1, text.data() + text.size(), out.count);
+  return out;
+}
+
+core::Duration wait_of_try(int count) {
+  core::Duration wait = kFirstWait;
+  for (int i = 1; i < count && wait < kLongestWait; ++i) wait *= 2;
+  return std::min(wait, kLongestWait);
+}
+
+std::string reconfigure_id(const Refresh& refresh) {
+  return "reconfigure " + refresh.hash + "." + std::to_string(refresh.count);
+}
+std::string refresh_id(const Refresh& refresh) {
+  return "refresh " + refresh.hash + "." + std::to_string(refresh.count);
+}
+
+const plan::Outcome* outcome_of(const Observed& observed, const std::string& id) {
+  const auto it = observed.context.outcomes.find(id);
+  return it == observed.context.outcomes.end() ? nullptr : &it->second;
+}
+
+bool refused(const plan::Outcome* outcome) {
+  return outcome != nullptr && outcome->error && outcome->error->code == core::ErrorCode::kInvalid;
+}
+
+const kube::PodRecord* running_pod(const Observed& observed) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (!pod->meta.terminating() && pod->phase == "Running") return pod.get();
+  }
+  return nullptr;
+}
+
+bool crashing(const kube::PodRecord& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
+    return container.name == kAppController && container.waiting_reason == "CrashLoopBackOff";
+  });
+}
+
+plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
+  const std::string value = refresh.hash + "." + std::to_string(refresh.count);
+  const core::Json patch{{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), value}}}}}};
+  // No resourceVersion: the pod's status moves all the time, and nobody else writes this annotation.
+  kube::Patch act;
+  act.resource = kube::resources::kPod;
+  act.key = pod.meta.key();
+  act.patch = patch;
+  act.uid = pod.meta.uid;
+  return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
+          std::make_shared<kube::Patch>(std::move(act))};
+}
+
+/// A slurmctld that does not get up waits longer each time. When it is offered something else, it should not: a new pod starts at once.
+/// The annotation remembers with which content the pod was seen to fail.
+void add_crash_steps(const kube::PodRecord& pod, const ConfigState& state, plan::Plan& plan) {
+  const Refresh seen = read_refresh(pod);
+  if (seen.hash.empty()) {
+    plan.lane("load").add(refresh_step(pod, {state.offered_hash, 0}));
+  } else if (seen.hash != state.offered_hash) {
+    plan.lane("load").add({"restart " + pod.meta.name + " " + pod.meta.uid,
+                           "slurmctld does not start, and its configuration has changed since it first failed",
+                           kube::delete_object(kube::resources::kPod, pod.meta)});
+  }
+}
+
+/// True when `from` + `wait` is past; else the plan wakes then.
+bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why) {
+  const core::Duration left = from + wait - observed.context.mono;
+  if (left <= core::Duration{0}) return true;
+  plan.wake_after(left, why);
+  return false;
+}
+
+}  // namespace
+
+ConfigState read_config_state(const kube::Object* config_map) {
+  ConfigState out;
+  if (config_map == nullptr) return out;
+  if (const core::Json* data = core::find(config_map->body, {"data"}); data != nullptr && data->is_object()) {
+    for (const auto& [name, text] : data->items()) {
+      if (!text.is_string()) continue;
+      if (name.starts_with(kAcceptedPrefix)) {
+        out.accepted[name.substr(kAcceptedPrefix.size())] = text.get<std::string>();
+      } else {
+        out.offered[name] = text.get<std::string>();
+      }
+    }
+  }
+  out.offered_hash = config_map->meta.annotation(api::kAnnotationSlurmConfigHash);
+  out.accepted_hash = config_map->meta.annotation(api::kAnnotationAcceptedConfigHash);
+  out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
+  out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
+  return out;
+}
+
+void write_config_state(const ConfigState& state, core::Json& config_map) {
+  core::Json data = core::Json::object();
+  for (const auto& [name, text] : state.offered) data[name] = text;
+  for (const auto& [name, text] : state.accepted) data[std::string(kAcceptedPrefix) + name] = text;
+  config_map["data"] = std::move(data);
+  core::Json& annotations = config_map["metadata"]["annotations"];
+  const auto annotate = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) annotations[std::string(name)] = value;
+  };
+  annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
+  annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
+  annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
+  annotate(api::kAnnotationRefusedReason, state.refused_reason);
+}
+
+ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const std::optional<std::string>& loaded,
+                              const std::optional<std::string>& refusal) {
+  ConfigState next = now;
+  if (now.exists() && loaded == now.offered_hash) {
+    next.accepted_hash = now.offered_hash;
+    next.accepted.clear();
+  }
+  if (!wanted.ok()) return next;
+
+  if (!next.refused_hash.empty() && next.refused_hash != wanted.hash) {
+    next.refused_hash.clear();
+    next.refused_reason.clear();
+  }
+  if (refusal && now.offered_hash == wanted.hash && loaded != now.offered_hash) {
+    next.refused_hash = wanted.hash;
+    next.refused_reason = *refusal;
+  }
+  if (next.refused_hash == wanted.hash) {
+    if (!next.can_roll_back()) return next;
+    next.offered = std::move(next.accepted);
+    next.offered_hash = next.accepted_hash;
+    next.accepted.clear();
+    return next;
+  }
+  if (next.offered_hash == wanted.hash && next.offered == wanted.files) return next;
+  if (next.offered_hash == next.accepted_hash && next.exists()) next.accepted = next.offered;
+  next.offered = wanted.files;
+  next.offered_hash = wanted.hash;
+  // Back at what was accepted: there is no other content to keep.
+  if (next.offered_hash == next.accepted_hash) next.accepted.clear();
+  return next;
+}
+
+std::optional<std::string> loaded_config_hash(const Observed& observed) {
+  if (!observed.snapshot || !observed.snapshot->complete()) return {};
+  return slurm::conf::loaded_hash(*observed.snapshot).value_or("");
+}
+
+std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state) {
+  if (!state.exists() || state.offered_hash == state.accepted_hash) return {};
+  for (const kube::PodPtr& pod : observed.pods) {
+    const Refresh refresh = read_refresh(*pod);
+    if (refresh.hash == state.offered_hash && refresh.count >= kTriesUntilRefused) {
+      const plan::Outcome* outcome = outcome_of(observed, reconfigure_id(refresh));
+      if (refused(outcome)) return outcome->error->message;
+    }
+  }
+  // Without something to go back to a crash is only shown: see pod_problems.
+  if (!state.can_roll_back()) return {};
+  for (const kube::PodPtr& pod : observed.pods) {
+    for (const kube::ContainerState& container : pod->containers) {
+      if (container.name == kAppController && !container.ready && container.restarts >= kCrashesUntilRefused &&
+          container.waiting_reason == "CrashLoopBackOff") {
+        return "slurmctld ends when it starts with it" + (container.message.empty() ? "" : ": " + container.message);
+      }
+    }
+  }
+  return {};
+}
+
+std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || !state.exists()) return "";
+  if (crashing(*pod)) {
+    add_crash_steps(*pod, state, plan);
+    return "";
+  }
+  const std::optional<std::string> loaded = loaded_config_hash(observed);
+  if (!loaded) return "";
+
+  const Refresh done = read_refresh(*pod);
+  const bool stale_volume = !done.hash.empty() && done.hash != state.offered_hash;
+  if (*loaded == state.offered_hash) {
+    // After a rollback the volume still holds what was refused; slurmctld must not find it there when it restarts.
+    if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
+    return "";
+  }
+  const std::string waiting = "slurmctld has not loaded the configuration yet";
+  if (done.hash != state.offered_hash) {
+    plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
+    plan.wake_after(kFirstWait, waiting);
+    return waiting;
+  }
+  if (const plan::Outcome* refreshed = outcome_of(observed, refresh_id(done))) {
+    if (!waited(observed, refreshed->last, kFirstWait, plan, waiting)) return waiting;
+  }
+  const plan::Outcome* tried = outcome_of(observed, reconfigure_id(done));
+  const bool answered = tried != nullptr && (tried->state == plan::Outcome::State::kDone || refused(tried));
+  if (!answered) {
+    // Not tried yet, or it did not get through: the engine spaces the tries.
+    plan.lane("load").add({reconfigure_id(done), "slurmctld runs with another configuration than the offered one",
+                           slurm::reconfigure(observed.cluster)});
+    return waiting;
+  }
+  // It loaded what the volume still held: refresh once more and wait longer.
+  if (!waited(observed, tried->last, wait_of_try(done.count), plan, waiting)) return waiting;
+  plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
+  plan.wake_after(kFirstWait, waiting);
+  return waiting;
+}
+
+}  // namespace op::controller

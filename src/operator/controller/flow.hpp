@@ -1,0 +1,56 @@
+// How a changed configuration gets into slurmctld, and out of it again when it is refused.
+//
+// The memory of the flow stands in the ConfigMap "X-config", so that any process can go on at any time:
+//
+//   data: slurm.conf, cgroup.conf                     what is offered: what the kubelet projects into the pod
+//   data: accepted.slurm.conf, accepted.cgroup.conf   the last content that slurmctld had loaded, while it is another (never projected)
+//   annotations: slurm-config-hash                    of what is offered
+//                accepted-config-hash                 of the last content that slurmctld had loaded
+//                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
+//
+// wanted != offered, and not refused -> offer it, keeping what was accepted
+// wanted == refused                  -> offer what was accepted (a rollback)
+// offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
+//
+// The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so cannot be seen, and
+// a reconfigure too early only loads the old content again: so annotate, wait, reconfigure, look, and wait twice as long the next time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "operator/controller/config.hpp"
+#include "operator/controller/observed.hpp"
+#include "plan/plan.hpp"
+
+namespace op::controller {
+
+/// The ConfigMap's content as data.
+struct ConfigState {
+  std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
+  std::string offered_hash, accepted_hash, refused_hash, refused_reason;
+  [[nodiscard]] bool exists() const { return !offered.empty(); }
+  /// A content to go back to.
+  [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
+  friend bool operator==(const ConfigState&, const ConfigState&) = default;
+};
+ConfigState read_config_state(const kube::Object* config_map);
+/// Writes data and annotations into the ConfigMap that is to be applied.
+void write_config_state(const ConfigState& state, core::Json& config_map);
+
+/// What the ConfigMap should hold next. `loaded`: the hash slurmctld says it runs with; nullopt when unknown. `refusal`: slurmctld's
+/// words about what is offered.
+ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const std::optional<std::string>& loaded,
+                              const std::optional<std::string>& refusal);
+
+/// The hash of the configuration that slurmctld has loaded; nullopt when Slurm did not say (lately).
+std::optional<std::string> loaded_config_hash(const Observed& observed);
+
+/// slurmctld's words when what is offered was refused: by a reconfigure, or by never getting up with it.
+std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state);
+
+/// Adds the steps that bring `state` (as it stands) into slurmctld. Returns what is being waited for, or "".
+std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);
+
+}  // namespace op::controller

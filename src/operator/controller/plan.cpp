@@ -1,0 +1,282 @@
+#include "operator/controller/plan.hpp"
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/children.hpp"
+#include "operator/controller/build.hpp"
+#include "operator/controller/config.hpp"
+#include "operator/controller/flow.hpp"
+
+namespace op::controller {
+namespace {
+
+constexpr int kSlurmKeyBytes = 1024;
+constexpr int kJwtKeyBytes = 32;
+
+/// What the parts of a plan learn from one another.
+struct Pass {
+  const Observed& observed;
+  plan::Plan plan;
+  std::vector<Problem> problems;
+  std::string waiting;  ///< What is still to come, when nothing is wrong.
+};
+
+void add(plan::Lane& lane, std::optional<plan::Step> step) {
+  if (step) lane.add(std::move(*step));
+}
+
+plan::Step event(const Observed& observed, std::string type, std::string reason, std::string action, std::string note) {
+  kube::EventAct act;
+  act.regarding = resources::kController;
+  act.object = observed.object->meta;
+  act.type = std::move(type);
+  act.reason = std::move(reason);
+  act.action = std::move(action);
+  act.note = std::move(note);
+  std::string id = "event " + act.reason + " " + act.note;
+  return {std::move(id), "worth telling", std::make_shared<kube::EventAct>(std::move(act))};
+}
+
+// ---- running ----
+
+void plan_keys(Pass& pass) {
+  const Observed& observed = pass.observed;
+  const auto generate = [&](const SecretFacts& key, int bytes) {
+    if (!key.ref.generated || key.presence != kube::Presence::kAbsent) return;
+    // Only where there is no Secret at all: a key that exists is never replaced, for state and workers depend on it.
+    plan::Lane& lane = pass.plan.lane("keys");
+    lane.add({"create Secret " + key.ref.secret, "no key is named, and none was generated yet",
+              kube::create(kube::resources::kSecret, build_key_secret(observed, key.ref, bytes))});
+  };
+  generate(observed.slurm_key, kSlurmKeyBytes);
+  generate(observed.jwt_key, kJwtKeyBytes);
+}
+
+void plan_network(Pass& pass) {
+  const Observed& observed = pass.observed;
+  plan::Lane& lane = pass.plan.lane("network");
+  const auto want = [&](const kube::Resource& resource, core::Json intent, const kube::ObjectPtr& there) {
+    add(lane, apply_step(resource, std::move(intent), there.get(), kManagerController));
+  };
+  want(kube::resources::kService, build_service(observed), observed.service);
+  want(kube::resources::kService, build_internal_service(observed), observed.internal_service);
+  want(kube::resources::kService, build_workers_service(observed), observed.workers_service);
+  want(kube::resources::kPodDisruptionBudget, build_workers_pdb(observed), observed.workers_pdb);
+}
+
+void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
+  plan::Lane& lane = pass.plan.lane("events");
+  if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash) {
+    lane.add(event(pass.observed, "Warning", "ConfigRefused", "Reconfigure", "slurmctld refused: " + next.refused_reason));
+  }
+  if (next.accepted_hash != now.accepted_hash && !now.accepted_hash.empty()) {
+    lane.add(event(pass.observed, "Normal", "Reconfigured", "Reconfigure", "slurmctld has loaded the new configuration"));
+  }
+}
+
+/// ConfigMap and StatefulSet; returns what the ConfigMap will hold.
+ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
+  const Observed& observed = pass.observed;
+  const ConfigState now = read_config_state(observed.config_map.get());
+  const ConfigState next = next_config_state(now, wanted, loaded_config_hash(observed), find_refusal(observed, now));
+  if (!next.exists()) return next;
+
+  plan::Lane& lane = pass.plan.lane("pod");
+  auto config_map =
+      apply_step(kube::resources::kConfigMap, build_config_map(observed, next), observed.config_map.get(), kManagerController);
+  const bool settled = !config_map;
+  add(lane, std::move(config_map));
+  tell_config_changes(pass, now, next);
+  lane.then();
+  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of it.
+  if (observed.slurm_key.usable() && observed.jwt_key.usable()) {
+    add(lane, apply_step(kube::resources::kStatefulSet, build_stateful_set(observed, next), observed.stateful_set.get(),
+                         kManagerController));
+  }
+  if (settled) {
+    const std::string waiting = add_load_steps(observed, next, pass.plan);
+    if (pass.waiting.empty()) pass.waiting = waiting;
+  }
+  return next;
+}
+
+bool slurmctld_ready(const Observed& observed) {
+  return std::any_of(observed.pods.begin(), observed.pods.end(),
+                     [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
+}
+
+void append(std::vector<Problem>& into, std::vector<Problem> more) {
+  into.insert(into.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+void set_config_conditions(Conditions& conditions, const Observed& observed, const Rendered& wanted, const ConfigState& state) {
+  if (!wanted.ok()) {
+    std::string text;
+    for (const Problem& problem : wanted.problems) text += (text.empty() ? "" : "; ") + problem.message;
+    conditions.set("ConfigAccepted", false, wanted.problems.front().reason, text);
+    conditions.set(api::kConditionReconfigured, false, wanted.problems.front().reason, text);
+    return;
+  }
+  if (state.refused_hash == wanted.hash) {
+    const std::string text = "slurmctld refused: " + state.refused_reason;
+    conditions.set("ConfigAccepted", false, "ConfigRefused", text);
+    conditions.set(api::kConditionReconfigured, false, "ConfigRefused", text);
+    return;
+  }
+  if (state.offered_hash == state.accepted_hash && state.offered_hash == wanted.hash) {
+    conditions.set("ConfigAccepted", true, "Accepted", "");
+    conditions.set(api::kConditionReconfigured, true, "Loaded", "");
+    return;
+  }
+  const std::string why = observed.restapis.empty()
+                              ? "no RestApi names this Controller: what slurmctld has loaded cannot be seen, and a change is "
+                                "loaded when slurmctld restarts"
+                              : "slurmctld has not loaded the configuration yet";
+  const std::string_view reason = observed.restapis.empty() ? "NoRestApi" : "Loading";
+  conditions.set("ConfigAccepted", api::ConditionStatus::kUnknown, reason, why);
+  conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
+}
+
+void set_secrets_condition(Conditions& conditions, Pass& pass) {
+  std::vector<Problem> found;
+  for (const SecretFacts* key : {&pass.observed.slurm_key, &pass.observed.jwt_key}) {
+    if (auto problem = key_problem(*key, pass.observed.object->meta.ns)) found.push_back(std::move(*problem));
+  }
+  std::string text;
+  for (const Problem& problem : found) text += (text.empty() ? "" : "; ") + problem.message;
+  conditions.set("SecretsReady", found.empty(), found.empty() ? "Ready" : found.front().reason, text);
+  append(pass.problems, std::move(found));
+}
+
+std::vector<Problem> claim_problems(const Observed& observed) {
+  if (!observed.claim) return {};
+  const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
+  if (phase.empty() || phase == "Bound") return {};
+  return {{"ClaimPending", "PersistentVolumeClaim " + observed.claim->meta.name + " is " + phase, phase == "Lost"}};
+}
+
+void plan_status(Pass& pass, Conditions conditions, bool ready) {
+  set_summary(conditions, ready, pass.problems, ready ? pass.waiting : (pass.waiting.empty() ? "slurmctld is starting" : pass.waiting));
+  const kube::Object& object = *pass.observed.object;
+  core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
+  add(pass.plan.lane("status"), status_step(resources::kController, object, std::move(status)));
+}
+
+Conditions conditions_of(const Observed& observed) {
+  return {observed.controller.status.conditions, observed.object->meta.generation, observed.context.now};
+}
+
+void plan_running(Pass& pass) {
+  const Observed& observed = pass.observed;
+  const kube::ObjectMeta& meta = observed.object->meta;
+  if (auto act = kube::add_finalizer(resources::kController, meta, api::kFinalizerController)) {
+    pass.plan.lane("guard").add({"add finalizer", "workers and RestApis go before their slurmctld", std::move(act)});
+  }
+  plan_keys(pass);
+  plan_network(pass);
+  const Rendered wanted = render_config(observed);
+  const ConfigState state = plan_pod(pass, wanted);
+
+  Conditions conditions = conditions_of(observed);
+  set_config_conditions(conditions, observed, wanted, state);
+  set_secrets_condition(conditions, pass);
+  set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
+  append(pass.problems, wanted.problems);
+  append(pass.problems, wanted.warnings);
+  if (wanted.ok() && state.refused_hash == wanted.hash) {
+    pass.problems.push_back({"ConfigRefused", "slurmctld refused the configuration, and goes on with the one before: " +
+                                                  state.refused_reason});
+  }
+  append(pass.problems, immutable_problems(observed));
+  append(pass.problems, step_problems(observed.context.outcomes));
+  const bool ready = slurmctld_ready(observed);
+  append(pass.problems, pod_problems(observed.pods));
+  if (!ready) append(pass.problems, claim_problems(observed));
+  plan_status(pass, std::move(conditions), ready);
+}
+
+// ---- what we cannot run ----
+
+void plan_invalid(Pass& pass, Problem problem) {
+  Conditions conditions = conditions_of(pass.observed);
+  if (pass.observed.parse_error.empty()) {
+    set_fields_not_acted_on(conditions, api::fields_not_acted_on(pass.observed.controller.spec));
+  }
+  pass.problems.push_back(std::move(problem));
+  plan_status(pass, std::move(conditions), false);
+}
+
+// ---- the end ----
+
+/// A generated key goes with the state it belongs to, and stays for as long as the state's volume may.
+void plan_key_removal(Pass& pass) {
+  const Observed& observed = pass.observed;
+  const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
+  const bool state_is_gone = !persistence.enabled || (persistence.existing_claim.empty() && !observed.claim);
+  if (!state_is_gone) return;
+  for (const SecretFacts* key : {&observed.slurm_key, &observed.jwt_key}) {
+    if (!key->ref.generated || !key->meta || key->meta->terminating()) continue;
+    if (key->meta->label(api::kLabelInstance) != observed.object->meta.name) continue;
+    pass.plan.lane("tidy").add({"delete Secret " + key->ref.secret, "it was generated for a cluster whose state is gone",
+                                kube::delete_object(kube::resources::kSecret, *key->meta)});
+  }
+}
+
+std::string join_some(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 5); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > 5) out += " and " + std::to_string(names.size() - 5) + " more";
+  return out;
+}
+
+void plan_end(Pass& pass) {
+  const Observed& observed = pass.observed;
+  std::vector<std::string> nodesets, restapis;
+  for (const NodeSetFacts& nodeset : observed.nodesets) {
+    if (nodeset.terminating) nodesets.push_back(nodeset.object);
+  }
+  for (const RestApiFacts& restapi : observed.restapis) {
+    if (restapi.terminating) restapis.push_back(restapi.name);
+  }
+  if (!observed.workers.empty()) {
+    pass.waiting = "workers are still there: " + join_some(observed.workers);
+  } else if (!nodesets.empty()) {
+    pass.waiting = "NodeSets end first: " + join_some(nodesets);
+  } else if (!restapis.empty()) {
+    pass.waiting = "RestApis end first: " + join_some(restapis);
+  }
+  pass.plan.intent.summary = "end the cluster";
+  if (pass.waiting.empty()) {
+    plan_key_removal(pass);
+    if (auto act = kube::remove_finalizer(resources::kController, observed.object->meta, api::kFinalizerController)) {
+      pass.plan.lane("tidy").then().add({"remove finalizer", "nothing depends on this slurmctld any more", std::move(act)});
+    }
+    return;
+  }
+  pass.plan.intent.remaining.push_back(pass.waiting);
+  pass.plan.intent.pods = static_cast<int>(observed.workers.size());
+  Conditions conditions = conditions_of(observed);
+  pass.problems.push_back({"Terminating", "the Controller is being deleted", false});
+  plan_status(pass, std::move(conditions), false);
+}
+
+}  // namespace
+
+plan::Plan plan(const Observed& observed) {
+  Pass pass{observed, {}, {}, {}};
+  if (!observed.object) return pass.plan;
+  if (observed.object->meta.terminating()) {
+    plan_end(pass);
+  } else if (!observed.parse_error.empty()) {
+    plan_invalid(pass, {"Invalid", observed.parse_error});
+  } else if (observed.controller.spec.external) {
+    plan_invalid(pass, {"NotSupported", "spec.external: a slurmctld outside of Kubernetes is not supported by this version"});
+  } else {
+    plan_running(pass);
+  }
+  return std::move(pass.plan);
+}
+
+}  // namespace op::controller

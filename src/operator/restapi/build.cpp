@@ -1,0 +1,109 @@
+#include "api/well_known.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/pod_template.hpp"
+#include "operator/common/probes.hpp"
+#include "operator/common/services.hpp"
+#include "operator/controller/config.hpp"
+#include "operator/restapi/plan.hpp"
+
+namespace op::restapi {
+namespace {
+
+constexpr const char* kEtcVolume = "slurm-etc";
+
+core::Json child(const Observed& observed, const kube::Resource& resource, const api::Metadata& over = {}) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  kube::StringMap labels, annotations;
+  add_metadata(labels, meta.labels);
+  add_metadata(annotations, meta.annotations);
+  for (const auto& [name, value] : over.labels) labels[name] = value;
+  for (const auto& [name, value] : over.annotations) annotations[name] = value;
+  for (const auto& [name, value] : restapi_labels(meta.name)) labels[name] = value;
+  return child_json(resource, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi, meta, labels, annotations);
+}
+
+core::Json ids(bool group_of_files) {
+  core::Json out{{"runAsNonRoot", true}, {"runAsUser", kNobodyUid}, {"runAsGroup", kNobodyUid}};
+  if (group_of_files) out["fsGroup"] = kNobodyUid;
+  return out;
+}
+
+std::string image_of(const api::RestApiSpec& spec) {
+  if (const core::Json* containers = core::find(spec.pod_template.spec, {"containers"}); containers && containers->is_array()) {
+    for (const core::Json& container : *containers) {
+      const std::string image = core::get_string(container, {"image"});
+      if (core::get_string(container, {"name"}) == kAppRestApi && !image.empty()) return image;
+    }
+  }
+  return core::get_string(spec.slurmrestd, {"image"}, kDefaultSlurmrestdImage);
+}
+
+core::Json slurmrestd_container(const api::RestApiSpec& spec) {
+  core::Json out{
+      {"name", kAppRestApi},
+      {"image", kDefaultSlurmrestdImage},
+      {"args", core::Json::array({"-s", "openapi/slurmctld"})},
+      {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
+                                 {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}}})},
+      {"ports", core::Json::array({{{"name", kAppRestApi}, {"containerPort", api::kPortSlurmrestd}, {"protocol", "TCP"}}})},
+      {"securityContext", ids(false)},
+      {"volumeMounts", core::Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}}})},
+  };
+  const bool http = restd_serves_http(image_release(image_of(spec)));
+  out["startupProbe"] = probe(http, "/livez", kAppRestApi, 60);
+  out["livenessProbe"] = probe(http, "/livez", kAppRestApi, 60);
+  out["readinessProbe"] = probe(http, "/readyz", kAppRestApi, 3);
+  out = merge_container(std::move(out), spec.slurmrestd);
+  // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
+  out["args"].push_back("0.0.0.0:" + std::to_string(api::kPortSlurmrestd));
+  return out;
+}
+
+core::Json etc_volume(const Observed& observed) {
+  const core::Json slurm_conf =
+      core::Json::array({{{"key", controller::kSlurmConf}, {"path", controller::kSlurmConf}}});
+  core::Json sources = core::Json::array({
+      project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), slurm_conf),
+      project_secret(observed.slurm_key.ref.secret, observed.slurm_key.ref.key, api::kKeySlurm),
+  });
+  return {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0600}, {"sources", std::move(sources)}}}};
+}
+
+}  // namespace
+
+core::Json build_service(const Observed& observed) {
+  const api::ServiceSpec& over = observed.restapi.spec.service;
+  core::Json out = child(observed, kube::resources::kService, over.metadata);
+  core::Json ports = core::Json::array(
+      {service_port(kAppRestApi, over.port != 0 ? over.port : api::kPortSlurmrestd, kAppRestApi, over.node_port)});
+  out["spec"] = merge_service_spec(core::Json::object(), over.spec, selector_labels(kAppRestApi, observed.object->meta.name),
+                                   std::move(ports));
+  return out;
+}
+
+core::Json build_deployment(const Observed& observed) {
+  const api::RestApiSpec& spec = observed.restapi.spec;
+  const std::string& name = observed.object->meta.name;
+  core::Json pod{
+      {"automountServiceAccountToken", false},
+      {"enableServiceLinks", false},
+      {"securityContext", ids(true)},
+      {"containers", core::Json::array({slurmrestd_container(spec)})},
+      {"volumes", core::Json::array({etc_volume(observed)})},
+  };
+  // slurmrestd reads key and configuration once. Of the configuration only that matters to it which slurmctld restarts for as well.
+  const std::string slurm_conf = core::get_string(observed.config_map->body, {"data", controller::kSlurmConf});
+  const kube::StringMap annotations{
+      {std::string(kAnnotationDefaultContainer), std::string(kAppRestApi)},
+      {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
+      {std::string(kAnnotationRestartHash), controller::restart_digest(slurm_conf)},
+  };
+  core::Json out = child(observed, kube::resources::kDeployment);
+  out["spec"] = {{"replicas", spec.replicas},
+                 {"revisionHistoryLimit", 0},
+                 {"selector", {{"matchLabels", selector_labels(kAppRestApi, name)}}},
+                 {"template", merge_pod_template(std::move(pod), spec.pod_template, restapi_labels(name), annotations)}};
+  return out;
+}
+
+}  // namespace op::restapi

@@ -1,0 +1,53 @@
+#include "operator/restapi/observe.hpp"
+
+#include "operator/restapi/plan.hpp"
+
+namespace op::restapi {
+namespace {
+
+bool synced(const Caches& caches) {
+  return caches.restapis.synced() && caches.controllers.synced() && caches.nodesets.synced() && caches.services.synced() &&
+         caches.config_maps.synced() && caches.deployments.synced() && caches.pods.synced();
+}
+
+}  // namespace
+
+std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                                 const kube::Context& context) {
+  if (!synced(caches_)) return nullptr;
+  auto out = std::make_shared<Observed>();
+  out->context = context;
+  out->object = caches_.restapis.find(key);
+  if (!out->object) return out;
+  auto parsed = api::from_json<api::RestApi>(out->object->body);
+  if (parsed) {
+    out->restapi = std::move(*parsed);
+  } else {
+    out->parse_error = parsed.error().message;
+  }
+
+  // Read even when the rest cannot be: the end must not depend on a spec that somebody broke.
+  const std::string controller = core::get_string(out->object->body, {"spec", "controllerRef", "name"});
+  if (const kube::ObjectPtr owner = caches_.controllers.find({key.ns, controller})) {
+    out->controller_exists = true;
+    if (const auto spec = api::from_json<api::Controller>(owner->body)) {
+      out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec->spec, controller));
+    } else {
+      out->controller_error = spec.error().message;
+    }
+  }
+  out->config_map = caches_.config_maps.find({key.ns, config_map_name(controller)});
+  for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, cluster_key(key.ns, controller))) {
+    if (nodeset->meta.terminating()) out->ending_nodesets.push_back(nodeset->meta.name);
+  }
+  out->service = caches_.services.find({key.ns, restapi_object_name(key.name)});
+  out->deployment = caches_.deployments.find({key.ns, restapi_object_name(key.name)});
+  out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppRestApi, key.name));
+  return out;
+}
+
+plan::Plan RestApiController::plan_typed(const Observed& observed) const {
+  return restapi::plan(observed);
+}
+
+}  // namespace op::restapi

@@ -1,0 +1,50 @@
+// RestApi: the slurmrestd of a Controller. Key: "ns/name" of the RestApi.
+//
+// Wake a key when any of these change: the RestApi; the Controller it names, that Controller's ConfigMap and key; NodeSets of that
+// Controller (deletion only); its Service, Deployment and pods.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/controller.hpp"
+#include "api/restapi.hpp"
+#include "kube/controller.hpp"
+#include "operator/common/caches.hpp"
+#include "operator/common/keys.hpp"
+
+namespace op::restapi {
+
+struct Observed {
+  kube::Context context;
+  kube::ObjectPtr object;
+  api::RestApi restapi;
+  std::string parse_error;
+
+  bool controller_exists = false;
+  std::string controller_error;  ///< The Controller's spec cannot be read.
+  SecretFacts slurm_key;
+  kube::ObjectPtr config_map;               ///< The Controller's "X-config".
+  std::vector<std::string> ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
+
+  kube::ObjectPtr service, deployment;
+  std::vector<kube::PodPtr> pods;
+};
+
+class RestApiController final : public kube::TypedController<Observed> {
+ public:
+  explicit RestApiController(const Caches& caches) : caches_(caches) {}
+  [[nodiscard]] std::string name() const override { return "restapi"; }
+
+ protected:
+  std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                const kube::Context& context) override;
+  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
+
+ private:
+  const Caches& caches_;
+};
+
+}  // namespace op::restapi

@@ -1,0 +1,114 @@
+#include "operator/restapi/plan.hpp"
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/status.hpp"
+
+namespace op::restapi {
+namespace {
+
+void add(plan::Lane& lane, std::optional<plan::Step> step) {
+  if (step) lane.add(std::move(*step));
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+/// Everything that the pod mounts is there.
+bool mountable(const Observed& observed) {
+  return observed.config_map && core::find(observed.config_map->body, {"data", "slurm.conf"}) != nullptr &&
+         observed.slurm_key.usable();
+}
+
+bool rolled_out(const Observed& observed) {
+  if (!observed.deployment) return false;
+  const core::Json& body = observed.deployment->body;
+  const long long want = observed.restapi.spec.replicas;
+  return core::get_int(body, {"status", "observedGeneration"}) >= observed.deployment->meta.generation &&
+         core::get_int(body, {"status", "updatedReplicas"}) >= want && core::get_int(body, {"status", "readyReplicas"}) >= want;
+}
+
+std::vector<Problem> problems_of(const Observed& observed) {
+  const std::string& ns = observed.object->meta.ns;
+  const std::string controller = ns + "/" + observed.restapi.spec.controller_ref.name;
+  std::vector<Problem> out;
+  if (!observed.controller_exists) {
+    out.push_back({"ControllerMissing", "Controller " + controller + " does not exist"});
+  } else if (!observed.controller_error.empty()) {
+    out.push_back({"ControllerInvalid", "Controller " + controller + ": " + observed.controller_error});
+  } else {
+    if (auto problem = key_problem(observed.slurm_key, ns)) out.push_back(std::move(*problem));
+    if (!observed.config_map) out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", false});
+  }
+  for (Problem& problem : pod_problems(observed.pods)) out.push_back(std::move(problem));
+  for (Problem& problem : step_problems(observed.context.outcomes)) out.push_back(std::move(problem));
+  // Where a quota or an admission hook keeps the Deployment from making pods, it says so itself.
+  if (observed.deployment) {
+    if (const core::Json* conditions = core::find(observed.deployment->body, {"status", "conditions"})) {
+      for (const core::Json& condition : *conditions) {
+        if (core::get_string(condition, {"type"}) == "ReplicaFailure" && core::get_string(condition, {"status"}) == "True") {
+          out.push_back({"PodsRefused", core::get_string(condition, {"message"})});
+        }
+      }
+    }
+  }
+  return out;
+}
+
+void plan_status(const Observed& observed, std::vector<Problem> problems, bool ready, const std::string& waiting,
+                 plan::Plan& plan) {
+  const kube::Object& object = *observed.object;
+  Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);
+  set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.restapi.spec));
+  set_summary(conditions, ready, problems, ready ? "" : waiting);
+  core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
+  add(plan.lane("status"), status_step(resources::kRestApi, object, std::move(status)));
+}
+
+void plan_running(const Observed& observed, plan::Plan& plan) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  if (auto act = kube::add_finalizer(resources::kRestApi, meta, api::kFinalizerRestApi)) {
+    plan.lane("guard").add({"add finalizer", "NodeSets that are deleted are drained through it", std::move(act)});
+  }
+  add(plan.lane("network"),
+      apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerRestApi));
+  if (observed.controller_exists && mountable(observed)) {
+    add(plan.lane("pod"),
+        apply_step(kube::resources::kDeployment, build_deployment(observed), observed.deployment.get(), kManagerRestApi));
+  }
+  plan_status(observed, problems_of(observed), rolled_out(observed), "slurmrestd is starting", plan);
+}
+
+void plan_end(const Observed& observed, plan::Plan& plan) {
+  plan.intent.summary = "end slurmrestd";
+  if (observed.ending_nodesets.empty()) {
+    if (auto act = kube::remove_finalizer(resources::kRestApi, observed.object->meta, api::kFinalizerRestApi)) {
+      plan.lane("tidy").add({"remove finalizer", "no NodeSet is drained through it any more", std::move(act)});
+    }
+    return;
+  }
+  const std::string waiting = "NodeSets end first: " + join(observed.ending_nodesets);
+  plan.intent.remaining.push_back(waiting);
+  plan_status(observed, {{"Terminating", "the RestApi is being deleted", false}}, false, waiting, plan);
+}
+
+}  // namespace
+
+plan::Plan plan(const Observed& observed) {
+  plan::Plan out;
+  if (!observed.object) return out;
+  if (observed.object->meta.terminating()) {
+    plan_end(observed, out);
+  } else if (!observed.parse_error.empty()) {
+    plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", out);
+  } else {
+    plan_running(observed, out);
+  }
+  return out;
+}
+
+}  // namespace op::restapi
