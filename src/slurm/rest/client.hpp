@@ -1,0 +1,89 @@
+// One slurmrestd endpoint: requests in the neutral model out, answers in the neutral model back, whatever its release speaks.
+//
+//   slurm::Client client(loop, transport, tokens, log);
+//   client.nodes({}, [](core::Result<slurm::Table<slurm::Node>> table) { ... });
+//
+// The first request negotiates: the newest data_parser known on both sides, and what this server can do. Negotiated anew when
+// the server was away, when its release changed, or when a path is gone. Above this class only capabilities are seen.
+// For polls and caches see snapshot/registry.hpp; for acts of plans see rest/target.hpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "net/http.hpp"
+#include "slurm/model.hpp"
+#include "slurm/rest/token.hpp"
+
+namespace slurm {
+
+/// A whole table, or word that nothing in it changed.
+template <class T>
+struct Table {
+  bool unchanged = false;        ///< Nothing changed since the time asked about; `rows` says nothing.
+  std::int64_t last_update = 0;  ///< Seconds on the server's clock; to be asked about next time.
+  std::vector<std::shared_ptr<const T>> rows;
+};
+
+/// What slurmctld says of itself.
+struct Diag {
+  std::int64_t server_threads = 0;
+  std::int64_t agent_queue = 0;
+  std::int64_t jobs_running = 0;
+  std::int64_t jobs_pending = 0;
+};
+
+struct ClientOptions {
+  /// With slurmctld away slurmrestd answers after 9 to 10 s; a shorter wait would hide its word for it.
+  core::Duration read_timeout{12000};
+  core::Duration write_timeout{11000};
+};
+
+/// Calls of `done` come later, on the loop, exactly once unless the client goes first. Errors of every call: kUnavailable (no
+/// connection, or slurmctld is away or in standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (an answer that makes no
+/// sense, or is not whole), kUnsupported (no data_parser in common, or no such path), and for writes kUnknownOutcome.
+class Client {
+ public:
+  template <class T>
+  using Done = std::function<void(core::Result<T>)>;
+
+  Client(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options = {});
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// Negotiates unless that is done already.
+  void connect(Done<Capabilities> done);
+  /// Null before and between negotiations.
+  [[nodiscard]] const Capabilities* capabilities() const;
+
+  // Reads. `since`: a last_update; the table comes whole unless the server vouches that nothing changed after it.
+  void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
+  void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
+  void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
+  /// Error: kNotFound.
+  void node(const std::string& name, Done<Node> done);
+  /// Answered at once also when slurmctld is away.
+  void ping(Done<std::vector<Ping>> done);
+  void diag(Done<Diag> done);
+
+  // Writes. Errors: kNotFound, kInvalid, kBusy.
+  void update_node(const std::string& name, const NodeUpdate& update, Done<void> done);
+  /// One request where the server has one, else one each. An unknown name is kNotFound, and the other nodes are changed all the
+  /// same.
+  void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
+  void delete_node(const std::string& name, Done<void> done);
+  void reconfigure(Done<void> done);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace slurm

@@ -1,0 +1,91 @@
+// All clusters that we know: connections, what they last said, and who wants to be told.
+//
+//   slurm::Clusters clusters(loop, random, log, [&](const slurm::Endpoint& e) { return make_transport(e); });
+//   clusters.set("default/slurm", {"slurm-restapi.default", 6820}, key_bytes);
+//   clusters.listen([&](const slurm::Change& change) { wake(change.cluster, change.nodes); });
+//   clusters.snapshot("default/slurm")->node("cpu-0");
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "net/http.hpp"
+#include "plan/executor.hpp"
+#include "slurm/rest/client.hpp"
+#include "slurm/snapshot/poller.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace slurm {
+
+/// Where a slurmrestd listens.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 6820;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// One step from a snapshot to the next. Comes for every poll that ended, also when nothing moved: gates wait for that.
+struct Change {
+  ClusterKey cluster;
+  SnapshotPtr before, now;
+  std::vector<std::string> nodes;   ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
+  bool partitions = false;          ///< Some partition came, changed or went.
+  bool jobs = false;                ///< Some job came, changed or went.
+  bool health = false;              ///< Completeness, error or capabilities changed.
+  /// True when nothing but the age moved.
+  [[nodiscard]] bool quiet() const { return nodes.empty() && !partitions && !jobs && !health; }
+};
+
+class Clusters {
+ public:
+  using TransportFactory = std::function<std::unique_ptr<net::HttpTransport>(const Endpoint&)>;
+  using Listener = std::function<void(const Change&)>;
+  using ListenerId = std::uint64_t;
+
+  Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options = {});
+  ~Clusters();
+  Clusters(const Clusters&) = delete;
+  Clusters& operator=(const Clusters&) = delete;
+
+  /// Adds a cluster, or changes its endpoint or key; the same again does nothing. A new endpoint or key keeps the contents as
+  /// kStale until the new connection has answered. `token_key`: bytes of the HS256 key. `user`: who writes (SlurmUser).
+  void set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user = "slurm");
+  /// Listeners get a last change, to kNone. Unknown clusters are ignored.
+  void remove(const ClusterKey& cluster);
+  [[nodiscard]] bool contains(const ClusterKey& cluster) const;
+  [[nodiscard]] std::vector<ClusterKey> keys() const;
+
+  /// Never null: Health::kNone for a cluster that is not known.
+  [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;
+  /// Null for a cluster that is not known. Good until the loop runs on.
+  [[nodiscard]] Client* client(const ClusterKey& cluster);
+
+  /// A plan waits on Slurm: polls come faster for the next two seconds.
+  void hurry(const ClusterKey& cluster);
+  /// Something was written: polls at once.
+  void poke(const ClusterKey& cluster);
+
+  /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot.
+  void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
+
+  /// Open once a snapshot is in whose requests started after now, or the cluster was removed.
+  [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
+  /// Open once a snapshot is in whose requests started after `when`, or the cluster was removed.
+  [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
+
+  ListenerId listen(Listener listener);
+  void unlisten(ListenerId id);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace slurm
