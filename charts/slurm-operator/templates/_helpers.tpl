@@ -1,0 +1,73 @@
+{{- define "slurm-operator.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "slurm-operator.fullname" -}}
+{{- $name := include "slurm-operator.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "slurm-operator.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
+{{- /* The name is fixed: dashboards and network policies select the operator's pods by it. */}}
+{{- define "slurm-operator.selectorLabels" -}}
+app.kubernetes.io/name: slurm-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "slurm-operator.labels" -}}
+{{ include "slurm-operator.selectorLabels" . }}
+app.kubernetes.io/part-of: slurm-operator
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "slurm-operator.serviceAccountName" -}}
+{{- if .Values.operator.serviceAccount.create }}
+{{- default (include "slurm-operator.fullname" .) .Values.operator.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.operator.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "slurm-operator.image" -}}
+{{- $image := .Values.operator.image }}
+{{- if kindIs "string" $image }}
+{{- $image }}
+{{- else if $image.digest }}
+{{- printf "%s@%s" $image.repository $image.digest }}
+{{- else }}
+{{- printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag | toString) }}
+{{- end }}
+{{- end }}
+
+{{- /* A port of values, checked: 0 to 65535. */}}
+{{- define "slurm-operator.port" -}}
+{{- $name := index . 0 }}
+{{- $value := toString (index . 1 | default 0) }}
+{{- if not (regexMatch "^(0|[1-9][0-9]{0,4})$" $value) }}
+{{- fail (printf "%s: %s, must be from 0 to 65535" $name $value) }}
+{{- end }}
+{{- if gt (atoi $value) 65535 }}
+{{- fail (printf "%s: %s, must be from 0 to 65535" $name $value) }}
+{{- end }}
+{{- $value }}
+{{- end }}
+
+{{- /* The namespaces of values, a list or a string, separated by commas. */}}
+{{- define "slurm-operator.namespaces" -}}
+{{- $namespaces := .Values.operator.namespaces | default list }}
+{{- if kindIs "string" $namespaces }}
+{{- $namespaces = splitList "," ($namespaces | nospace) }}
+{{- end }}
+{{- join "," (compact $namespaces) }}
+{{- end }}
