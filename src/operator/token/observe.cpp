@@ -1,0 +1,35 @@
+#include "operator/token/observe.hpp"
+
+#include "operator/token/plan.hpp"
+
+namespace op::token {
+
+std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                               const kube::Context& context) {
+  if (!caches_.tokens.synced()) return nullptr;
+  auto out = std::make_shared<Observed>();
+  out->context = context;
+  out->object = caches_.tokens.find(key);
+  if (!out->object) return out;
+  auto parsed = api::from_json<api::Token>(out->object->body);
+  if (!parsed) {
+    out->parse_error = parsed.error().message;
+    return out;
+  }
+  out->token = std::move(*parsed);
+  if (const api::SecretKeySelector* named = out->token.spec.jwt_key()) {
+    out->key = read_key(recorder, key.ns, {named->name, named->key, false});
+  } else {
+    out->parse_error = "spec.jwtKeyRef: absent, must name the key that signs the token";
+    return out;
+  }
+  out->target = api::token_secret(out->token.spec, key.name);
+  out->secret = recorder.secret({key.ns, out->target.name});
+  return out;
+}
+
+plan::Plan TokenController::plan_typed(const Observed& observed) const {
+  return token::plan(observed);
+}
+
+}  // namespace op::token

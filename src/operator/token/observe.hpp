@@ -1,0 +1,40 @@
+// Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token.
+//
+// Wake a key when the Token changes. Both Secrets, the key's and the token's, are read through the recorder, and wake it themselves.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/token.hpp"
+#include "kube/controller.hpp"
+#include "operator/common/caches.hpp"
+#include "operator/common/keys.hpp"
+
+namespace op::token {
+
+struct Observed {
+  kube::Context context;
+  kube::ObjectPtr object;
+  api::Token token;
+  std::string parse_error;
+  SecretFacts key;                     ///< The key that signs.
+  api::SecretKeySelector target;       ///< Where the token is kept.
+  kube::Named<kube::SecretRecord> secret;  ///< What is there.
+};
+
+class TokenController final : public kube::TypedController<Observed> {
+ public:
+  explicit TokenController(const Caches& caches) : caches_(caches) {}
+  [[nodiscard]] std::string name() const override { return "token"; }
+
+ protected:
+  std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                const kube::Context& context) override;
+  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
+
+ private:
+  const Caches& caches_;
+};
+
+}  // namespace op::token

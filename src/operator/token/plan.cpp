@@ -1,0 +1,155 @@
+#include "operator/token/plan.hpp"
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "core/hash.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/status.hpp"
+
+namespace op::token {
+namespace {
+
+/// Slurm's time limits are 32 bits wide; INFINITE lies just above.
+constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
+constexpr core::Duration kShortestLifetime{10000};
+
+core::Duration lifetime_of(const api::TokenSpec& spec) {
+  return std::clamp(spec.lifetime.value_or(api::kDefaultTokenLifetime), kShortestLifetime, kLongestLifetime);
+}
+
+/// Of all that decides what the token says, but the time.
+std::string input_hash(const Observed& observed) {
+  const api::TokenSpec& spec = observed.token.spec;
+  return short_digest(spec.username + "\n" + std::to_string(lifetime_of(spec).count()) + "\n" + observed.key.ref.secret + "\n" +
+                      observed.key.ref.key + "\n" + observed.key.digest);
+}
+
+core::Json mint(const Observed& observed) {
+  const api::TokenSpec& spec = observed.token.spec;
+  return {{"$mintToken",
+           {{"keyRef", {{"namespace", observed.object->meta.ns}, {"name", observed.key.ref.secret}, {"key", observed.key.ref.key}}},
+            {"claims", {{"sun", spec.username}, {"iss", api::kOperatorName}}},
+            {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
+}
+
+core::Json annotations(const Observed& observed) {
+  return {{std::string(kAnnotationIssuedAt), core::format_rfc3339(observed.context.now)},
+          {std::string(kAnnotationInputHash), input_hash(observed)}};
+}
+
+core::Json new_secret(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  kube::StringMap labels;
+  add_metadata(labels, meta.labels);
+  for (const auto& [name, value] : component_labels(kAppToken, meta.name, "token")) labels[name] = value;
+  core::Json out = child_json(kube::resources::kSecret, {meta.ns, observed.target.name}, resources::kToken, meta, labels);
+  out["metadata"]["annotations"] = annotations(observed);
+  out["type"] = "Opaque";
+  out["data"] = {{observed.target.key, mint(observed)}};
+  if (!observed.token.spec.refresh) out["immutable"] = true;
+  return out;
+}
+
+/// The same Secret with a new token. Also takes over what the Go operator made, whose owner was the key's Secret.
+core::Json renewal(const Observed& observed) {
+  core::Json meta{{"annotations", annotations(observed)},
+                  {"ownerReferences",
+                   core::Json::array({kube::owner_reference_json(resources::kToken, observed.object->meta)})}};
+  return {{"metadata", std::move(meta)}, {"data", {{observed.target.key, mint(observed)}}}};
+}
+
+bool ours(const Observed& observed) {
+  const kube::OwnerReference* owner = observed.secret.record->meta.controller_owner();
+  if (owner == nullptr) return false;
+  return owner->uid == observed.object->meta.uid || (owner->kind == "Secret" && owner->name == observed.key.ref.secret);
+}
+
+std::optional<core::WallTime> issued_at(const Observed& observed) {
+  if (!observed.secret.record) return {};
+  const std::string_view text = observed.secret.record->meta.annotation(kAnnotationIssuedAt);
+  const auto time = core::parse_rfc3339(text);
+  return time ? std::optional(*time) : std::nullopt;
+}
+
+struct Decision {
+  std::string why;  ///< Not empty: another token is due, and why.
+  std::optional<core::Duration> wait;
+};
+
+Decision renewal_due(const Observed& observed) {
+  const kube::SecretRecord& secret = *observed.secret.record;
+  if (!secret.sizes.contains(observed.target.key)) return {"the Secret has no data under " + observed.target.key, {}};
+  if (secret.immutable && observed.token.spec.refresh) return {"it is to be refreshed, and its Secret cannot change", {}};
+  if (secret.meta.annotation(kAnnotationInputHash) != input_hash(observed)) return {"user, lifetime or key have changed", {}};
+  if (!observed.token.spec.refresh) return {};
+  const auto issued = issued_at(observed);
+  if (!issued) return {"it does not say when it was issued", {}};
+  // A clock that went back must not leave an expired token in place: what is issued in the future is due as well.
+  const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
+  const core::Duration age = observed.context.now - *issued;
+  if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};
+  return {"", due - age};
+}
+
+void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
+  const std::string id = "Secret " + observed.target.name;
+  if (auto problem = key_problem(observed.key, observed.object->meta.ns)) {
+    problems.push_back(std::move(*problem));
+    return;
+  }
+  switch (observed.secret.presence) {
+    case kube::Presence::kUnknown: return;
+    case kube::Presence::kAbsent:
+      plan.lane("secret").add({"create " + id, "there is no token yet", kube::create(kube::resources::kSecret, new_secret(observed))});
+      return;
+    case kube::Presence::kPresent: break;
+  }
+  const kube::SecretRecord& secret = *observed.secret.record;
+  if (secret.meta.terminating()) return;
+  if (!ours(observed)) {
+    problems.push_back({"SecretTaken", id + " exists and does not belong to this Token"});
+    return;
+  }
+  const Decision decision = renewal_due(observed);
+  if (!decision.why.empty()) {
+    if (secret.immutable || !observed.token.spec.refresh) {
+      plan.lane("secret").add({"delete " + id, decision.why, kube::delete_object(kube::resources::kSecret, secret.meta)});
+    } else {
+      plan.lane("secret").add({"renew " + id, decision.why, kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
+    }
+  } else if (decision.wait) {
+    plan.wake_after(*decision.wait, "the token is renewed then");
+  }
+}
+
+}  // namespace
+
+plan::Plan plan(const Observed& observed) {
+  plan::Plan out;
+  // Its Secret goes with it: the garbage collector follows the owner reference.
+  if (!observed.object || observed.object->meta.terminating()) return out;
+  const kube::Object& object = *observed.object;
+  std::vector<Problem> problems;
+  if (observed.parse_error.empty()) {
+    plan_secret(observed, out, problems);
+  } else {
+    problems.push_back({"Invalid", observed.parse_error});
+  }
+  for (Problem& problem : step_problems(observed.context.outcomes)) problems.push_back(std::move(problem));
+
+  const auto issued = issued_at(observed);
+  const bool ready = observed.parse_error.empty() && observed.secret.record && ours(observed) &&
+                     observed.secret.record->sizes.contains(observed.target.key) &&
+                     observed.secret.record->meta.annotation(kAnnotationInputHash) == input_hash(observed);
+  Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
+  set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
+  set_summary(conditions, ready, problems, ready ? "" : "the token is being minted");
+  core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
+  if (issued) status["issuedAt"] = core::format_rfc3339(*issued);
+  if (auto step = status_step(resources::kToken, object, std::move(status))) out.lane("status").add(std::move(*step));
+  return out;
+}
+
+}  // namespace op::token

@@ -1,0 +1,18 @@
+// What a Token needs done: mint it once, and again at four fifths of its life, or at once when its key, user or lifetime changes.
+//
+// When it was minted, and from what, stands in annotations of the Secret. An immutable Secret (refresh: false) is minted once; when it
+// must be another, it is deleted and made anew.
+#pragma once
+
+#include "operator/token/observe.hpp"
+#include "plan/plan.hpp"
+
+namespace op::token {
+
+inline constexpr std::string_view kAnnotationIssuedAt = "token.slinky.slurm.net/issued-at";
+/// Of user, lifetime and signing key.
+inline constexpr std::string_view kAnnotationInputHash = "token.slinky.slurm.net/input-hash";
+
+plan::Plan plan(const Observed& observed);
+
+}  // namespace op::token
