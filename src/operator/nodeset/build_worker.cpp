@@ -1,0 +1,283 @@
+#include "operator/nodeset/build_worker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "api/well_known.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/pod_template.hpp"
+#include "operator/common/quantity.hpp"
+#include "operator/nodeset/worker_names.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+constexpr std::string_view kSlurmd = "slurmd";
+constexpr std::string_view kWaitController = "wait-controller";
+constexpr std::string_view kLogfile = "logfile";
+constexpr std::string_view kEtcVolume = "slurm-etc";
+constexpr std::string_view kLogVolume = "slurm-logfile";
+constexpr std::string_view kLogDir = "/var/log/slurm";
+constexpr int kKeyMode = 0600;
+
+/// slurmd that finds no slurmctld sleeps ten seconds between its tries; this asks five times a second, and is done at once.
+constexpr std::string_view kWaitScript =
+    R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
+
+/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it.
+constexpr std::string_view kPreStop =
+    "timeout 2 scontrol update nodename=$(hostname) state=down reason='slurm-operator: Pod is terminating' || true";
+
+/// What the sidecar runs when users give it no command: makes the FIFO that slurmd logs to, and copies it out.
+constexpr std::string_view kLogfileScript =
+    "trap 'exit 0' TERM; mkdir -p \"$(dirname \"$SOCKET\")\"; "
+    "[ -p \"$SOCKET\" ] || { rm -f \"$SOCKET\"; mkfifo -m 777 \"$SOCKET\"; }; "
+    "while true; do cat \"$SOCKET\" || true; sleep 1; done";
+
+struct ConfItem {
+  std::string key;
+  std::string value;
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return out;
+}
+
+/// Splits at blanks, but not inside of double quotes.
+std::vector<std::string> split_items(std::string_view text) {
+  std::vector<std::string> out;
+  std::string item;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (!quoted && (c == ' ' || c == '\t' || c == '\n')) {
+      if (!item.empty()) out.push_back(std::move(item));
+      item.clear();
+    } else {
+      item += c;
+    }
+  }
+  if (!item.empty()) out.push_back(std::move(item));
+  return out;
+}
+
+Json env_vars(const api::NodeSetSpec& spec) {
+  const auto limit = [&](const char* what) -> std::int64_t {
+    const Json* own = core::find(spec.slurmd, {"resources", "limits", what});
+    if (own == nullptr) own = core::find(spec.pod_template.spec, {"resources", "limits", what});
+    return own == nullptr ? 0 : quantity(*own).value_or(0);
+  };
+  return Json::array({{{"name", "POD_TOPOLOGY"},
+           {"valueFrom", {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
+          {{"name", "POD_CPUS"}, {"value", std::to_string(limit("cpu"))}},
+          {{"name", "POD_MEMORY"}, {"value", std::to_string(limit("memory") / (1024 * 1024))}}});
+}
+
+Json probe(bool http, std::string_view path, int period, int failures) {
+  Json out{{"periodSeconds", period}, {"failureThreshold", failures}};
+  if (http) {
+    out["httpGet"] = {{"path", path}, {"port", kSlurmd}};
+  } else {
+    out["tcpSocket"] = {{"port", kSlurmd}};
+  }
+  return out;
+}
+
+Json slurmd_container(const Observed& in, const std::string& conf) {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  const std::string image = core::get_string(spec.slurmd, {"image"}, kDefaultSlurmdImage);
+  // The daemons serve their health over HTTP from 25.11 on.
+  const bool http = image_release(image) >= ImageRelease{25, 11};
+  Json base{
+      {"name", kSlurmd},
+      {"image", image},
+      {"args", {"-Z", "--conf-server", in.controller->endpoint.str(), "--conf", shell_word(conf)}},
+      {"env", env_vars(spec)},
+      {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
+      {"startupProbe", probe(http, "/livez", 1, 60)},
+      // A restart costs the jobs: the window is as long as it always was, only readiness is told by the second.
+      {"livenessProbe", probe(http, "/livez", 10, 6)},
+      {"readinessProbe", probe(http, "/readyz", 1, 3)},
+      {"securityContext", {{"privileged", true}, {"capabilities", {{"add", {"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}}}}}},
+      {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", kPreStop}}}}}}}},
+      {"volumeMounts",
+       Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},
+                    {{"name", kLogVolume}, {"mountPath", kLogDir}}})},
+  };
+  if (core::find(spec.slurmd, {"lifecycle", "preStop"}) != nullptr) base.erase("lifecycle");
+  return merge_container(std::move(base), spec.slurmd);
+}
+
+Json wait_container(const Observed& in, const Json& slurmd) {
+  const Endpoint& endpoint = in.controller->endpoint;
+  Json out{{"name", kWaitController},
+           {"image", slurmd.at("image")},
+           {"command", {"bash", "-c", kWaitScript, endpoint.host, std::to_string(endpoint.port)}}};
+  // With a quota on the namespace every container must say what it takes; init containers take it before slurmd does, not beside it.
+  for (const char* same : {"imagePullPolicy", "resources"}) {
+    if (slurmd.contains(same)) out[same] = slurmd[same];
+  }
+  return out;
+}
+
+Json logfile_container(const api::NodeSetSpec& spec) {
+  Json base{{"name", kLogfile},
+            {"command", {"sh", "-c", kLogfileScript}},
+            {"env", Json::array({{{"name", "SOCKET"}, {"value", std::string(kLogDir) + "/slurmd.log"}}})},
+            {"restartPolicy", "Always"},
+            {"volumeMounts", Json::array({{{"name", kLogVolume}, {"mountPath", kLogDir}}})}};
+  return merge_container(std::move(base), spec.logfile);
+}
+
+Json volumes(const Observed& in) {
+  const KeyRef& key = in.controller->slurm_key;
+  const Json source = project_secret(key.secret, key.key, "slurm.key");
+  // With a sidecar the log is a FIFO; without, it is a file, which does not belong into memory.
+  Json log = Json::object();
+  if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";
+  return Json::array({{{"name", kEtcVolume}, {"projected", {{"defaultMode", kKeyMode}, {"sources", Json::array({source})}}}},
+          {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
+}
+
+Json base_spec(const Observed& in, const std::string& conf) {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  const std::string service = workers_service_name(spec.controller_ref.name);
+  Json slurmd = slurmd_container(in, conf);
+  Json init = Json::array();
+  if (!spec.logfile.empty()) init.push_back(logfile_container(spec));
+  init.push_back(wait_container(in, slurmd));
+  return {{"automountServiceAccountToken", false},
+          {"enableServiceLinks", false},
+          {"terminationGracePeriodSeconds", 30},
+          {"subdomain", service},
+          {"dnsConfig", {{"searches", Json::array({fmt::format("{}.{}.svc.{}", service, in.meta().ns, in.cluster_domain)})}}},
+          {"initContainers", std::move(init)},
+          {"containers", Json::array({std::move(slurmd)})},
+          {"volumes", volumes(in)}};
+}
+
+void add_toleration(Json& spec) {
+  Json& list = spec["tolerations"];
+  if (!list.is_array()) list = Json::array();
+  list.push_back({{"key", api::kTaintWorker}, {"operator", "Exists"}, {"effect", "NoExecute"}});
+}
+
+/// A Kubernetes node runs one worker, whatever NodeSet it is of.
+void add_anti_affinity(Json& spec) {
+  Json& terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  if (!terms.is_array()) terms = Json::array();
+  const Json selector{
+      {"matchExpressions", Json::array({{{"key", api::kLabelName}, {"operator", "In"}, {"values", Json::array({kAppWorker})}}})}};
+  terms.push_back({{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", selector}});
+}
+
+Json* named(Json& list, std::string_view name) {
+  for (Json& item : list) {
+    if (core::get_string(item, {"name"}) == name) return &item;
+  }
+  return nullptr;
+}
+
+/// The init container is of the image that slurmd runs, also when the pod template was where users named it.
+void follow_image(Json& spec, const std::string& before) {
+  const Json* slurmd = named(spec["containers"], kSlurmd);
+  Json* wait = named(spec["initContainers"], kWaitController);
+  if (slurmd != nullptr && wait != nullptr && core::get_string(*wait, {"image"}) == before) (*wait)["image"] = slurmd->at("image");
+}
+
+}  // namespace
+
+core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset) {
+  std::vector<ConfItem> items{{"Features", slurm_node_set_name(spec, nodeset)}};
+  for (const std::string& text : split_items(spec.extra_conf)) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return core::fail(core::ErrorCode::kInvalid, fmt::format("spec.extraConf: \"{}\" is not of the form Key=Value", text));
+    }
+    std::string key = text.substr(0, equals);
+    if (lower(key) == "feature") key = "Features";
+    if (lower(key) == "nodename") {
+      return core::fail(core::ErrorCode::kInvalid, "spec.extraConf: NodeName cannot be set, slurmd takes it from the pod's hostname");
+    }
+    const auto same = std::find_if(items.begin(), items.end(), [&](const ConfItem& i) { return lower(i.key) == lower(key); });
+    if (same == items.end()) {
+      items.push_back({std::move(key), text.substr(equals + 1)});
+    } else {
+      same->value += "," + text.substr(equals + 1);
+    }
+  }
+  std::string out;
+  for (const ConfItem& item : items) out += (out.empty() ? "" : " ") + item.key + "=" + item.value;
+  return out;
+}
+
+std::string shell_word(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += R"('\'')";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash) {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  const core::Result<std::string> conf = slurmd_conf(spec, in.meta().name);
+  if (!conf) return std::unexpected(conf.error());
+
+  kube::StringMap labels = worker_labels(in.meta().name, spec.controller_ref.name);
+  labels.emplace(api::kLabelScalingMode, api::to_string(spec.scaling_mode));
+  labels.emplace(api::kLabelRevisionHash, revision_hash);
+  const kube::StringMap annotations{{"kubectl.kubernetes.io/default-container", std::string(kSlurmd)}};
+
+  api::PodTemplate over = spec.pod_template;
+  kube::StringMap own_labels, own_annotations;
+  add_metadata(own_labels, in.meta().labels);
+  add_metadata(own_annotations, in.meta().annotations);
+  over.metadata.labels.insert(own_labels.begin(), own_labels.end());
+  over.metadata.annotations.insert(own_annotations.begin(), own_annotations.end());
+  if (over.spec.is_object()) over.spec.erase("hostname");
+
+  Json base = base_spec(in, *conf);
+  const std::string image = base["containers"][0].at("image").get<std::string>();
+  Json merged = merge_pod_template(std::move(base), over, labels, annotations);
+  Json& pod = merged["spec"];
+  follow_image(pod, image);
+  add_toleration(pod);
+  if (!spec.oversubscribe_node) add_anti_affinity(pod);
+
+  merged["apiVersion"] = "v1";
+  merged["kind"] = "Pod";
+  merged["metadata"]["namespace"] = in.meta().ns;
+  merged["metadata"]["ownerReferences"] = Json::array({kube::owner_reference_json(resources::kNodeSet, in.meta())});
+  return merged;
+}
+
+core::Json worker_pod(const core::Json& worker_template, const Observed& in, int ordinal) {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  const std::string padded = padded_ordinal(ordinal, spec.ordinal_padding);
+  const std::string name = pod_name(in.meta().name, ordinal, spec.ordinal_padding);
+  Json pod = worker_template;
+  Json& meta = pod["metadata"];
+  meta["name"] = name;
+  meta["labels"][std::string(api::kLabelPodName)] = name;
+  meta["labels"][std::string(api::kLabelPodIndex)] = padded;
+  // With host networking the host's own name is the Slurm node's, and known only when the pod has been scheduled.
+  if (!core::get_bool(pod, {"spec", "hostNetwork"})) {
+    const std::string host = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), in.meta().name) + padded;
+    pod["spec"]["hostname"] = host;
+    meta["labels"][std::string(api::kLabelPodHostname)] = host;
+  }
+  return pod;
+}
+
+}  // namespace op::nodeset

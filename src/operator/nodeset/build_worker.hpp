@@ -1,0 +1,29 @@
+// The pod of a worker, as users of the Go operator v1.2.1 expect it.
+//
+// Built once a pass without an ordinal, then stamped with one. Not part of any hash: what rolls workers is in revision.hpp.
+#pragma once
+
+#include <string>
+
+#include "api/nodeset.hpp"
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "operator/nodeset/observe.hpp"
+
+namespace op::nodeset {
+
+/// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are compared without case,
+/// "Feature" is "Features", and a key given twice has its values joined by commas. Error: kInvalid for an item without '='.
+core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
+
+/// One word for a shell, whatever it holds.
+std::string shell_word(std::string_view text);
+
+/// The pod of any worker: everything but name, hostname and the labels that carry them. Needs `in.controller`.
+/// Error: kInvalid, with the field's path.
+core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash);
+
+/// The pod of one worker.
+core::Json worker_pod(const core::Json& worker_template, const Observed& in, int ordinal);
+
+}  // namespace op::nodeset

@@ -1,0 +1,102 @@
+#include "operator/nodeset/observe.hpp"
+
+#include <tuple>
+
+#include "api/well_known.hpp"
+#include "operator/nodeset/plan.hpp"
+#include "operator/nodeset/worker_names.hpp"
+
+namespace op::nodeset {
+namespace {
+
+kube::Presence key_presence(const KeyRef& ref, std::string_view ns, kube::Recorder& recorder) {
+  const kube::Named<kube::SecretRecord> secret = recorder.secret({std::string(ns), ref.secret});
+  if (secret.presence != kube::Presence::kPresent || secret.record == nullptr) return secret.presence;
+  return secret.record->value_hashes.contains(ref.key) ? kube::Presence::kPresent : kube::Presence::kAbsent;
+}
+
+std::optional<ControllerView> view_controller(const Caches& caches, const kube::Key& key, kube::Recorder& recorder,
+                                              std::string& invalid) {
+  const kube::ObjectPtr object = caches.controllers.find(key);
+  if (object == nullptr) return {};
+  const core::Result<api::Controller> controller = api::from_json<api::Controller>(object->body);
+  if (!controller) {
+    invalid = "Controller " + key.name + ": " + controller.error().message;
+    return {};
+  }
+  ControllerView view;
+  view.meta = object->meta;
+  view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
+  view.slurm_key = slurm_key_ref(controller->spec, key.name);
+  view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
+  view.key = key_presence(view.slurm_key, key.ns, recorder);
+  return view;
+}
+
+/// The name of an older NodeSet whose workers would have the names of ours.
+std::string find_older_namesake(const Caches& caches, const kube::Object& self, const slurm::ClusterKey& cluster) {
+  const std::string prefix = host_prefix(core::get_string(self.body, {"spec", "template", "spec", "hostname"}), self.meta.name);
+  for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexController, cluster)) {
+    if (other->meta.uid == self.meta.uid) continue;
+    if (host_prefix(core::get_string(other->body, {"spec", "template", "spec", "hostname"}), other->meta.name) != prefix) continue;
+    if (std::tie(other->meta.created, other->meta.name) < std::tie(self.meta.created, self.meta.name)) return other->meta.name;
+  }
+  return {};
+}
+
+template <class Ptr>
+bool owned_by(const Ptr& record, const std::string& uid) {
+  const kube::OwnerReference* owner = record->meta.controller_owner();
+  return owner != nullptr && owner->uid == uid;
+}
+
+}  // namespace
+
+NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Options options)
+    : caches_(caches), nodes_(std::move(nodes)), options_(std::move(options)) {}
+
+std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                                 const kube::Context& context) {
+  if (!caches_.nodesets.synced() || !caches_.controllers.synced() || !caches_.pods.synced() ||
+      !caches_.controller_revisions.synced()) {
+    return nullptr;
+  }
+  const kube::ObjectPtr object = caches_.nodesets.find(key);
+  if (object == nullptr) return nullptr;
+
+  auto out = std::make_shared<Observed>();
+  out->now = context.now;
+  out->mono = context.mono;
+  out->outcomes = context.outcomes;
+  out->object = object;
+  out->cluster_domain = options_.cluster_domain;
+  if (core::Result<api::NodeSet> nodeset = api::from_json<api::NodeSet>(object->body)) {
+    out->nodeset = std::move(*nodeset);
+  } else {
+    out->invalid = nodeset.error().message;
+  }
+
+  const std::string controller = core::get_string(object->body, {"spec", "controllerRef", "name"});
+  out->nodeset.spec.controller_ref.name = controller;
+  const slurm::ClusterKey cluster = cluster_key(key.ns, controller);
+  out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->invalid);
+  out->older_namesake = find_older_namesake(caches_, *object, cluster);
+  if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
+
+  for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
+    if (!owned_by(pod, object->meta.uid)) continue;
+    out->pods.push_back(pod);
+    if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
+    if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
+  }
+  for (const kube::ObjectPtr& revision : caches_.controller_revisions.in_namespace(key.ns)) {
+    if (owned_by(revision, object->meta.uid)) out->revisions.push_back(revision);
+  }
+  return out;
+}
+
+plan::Plan NodeSetController::plan_typed(const Observed& observed) const {
+  return plan_nodeset(observed);
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,80 @@
+// NodeSet: what one pass knows. `observe` copies it out of the caches; everything after that is a pure function of it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/controller.hpp"
+#include "api/nodeset.hpp"
+#include "kube/controller.hpp"
+#include "operator/common/caches.hpp"
+#include "operator/common/names.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace op::nodeset {
+
+/// What matters of a Kubernetes node that runs workers.
+struct KubeNode {
+  bool unschedulable = false;
+  std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
+  friend bool operator==(const KubeNode&, const KubeNode&) = default;
+};
+/// What is known of a Kubernetes node by name; empty when it is unknown or gone.
+using KubeNodeSource = std::function<std::optional<KubeNode>(std::string_view)>;
+
+/// What a NodeSet needs of the Controller that it names.
+struct ControllerView {
+  kube::ObjectMeta meta;
+  Endpoint endpoint;
+  KeyRef slurm_key;
+  bool drain_on_deletion = false;           ///< deletionPolicy: Drain.
+  kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
+};
+
+struct Observed {
+  core::WallTime now;
+  core::MonoTime mono;
+  plan::Outcomes outcomes;
+
+  kube::ObjectPtr object;  ///< The NodeSet as it stands; never null.
+  api::NodeSet nodeset;    ///< The same, read.
+  std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
+
+  std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
+  std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
+  std::vector<kube::PodPtr> pods;            ///< Owned by this NodeSet.
+  std::vector<kube::ObjectPtr> revisions;    ///< ControllerRevisions owned by this NodeSet.
+  std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
+  slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
+  std::string cluster_domain = "cluster.local";
+
+  [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
+};
+
+struct Options {
+  std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
+};
+
+/// One key is one NodeSet. Wake it when it, its Controller, a pod of it, a Kubernetes node that runs one, or what Slurm says
+/// of its cluster changes.
+class NodeSetController final : public kube::TypedController<Observed> {
+ public:
+  NodeSetController(Caches& caches, KubeNodeSource nodes, Options options = {});
+  [[nodiscard]] std::string name() const override { return "nodeset"; }
+
+ protected:
+  [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                             const kube::Context& context) override;
+  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
+
+ private:
+  Caches& caches_;
+  KubeNodeSource nodes_;
+  Options options_;
+};
+
+}  // namespace op::nodeset

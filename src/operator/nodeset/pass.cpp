@@ -1,0 +1,183 @@
+#include "operator/nodeset/pass.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/worker_names.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+constexpr core::Duration kEventAgain{10 * 60 * 1000};
+
+Life life_of(const kube::PodRecord& pod) {
+  if (pod.meta.terminating()) return Life::kTerminating;
+  if (pod.phase == "Failed" || pod.phase == "Succeeded") return Life::kEnded;
+  return Life::kLive;
+}
+
+bool is_true(std::string_view text) {
+  return text == "true" || text == "True" || text == "TRUE" || text == "1" || text == "t" || text == "T";
+}
+
+bool seen_in_slurm(const kube::PodRecord& pod) {
+  if (!pod.meta.annotation(api::kAnnotationRegistered).empty()) return true;
+  return std::any_of(pod.conditions.begin(), pod.conditions.end(),
+                     [](const kube::PodCondition& condition) { return condition.type.starts_with(api::kPodConditionPrefix); });
+}
+
+}  // namespace
+
+bool Worker::drained_by_us() const {
+  return record != nullptr && slurm::ours(record->reason) && (record->state.has("DRAIN") || record->state.base == "DOWN");
+}
+
+bool Worker::busy() const {
+  if (work.jobs > 0) return true;
+  return record != nullptr &&
+         (record->state.base == "ALLOCATED" || record->state.base == "MIXED" || record->state.has("COMPLETING"));
+}
+
+bool Worker::usable() const {
+  if (record == nullptr) return false;
+  const slurm::NodeState& state = record->state;
+  if (state.base != "IDLE" && state.base != "ALLOCATED" && state.base != "MIXED") return false;
+  for (std::string_view flag : {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN"}) {
+    if (state.has(flag)) return false;
+  }
+  return true;
+}
+
+core::Duration backoff(const plan::Outcome& outcome) {
+  const bool soon = outcome.error && (outcome.error->code == core::ErrorCode::kBusy ||
+                                      outcome.error->code == core::ErrorCode::kConflict);
+  const core::Duration first{soon ? 250 : 1000};
+  const core::Duration longest{soon ? 4000 : 60000};
+  const core::Duration wait = first * (1 << std::clamp(outcome.count - 1, 0, 10));
+  core::Duration asked{0};
+  if (outcome.error && outcome.error->retry_after) asked = *outcome.error->retry_after;
+  return std::max(std::min(wait, longest), asked);
+}
+
+Pass::Pass(const Observed& observed) : in(observed) {
+  slurm_known_ = in.snapshot != nullptr && in.snapshot->complete();
+  slurm_fresh_ = slurm_known_ && in.snapshot->fresh(in.mono, slurm::kFresh);
+  read_work();
+  read_workers();
+}
+
+void Pass::read_work() {
+  if (in.snapshot == nullptr) return;
+  for (const auto& [id, job] : in.snapshot->jobs) {
+    if (!job->holds_nodes()) continue;
+    for (const std::string& node : job->nodes) {
+      Work& work = work_[node];
+      ++work.jobs;
+      if (job->state != "RUNNING") continue;
+      if (!job->end) {
+        work.deadline.reset();
+      } else if (!work.running || (work.deadline && *work.deadline < *job->end)) {
+        work.deadline = job->end;
+      }
+      work.running = true;
+    }
+  }
+}
+
+Work Pass::work_on(std::string_view node) const {
+  const auto it = work_.find(node);
+  return it == work_.end() ? Work{} : it->second;
+}
+
+void Pass::read_workers() {
+  workers.reserve(in.pods.size());
+  const std::string prefix = in.meta().name + "-";
+  for (const kube::PodPtr& pod : in.pods) {
+    const std::optional<int> ordinal = ordinal_of(pod->meta.name, prefix);
+    if (!ordinal) continue;
+    Worker worker;
+    worker.pod = pod;
+    worker.ordinal = *ordinal;
+    worker.node = slurm_node_name(*pod);
+    worker.life = life_of(*pod);
+    if (in.snapshot != nullptr) worker.record = in.snapshot->node(worker.node);
+    worker.work = work_on(worker.node);
+    worker.stamped = seen_in_slurm(*pod);
+    worker.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
+    worker.cleared = !pod->meta.annotation(api::kAnnotationDeletionEvidence).empty();
+    const auto node = in.nodes.find(pod->node_name);
+    worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
+    worker.lost = worker.life == Life::kLive && worker.cleared && slurm_fresh_ && worker.record == nullptr;
+    workers.push_back(std::move(worker));
+  }
+  std::sort(workers.begin(), workers.end(), [](const Worker& a, const Worker& b) {
+    return std::tie(a.ordinal, a.pod->meta.name) < std::tie(b.ordinal, b.pod->meta.name);
+  });
+  for (const Worker& worker : workers) nodes_.insert(worker.node);
+}
+
+const plan::Outcome* Pass::failure(const std::string& id) const {
+  const auto it = in.outcomes.find(id);
+  return it != in.outcomes.end() && it->second.state == plan::Outcome::State::kFailed ? &it->second : nullptr;
+}
+
+bool Pass::due(const std::string& id) {
+  const plan::Outcome* failed = failure(id);
+  if (failed == nullptr || spec_changed()) return true;
+  const core::Duration waited = in.mono - failed->last;
+  const core::Duration wait = backoff(*failed);
+  if (waited >= wait) return true;
+  out.wake_after(wait - waited, "trying again: " + id);
+  return false;
+}
+
+bool Pass::room(std::size_t n) {
+  if (room_ >= n) return true;
+  out.wake_after(core::Duration{10}, "more steps than one pass takes");
+  return false;
+}
+
+bool Pass::step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act) {
+  wish(id);
+  if (!due(id) || !room(1)) return false;
+  --room_;
+  lane.add({std::move(id), std::move(reason), std::move(act)});
+  return true;
+}
+
+plan::Step Pass::event_step(std::string_view type, std::string_view reason, std::string_view action,
+                            const std::string& note) const {
+  auto act = std::make_shared<kube::EventAct>();
+  act->regarding = resources::kNodeSet;
+  act->object = in.meta();
+  act->type = type;
+  act->reason = reason;
+  act->action = action;
+  act->note = note;
+  return {fmt::format("event {}: {}", reason, note), note, std::move(act)};
+}
+
+void Pass::event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
+  out.lane("event").add(event_step(type, reason, action, note));
+}
+
+void Pass::lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
+  const auto before = in.outcomes.find(fmt::format("event {}: {}", reason, note));
+  if (before != in.outcomes.end() && in.mono - before->second.last < kEventAgain) return;
+  event(type, reason, action, std::move(note));
+}
+
+std::string self_text(const Pass& pass) {
+  return "NodeSet " + pass.in.meta().key().str();
+}
+
+std::string scale_in_reason(const Pass& pass) {
+  return self_text(pass) + " was scaled in";
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,152 @@
+// The working state of one pass over a NodeSet: workers with what Slurm says of them, the steps so far, and what keeps
+// the declared state from being reached. Private to this folder.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "operator/common/status.hpp"
+#include "operator/nodeset/observe.hpp"
+#include "plan/plan.hpp"
+
+namespace op::nodeset {
+
+/// What the pass is for.
+enum class Goal {
+  kServe,     ///< Run spec.replicas workers.
+  kDrainAll,  ///< No workers; none is taken from its jobs.
+  kEndAll,    ///< No workers; the user ended the cluster, so none is waited for.
+  kHold,      ///< Change no worker: what is wanted cannot be told, or cannot be done.
+};
+
+enum class Life {
+  kLive,
+  kEnded,        ///< Phase Failed or Succeeded.
+  kTerminating,  ///< Deleted, but not gone.
+};
+
+/// What holds a Slurm node.
+struct Work {
+  int jobs = 0;
+  bool running = false;                     ///< At least one job is RUNNING.
+  std::optional<core::WallTime> deadline;   ///< The latest end of the running jobs; absent with `running`: no limit.
+};
+
+struct Worker {
+  kube::PodPtr pod;
+  int ordinal = -1;
+  std::string node;                      ///< Its Slurm node's name.
+  Life life = Life::kLive;
+  const slurm::Node* record = nullptr;   ///< What Slurm last said of it; null: absent, or nothing is known.
+  Work work;
+  bool stamped = false;        ///< It was seen in Slurm before.
+  bool user_cordon = false;    ///< Annotation pod-cordon.
+  bool kube_cordon = false;    ///< Its Kubernetes node is cordoned.
+  bool cleared = false;        ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
+  bool victim = false;         ///< It goes.
+  bool lost = false;           ///< Cleared, and its record is gone: it cannot come back, only be replaced.
+
+  [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
+  [[nodiscard]] bool drained_by_us() const;
+  [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
+  /// ALLOCATED, MIXED or COMPLETING, or a job holds it.
+  [[nodiscard]] bool busy() const;
+  /// Slurm would start jobs on it, or runs some.
+  [[nodiscard]] bool usable() const;
+};
+
+class Pass {
+ public:
+  explicit Pass(const Observed& observed);
+
+  const Observed& in;
+  plan::Plan out;
+  Goal goal = Goal::kServe;
+  int desired = 0;                 ///< How many workers there are to be.
+  std::string hash;                ///< controller-revision-hash of the wanted workers.
+  std::vector<Worker> workers;     ///< By ordinal.
+  std::vector<Problem> problems;   ///< What is wrong, or takes time.
+  int to_create = 0;               ///< Workers still to be created, those of this pass included.
+  int to_delete = 0;               ///< Workers still to be deleted, likewise.
+  int records_left = 0;            ///< Slurm records of workers that are gone for good.
+  std::set<int> vacant;            ///< Ordinals whose workers are to be created, now or later.
+
+  /// Slurm answered completely, and lately enough to conclude from what is missing.
+  [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
+  /// Slurm answered completely once; good enough for showing, and for acts that are checked live.
+  [[nodiscard]] bool slurm_known() const { return slurm_known_; }
+  [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
+  [[nodiscard]] Work work_on(std::string_view node) const;
+  /// A pod has that Slurm node's name, or will have it.
+  [[nodiscard]] bool keeps(std::string_view node, int ordinal) const { return nodes_.contains(node) || vacant.contains(ordinal); }
+
+  /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
+  bool step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act);
+  /// Whether a step that failed before may be tried again now; when not, wakes the key when it may.
+  bool due(const std::string& id);
+  /// Room for n more steps in this pass; when there is none, the key is planned again at once after it.
+  bool room(std::size_t n);
+  /// Notes that a step is still wished for, though it is not in this pass: a failure of it still counts.
+  void wish(const std::string& id) { wishes_.push_back(id); }
+  [[nodiscard]] const std::vector<std::string>& wishes() const { return wishes_; }
+  /// The failed outcome of a step, or null.
+  [[nodiscard]] const plan::Outcome* failure(const std::string& id) const;
+  /// The spec has changed since the status was last written: what failed before may work now.
+  [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
+
+  void wrong(std::string_view reason, std::string message) { problems.push_back({std::string(reason), std::move(message), true}); }
+  void waiting(std::string_view reason, std::string message) {
+    problems.push_back({std::string(reason), std::move(message), false});
+  }
+
+  /// A step that reports an event about the NodeSet.
+  [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,
+                                     const std::string& note) const;
+  /// Reports an event in the lane "event".
+  void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
+  /// The same for a state that lasts: once, and again after ten minutes.
+  void lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
+
+ private:
+  void read_work();
+  void read_workers();
+
+  std::unordered_map<std::string_view, Work> work_;
+  std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.
+  bool slurm_fresh_ = false;
+  bool slurm_known_ = false;
+  std::size_t room_ = 56;  ///< Of the 64 steps of a pass; the rest is for status and events.
+  std::vector<std::string> wishes_;
+};
+
+/// How long to wait for the n-th try after n failures of this kind.
+core::Duration backoff(const plan::Outcome& outcome);
+
+// The parts of a pass, in the order in which plan.cpp calls them.
+void choose_goal(Pass& pass);          // plan.cpp
+void keep_revisions(Pass& pass);       // revision.cpp
+void choose_victims(Pass& pass);       // scale_in.cpp
+void set_drains(Pass& pass);           // slurm_states.cpp
+void delete_workers(Pass& pass);       // scale_in.cpp
+void keep_metadata(Pass& pass);        // slurm_states.cpp
+void resume_workers(Pass& pass);       // slurm_states.cpp
+void create_workers(Pass& pass);       // workers.cpp
+void report_states(Pass& pass);        // slurm_states.cpp
+void delete_records(Pass& pass);       // scale_in.cpp
+void stamp_comments(Pass& pass);       // slurm_states.cpp
+void remove_finalizer(Pass& pass);     // workers.cpp
+void write_status(Pass& pass);         // status.cpp
+
+/// "default/cpu-1" for a worker.
+[[nodiscard]] inline std::string pod_text(const Worker& worker) { return worker.pod->meta.key().str(); }
+/// "NodeSet default/cpu".
+[[nodiscard]] std::string self_text(const Pass& pass);
+/// The reason, without prefix, with which workers that go are drained; by it a victim stays a victim.
+[[nodiscard]] std::string scale_in_reason(const Pass& pass);
+
+}  // namespace op::nodeset

@@ -1,0 +1,73 @@
+#include "operator/nodeset/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "operator/nodeset/pass.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// `kubectl delete --cascade=orphan`: the workers are to stay.
+bool orphans(const Pass& pass) {
+  const std::vector<std::string>& finalizers = pass.in.meta().finalizers;
+  return pass.in.meta().terminating() && std::find(finalizers.begin(), finalizers.end(), "orphan") != finalizers.end();
+}
+
+void hold(Pass& pass, std::string_view reason, std::string message) {
+  pass.goal = Goal::kHold;
+  pass.lasting_event("Warning", reason, "Sync", message);
+  pass.wrong(reason, std::move(message));
+}
+
+}  // namespace
+
+void choose_goal(Pass& pass) {
+  const std::optional<ControllerView>& controller = pass.in.controller;
+  const api::NodeSetSpec& spec = pass.in.nodeset.spec;
+  const bool cluster_goes = controller && controller->meta.terminating();
+  pass.desired = std::max(0, spec.replicas);
+  if (orphans(pass)) {
+    pass.goal = Goal::kHold;
+  } else if (cluster_goes && !controller->drain_on_deletion) {
+    pass.goal = Goal::kEndAll;
+    pass.waiting("ControllerDeleted", "Controller " + controller->meta.name + " is being deleted");
+  } else if (pass.in.meta().terminating() || cluster_goes) {
+    pass.goal = Goal::kDrainAll;
+    pass.waiting("Deleting", "draining and deleting all workers");
+    if (!controller && !pass.in.pods.empty()) {
+      pass.wrong("ControllerNotFound",
+                 fmt::format("Controller {} does not exist, so whether workers run jobs cannot be told; delete their pods by hand",
+                             spec.controller_ref.name));
+    }
+  } else if (!pass.in.invalid.empty()) {
+    hold(pass, "InvalidSpec", pass.in.invalid);
+  } else if (!controller) {
+    hold(pass, "ControllerNotFound", fmt::format("Controller {} does not exist", spec.controller_ref.name));
+  } else if (spec.scaling_mode != api::ScalingMode::kStatefulSet) {
+    hold(pass, "ScalingModeNotActedOn", "spec.scalingMode: DaemonSet is not acted on by this version, no workers are created");
+  }
+  if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) pass.desired = 0;
+}
+
+plan::Plan plan_nodeset(const Observed& observed) {
+  Pass pass(observed);
+  choose_goal(pass);
+  choose_victims(pass);
+  keep_revisions(pass);
+  set_drains(pass);
+  delete_workers(pass);
+  keep_metadata(pass);
+  resume_workers(pass);
+  create_workers(pass);
+  report_states(pass);
+  delete_records(pass);
+  remove_finalizer(pass);
+  stamp_comments(pass);
+  write_status(pass);
+  return std::move(pass.out);
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,91 @@
+#include "operator/nodeset/revision.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "api/well_known.hpp"
+#include "core/hash.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/children.hpp"
+#include "operator/nodeset/pass.hpp"
+
+namespace op::nodeset {
+namespace {
+
+std::int64_t number(const kube::Object& revision) {
+  return core::get_int(revision.body, {"revision"});
+}
+
+core::Json new_revision(const Pass& pass, const std::string& name, std::int64_t revision) {
+  const kube::ObjectMeta& self = pass.in.meta();
+  kube::StringMap labels = worker_labels(self.name, pass.in.nodeset.spec.controller_ref.name);
+  labels.emplace(api::kLabelRevisionHash, pass.hash);
+  core::Json out = child_json(kube::resources::kControllerRevision, {self.ns, name}, resources::kNodeSet, self, labels);
+  out["revision"] = revision;
+  out["data"] = revision_data(pass.in.nodeset.spec);
+  return out;
+}
+
+/// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
+void truncate_history(Pass& pass, std::vector<kube::ObjectPtr> revisions, const std::string& current) {
+  std::set<std::string, std::less<>> used{pass.hash};
+  for (const Worker& worker : pass.workers) used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
+  std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {
+    return revision->meta.name == current || revision->meta.terminating() ||
+           used.contains(revision->meta.label(api::kLabelRevisionHash));
+  });
+  const auto limit = static_cast<std::size_t>(std::max(0, pass.in.nodeset.spec.revision_history_limit));
+  if (revisions.size() <= limit) return;
+  std::sort(revisions.begin(), revisions.end(), [](const auto& a, const auto& b) { return number(*a) < number(*b); });
+  revisions.resize(revisions.size() - limit);
+  for (const kube::ObjectPtr& revision : revisions) {
+    pass.step(pass.out.lane("revision"), "delete ControllerRevision " + revision->meta.name,
+              "no worker is of it, and revisionHistoryLimit is " + std::to_string(limit),
+              kube::delete_object(kube::resources::kControllerRevision, revision->meta));
+  }
+}
+
+}  // namespace
+
+core::Json revision_data(const api::NodeSetSpec& spec) {
+  core::Json data = core::Json::object();
+  data["template"] = api::to_json(spec.pod_template);
+  data["slurmd"] = spec.slurmd;
+  data["logfile"] = spec.logfile;
+  data["ssh"] = spec.ssh ? api::to_json(*spec.ssh) : core::Json::object();
+  data["extraConf"] = spec.extra_conf;
+  data["ordinalPadding"] = spec.ordinal_padding;
+  data["oversubscribeNode"] = spec.oversubscribe_node;
+  return {{"spec", std::move(data)}};
+}
+
+std::string revision_hash(const api::NodeSetSpec& spec) {
+  return core::short_hash(core::canonical(revision_data(spec)), 10);
+}
+
+void keep_revisions(Pass& pass) {
+  if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll || pass.in.meta().terminating() || !pass.in.invalid.empty()) return;
+  pass.hash = revision_hash(pass.in.nodeset.spec);
+  const std::string name = pass.in.meta().name + "-" + pass.hash;
+  std::int64_t newest = 0;
+  kube::ObjectPtr current;
+  for (const kube::ObjectPtr& revision : pass.in.revisions) {
+    if (revision->meta.name == name) {
+      current = revision;
+    } else {
+      newest = std::max(newest, number(*revision));
+    }
+  }
+  plan::Lane& lane = pass.out.lane("revision");
+  if (current == nullptr) {
+    pass.step(lane, "create ControllerRevision " + name, "the workers' template is new",
+              kube::create(kube::resources::kControllerRevision, new_revision(pass, name, newest + 1)));
+  } else if (number(*current) <= newest) {
+    pass.step(lane, "renew ControllerRevision " + name, "the workers' template is again what it was",
+              kube::merge_patch(kube::resources::kControllerRevision, current->meta, {{"revision", newest + 1}}));
+  }
+  lane.then();
+  truncate_history(pass, pass.in.revisions, name);
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,243 @@
+// Which workers go, and how: ranked, drained, their record deleted (the fence), then their pod.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/worker_names.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+constexpr core::Duration kWatchSlurm{300};
+
+int phase_rank(const kube::PodRecord& pod) {
+  if (pod.phase == "Pending") return 0;
+  return pod.phase == "Unknown" ? 1 : 2;
+}
+
+std::int64_t deletion_cost(const kube::PodRecord& pod) {
+  const std::string_view text = pod.meta.annotation(api::kAnnotationPodDeletionCost);
+  std::int64_t cost = 0;
+  std::from_chars(text.data(), text.data() + text.size(), cost);
+  return cost;
+}
+
+/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit.
+std::int64_t deadline_rank(const Worker& worker) {
+  if (!worker.work.running) return 0;
+  return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
+}
+
+/// Smaller goes first. A worker that goes already stays first, so that a second look does not drain a second one.
+auto rank(const Pass& pass, const Worker& worker) {
+  const kube::PodRecord& pod = *worker.pod;
+  const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
+                      worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
+  const core::WallTime never{core::Duration{0}};
+  return std::tuple(!(worker.lost || worker.cleared), !chosen, !pod.node_name.empty(), phase_rank(pod), pod.ready(),
+                    deletion_cost(pod), deadline_rank(worker), !(worker.user_cordon || worker.kube_cordon), -worker.ordinal,
+                    -pod.ready_since().value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
+}
+
+std::string delete_id(const Worker& worker) {
+  return "delete Pod " + pod_text(worker);
+}
+
+std::string record_id(const Worker& worker) {
+  return "delete Slurm node " + worker.node;
+}
+
+plan::Lane& lane_of(Pass& pass, const Worker& worker) {
+  return pass.out.lane("delete " + worker.pod->meta.name);
+}
+
+plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const plan::Evidence& evidence) {
+  auto act = std::make_shared<kube::Patch>();
+  act->resource = kube::resources::kPod;
+  act->key = pod.meta.key();
+  act->uid = pod.meta.uid;
+  act->patch = {{"metadata",
+                 {{"annotations",
+                   {{std::string(api::kAnnotationDeletionEvidence),
+                     fmt::format("{}: {}", plan::to_string(evidence.kind()), evidence.detail())}}}}}};
+  return act;
+}
+
+/// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three groups: the
+/// mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a job holds it.
+void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
+  const std::string mark = "clear Pod " + pod_text(worker) + " for deletion";
+  for (const std::string& id : {mark, record_id(worker), delete_id(worker)}) {
+    pass.wish(id);
+    if (!pass.due(id)) return;
+  }
+  if (!pass.room(3)) return;
+  plan::Lane& lane = lane_of(pass, worker);
+  if (!worker.cleared) pass.step(lane, mark, why, clear_for_deletion(*worker.pod, evidence));
+  lane.then();
+  pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why));
+  lane.then();
+  pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence));
+}
+
+std::string what_holds(const Worker& worker) {
+  if (worker.work.jobs > 0) return fmt::format("{} runs {} job{}", worker.node, worker.work.jobs, worker.work.jobs == 1 ? "" : "s");
+  if (worker.busy()) return worker.node + " is completing a job";
+  return worker.node + " is being drained";
+}
+
+/// A victim that once ran, or may run, jobs.
+void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
+  pass.out.wake_after(kWatchSlurm, "waiting for Slurm to let workers go");
+  if (!pass.slurm_fresh()) {
+    const bool none = pass.in.snapshot == nullptr || pass.in.snapshot->error.empty();
+    pass.waiting("WaitingForSlurm", none ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
+    return;
+  }
+  const slurm::Snapshot& snapshot = *pass.in.snapshot;
+  if (worker.record == nullptr) {
+    // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since.
+    const bool stamped = worker.stamped && !worker.cleared;
+    const auto evidence =
+        slurm::SnapshotWitness::never_registered(snapshot, worker.node, worker.pod->meta.uid, stamped, pass.in.mono);
+    if (evidence) {
+      delete_fenced(pass, worker, *evidence, why);
+    } else {
+      pass.wrong("SlurmNodeNotRegistered",
+                 fmt::format("Pod {}: its Slurm node {} is gone, so whether it runs jobs cannot be told; "
+                             "delete the pod by hand if it does not",
+                             pod_text(worker), worker.node));
+    }
+    return;
+  }
+  if (!worker.busy()) {
+    if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, pass.in.mono)) {
+      delete_fenced(pass, worker, *evidence, why);
+      return;
+    }
+  }
+  pass.waiting("ScalingIn", what_holds(worker));
+}
+
+void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
+  const kube::PodRecord& pod = *worker.pod;
+  if (pass.goal == Goal::kEndAll) {
+    if (const auto evidence = kube::OwnerWitness::owner_ends(pass.in.controller->meta, pod)) {
+      pass.step(lane_of(pass, worker), delete_id(worker), why, kube::delete_pod(pod, *evidence));
+    }
+    return;
+  }
+  if (const auto evidence = kube::PodWitness::never_started(pod)) {
+    pass.step(lane_of(pass, worker), delete_id(worker), why, kube::delete_pod(pod, *evidence));
+    return;
+  }
+  delete_drained(pass, worker, why);
+}
+
+/// Ended pods make room for their successors. One that ended soon after it was made, again and again, is not replaced as fast.
+void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
+  const auto evidence = kube::PodWitness::ended(*worker.pod);
+  if (!evidence) return;
+  const std::string id = delete_id(worker);
+  const auto before = pass.in.outcomes.find(id);
+  if (replaced && before != pass.in.outcomes.end() && before->second.state == plan::Outcome::State::kDone) {
+    const core::Duration waited = pass.in.mono - before->second.last;
+    const core::Duration wait = backoff(before->second);
+    if (waited < wait) {
+      pass.out.wake_after(wait - waited, "a worker ended again soon after it was replaced");
+      pass.waiting("Replacing", fmt::format("Pod {} ended {} times, it is replaced in {} s", pod_text(worker),
+                                            before->second.count + 1, (wait - waited).count() / 1000 + 1));
+      return;
+    }
+  }
+  const std::string why = fmt::format("its phase is {}{}", worker.pod->phase,
+                                      worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")");
+  pass.step(lane_of(pass, worker), id, why, kube::delete_pod(*worker.pod, *evidence));
+}
+
+std::string why_workers_go(const Pass& pass) {
+  switch (pass.goal) {
+    case Goal::kEndAll: return "Controller " + pass.in.controller->meta.name + " is being deleted, and with it the cluster";
+    case Goal::kDrainAll:
+      return pass.in.meta().terminating() ? self_text(pass) + " is being deleted"
+                                          : "Controller " + pass.in.controller->meta.name + " is being deleted";
+    default: return fmt::format("{} wants {} workers", self_text(pass), pass.desired);
+  }
+}
+
+/// A record of this NodeSet, by its comment or by its features.
+bool is_ours(const Pass& pass, const slurm::Node& node) {
+  if (!node.comment.empty()) {
+    const core::Result<core::Json> comment = core::parse_json(node.comment);
+    const std::string uid = comment ? core::get_string(*comment, {"nodeSetUID"}) : "";
+    if (!uid.empty()) return uid == pass.in.meta().uid;
+  }
+  // Nobody stamped it: then it is taken for ours only when nothing answers under its name any more.
+  const std::string feature = slurm_node_set_name(pass.in.nodeset.spec, pass.in.meta().name);
+  const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
+  return featured && (node.state.base == "DOWN" || node.state.has("NOT_RESPONDING") || slurm::ours(node.reason));
+}
+
+}  // namespace
+
+void choose_victims(Pass& pass) {
+  if (pass.goal == Goal::kHold) return;
+  std::vector<Worker*> live;
+  for (Worker& worker : pass.workers) {
+    if (worker.life == Life::kLive) live.push_back(&worker);
+  }
+  std::size_t surplus = live.size();
+  if (pass.goal == Goal::kServe) {
+    const auto wanted = static_cast<std::size_t>(pass.desired);
+    const auto lost = static_cast<std::size_t>(std::count_if(live.begin(), live.end(), [](Worker* w) { return w->lost; }));
+    surplus = live.size() - lost > wanted ? live.size() - wanted : lost;
+  }
+  if (surplus == 0) return;
+  std::vector<std::pair<decltype(rank(pass, *live.front())), Worker*>> ranked;
+  ranked.reserve(live.size());
+  for (Worker* worker : live) ranked.emplace_back(rank(pass, *worker), worker);
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < surplus; ++i) ranked[i].second->victim = true;
+}
+
+void delete_workers(Pass& pass) {
+  const std::string why = why_workers_go(pass);
+  const auto live = static_cast<int>(
+      std::count_if(pass.workers.begin(), pass.workers.end(), [](const Worker& w) { return w.life == Life::kLive && !w.victim; }));
+  int missing = pass.goal == Goal::kServe ? std::max(0, pass.desired - live) : 0;
+  for (const Worker& worker : pass.workers) {
+    if (worker.life == Life::kEnded && pass.goal != Goal::kHold) {
+      delete_ended(pass, worker, missing-- > 0);
+    } else if (worker.victim) {
+      ++pass.to_delete;
+      pass.out.intent.jobs += worker.work.jobs;
+      delete_worker(pass, worker, worker.lost ? "its Slurm node was deleted, and it does not register again" : why);
+    }
+  }
+  if (pass.goal == Goal::kServe && pass.desired < pass.in.nodeset.status.desired) {
+    pass.event("Normal", "ScalingDown", "ScaleDown",
+               fmt::format("Scaling in from {} to {} workers", pass.in.nodeset.status.desired, pass.desired));
+  }
+}
+
+void delete_records(Pass& pass) {
+  if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+  const std::string prefix = host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
+  const auto& nodes = pass.in.snapshot->nodes;
+  for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
+    const std::optional<int> ordinal = ordinal_of(it->first, prefix);
+    if (!ordinal || pass.keeps(it->first, *ordinal) || !is_ours(pass, *it->second)) continue;
+    ++pass.records_left;
+    const std::string why = "its worker is gone for good";
+    pass.step(pass.out.lane("record " + it->first), "delete Slurm node " + it->first, why,
+              slurm::delete_node(pass.cluster(), it->first, why));
+  }
+}
+
+}  // namespace op::nodeset

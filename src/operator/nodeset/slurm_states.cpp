@@ -1,0 +1,266 @@
+// Between pods and their Slurm nodes: drains for cordons, resumes, pod conditions, labels and annotations, the node's comment.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "api/well_known.hpp"
+#include "core/hash.hpp"
+#include "core/hostlist.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/pass.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+/// slurmctld cuts reasons; the Go operator kept to this many characters.
+constexpr std::size_t kMaxReason = 256;
+/// Pods whose conditions are written in one pass: reports must not keep what matters from being written.
+constexpr int kReportsPerPass = 20;
+/// After this long, a ready worker that Slurm holds for down is resumed though nothing shows that it registered anew.
+constexpr core::Duration kRegistrationGrace{15000};
+constexpr core::Duration kSkew{1000};
+/// What a job without limit gives as the worker's deadline.
+constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
+
+struct StateName {
+  std::string_view slurm;
+  std::string_view condition;
+};
+constexpr std::array<StateName, 7> kBases{{{"ALLOCATED", "Allocated"}, {"DOWN", "Down"}, {"ERROR", "Error"}, {"FUTURE", "Future"},
+                                           {"IDLE", "Idle"}, {"MIXED", "Mixed"}, {"UNKNOWN", "Unknown"}}};
+constexpr std::array<StateName, 8> kFlags{{{"COMPLETING", "Completing"}, {"DRAIN", "Drain"}, {"FAIL", "Fail"},
+                                           {"INVALID", "Invalid"}, {"INVALID_REG", "InvalidReg"}, {"MAINTENANCE", "Maintenance"},
+                                           {"NOT_RESPONDING", "NotResponding"}, {"UNDRAIN", "Undrain"}}};
+
+/// What a user wrote, as one line that slurmctld takes.
+std::string clean_reason(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  if (out.size() > kMaxReason) {
+    std::size_t end = kMaxReason;
+    while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
+    out.resize(end);
+  }
+  return out;
+}
+
+/// Why the worker's node must take no jobs, or "" when it may.
+std::string drain_reason(const Pass& pass, const Worker& worker) {
+  if (worker.victim) return scale_in_reason(pass);
+  if (worker.kube_cordon) {
+    const std::string given = clean_reason(pass.in.nodes.find(worker.pod->node_name)->second.cordon_reason);
+    return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;
+  }
+  if (worker.user_cordon) return "Pod (" + pod_text(worker) + ") was cordoned";
+  return {};
+}
+
+bool needs_drain(const Worker& worker) {
+  if (worker.record == nullptr || worker.life != Life::kLive || worker.has_flag("DRAIN")) return false;
+  if (worker.victim) return !kube::PodWitness::never_started(*worker.pod);
+  // A node that is down takes no jobs; its reason is somebody else's, or Slurm's.
+  return worker.record->state.base != "DOWN";
+}
+
+/// The running slurmd, not the one before it, is what Slurm knows.
+bool registered_anew(const Pass& pass, const Worker& worker) {
+  const slurm::Node& node = *worker.record;
+  if (node.slurmd_start_time && *node.slurmd_start_time + kSkew >= worker.pod->meta.created) return true;
+  if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
+  const std::optional<core::WallTime> since = worker.pod->ready_since();
+  return since && pass.in.now - *since >= kRegistrationGrace;
+}
+
+bool must_resume(const Pass& pass, const Worker& worker) {
+  if (worker.victim || worker.user_cordon || worker.kube_cordon || !worker.drained_by_us() || !worker.ready()) return false;
+  if (worker.record->state.base != "DOWN") return true;
+  if (registered_anew(pass, worker)) return true;
+  return false;
+}
+
+Json marks(const Pass& pass, const Worker& worker) {
+  const kube::ObjectMeta& meta = worker.pod->meta;
+  Json labels = Json::object(), annotations = Json::object();
+  if (pass.slurm_known()) {
+    const bool protect = worker.busy() && pass.in.nodeset.spec.workload_disruption_protection;
+    if (protect != (meta.label(api::kLabelPodProtect) == "true")) {
+      labels[std::string(api::kLabelPodProtect)] = protect ? Json("true") : Json(nullptr);
+    }
+    std::string deadline;
+    if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
+    if (deadline != meta.annotation(api::kAnnotationPodDeadline)) {
+      annotations[std::string(api::kAnnotationPodDeadline)] = deadline.empty() ? Json(nullptr) : Json(deadline);
+    }
+  }
+  // Wanted again before its record was deleted.
+  if (worker.cleared && !worker.victim && worker.record != nullptr) annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
+  Json out = Json::object();
+  if (labels.empty() && annotations.empty()) return out;
+  // No write of its own: the conditions say the same. This one outlives them, should somebody drop them.
+  if (worker.record != nullptr && meta.annotation(api::kAnnotationRegistered).empty()) {
+    annotations[std::string(api::kAnnotationRegistered)] = "true";
+  }
+  if (!labels.empty()) out["metadata"]["labels"] = std::move(labels);
+  if (!annotations.empty()) out["metadata"]["annotations"] = std::move(annotations);
+  return out;
+}
+
+/// Condition type to message, as Slurm's states give them.
+std::map<std::string, std::string, std::less<>> wanted_conditions(const Worker& worker) {
+  std::map<std::string, std::string, std::less<>> out;
+  const auto add = [&](std::string_view name, std::string_view message) {
+    out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
+  };
+  if (worker.record == nullptr) {
+    // It stays stamped as seen: otherwise its absence could be taken for evidence later.
+    if (worker.stamped) add("Unknown", "Slurm has no such node");
+    return out;
+  }
+  for (const StateName& base : kBases) {
+    if (worker.record->state.base == base.slurm) add(base.condition, worker.record->reason);
+  }
+  for (const StateName& flag : kFlags) {
+    if (worker.record->state.has(flag.slurm)) add(flag.condition, worker.record->reason);
+  }
+  return out;
+}
+
+/// Entries of a strategic merge patch: it touches conditions of these types only.
+Json condition_changes(const Pass& pass, const Worker& worker) {
+  const auto wanted = wanted_conditions(worker);
+  Json out = Json::array();
+  for (const auto& [type, message] : wanted) {
+    const kube::PodCondition* have = worker.pod->condition(type);
+    if (have != nullptr && have->status == "True" && have->message == message) continue;
+    Json entry{{"type", type}, {"status", "True"}, {"message", message}};
+    if (have == nullptr || have->status != "True") entry["lastTransitionTime"] = core::format_rfc3339(pass.in.now);
+    out.push_back(std::move(entry));
+  }
+  for (const kube::PodCondition& have : worker.pod->conditions) {
+    if (have.type.starts_with(api::kPodConditionPrefix) && !wanted.contains(have.type)) {
+      out.push_back({{"$patch", "delete"}, {"type", have.type}});
+    }
+  }
+  return out;
+}
+
+std::string state_text(const slurm::Node& node) {
+  std::string out = node.state.base;
+  for (const std::string& flag : node.state.flags) out += "+" + flag;
+  return out;
+}
+
+void report(Pass& pass, const Worker& worker, Json changes) {
+  auto act = std::make_shared<kube::Patch>();
+  act->resource = kube::resources::kPod;
+  act->key = worker.pod->meta.key();
+  act->subresource = "status";
+  act->type = kube::PatchType::kStrategic;
+  act->uid = worker.pod->meta.uid;
+  act->patch = {{"status", {{"conditions", std::move(changes)}}}};
+  const std::string why = worker.record == nullptr ? "its Slurm node is gone" : "Slurm says " + state_text(*worker.record);
+  pass.step(pass.out.lane("report"), "report Slurm state on Pod " + pod_text(worker), why, std::move(act));
+}
+
+Json comment_json(const Pass& pass, const Worker& worker) {
+  return {{"namespace", pass.in.meta().ns},
+          {"podName", worker.pod->meta.name},
+          {"node", worker.pod->node_name},
+          {"nodeSetName", pass.in.meta().name},
+          {"nodeSetUID", pass.in.meta().uid}};
+}
+
+bool may_write_comment(const std::string& comment, const Json& wanted) {
+  if (comment.empty()) return true;
+  const core::Result<Json> have = core::parse_json(comment);
+  return have && have->is_object() && have->contains("podName") && have->contains("namespace") && *have != wanted;
+}
+
+}  // namespace
+
+void set_drains(Pass& pass) {
+  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+  std::map<std::string, std::vector<std::string>> nodes;
+  for (const Worker& worker : pass.workers) {
+    const std::string reason = drain_reason(pass, worker);
+    if (!reason.empty() && needs_drain(worker)) nodes[reason].push_back(worker.node);
+  }
+  for (auto& [reason, names] : nodes) {
+    const std::string list = core::compress_hostlist(names);
+    const bool added = pass.step(pass.out.lane("drain"), "drain: " + reason, "drain " + list,
+                                 slurm::drain_nodes(pass.cluster(), std::move(names), reason));
+    if (added && reason != scale_in_reason(pass)) {
+      pass.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
+    }
+  }
+}
+
+void resume_workers(Pass& pass) {
+  if (!pass.slurm_known() || pass.goal != Goal::kServe) return;
+  for (const Worker& worker : pass.workers) {
+    if (!must_resume(pass, worker)) continue;
+    const std::string why = fmt::format("it is wanted and ready, and {} by us: {}",
+                                        worker.has_flag("DRAIN") ? "drained" : "down", worker.record->reason);
+    pass.step(pass.out.lane("resume"), "resume " + worker.node, why, slurm::resume_node(pass.cluster(), worker.node));
+  }
+}
+
+void keep_metadata(Pass& pass) {
+  if (pass.goal == Goal::kEndAll) return;
+  for (const Worker& worker : pass.workers) {
+    if (worker.life != Life::kLive) continue;
+    Json patch = marks(pass, worker);
+    if (patch.empty()) continue;
+    auto act = std::make_shared<kube::Patch>();
+    act->resource = kube::resources::kPod;
+    act->key = worker.pod->meta.key();
+    act->uid = worker.pod->meta.uid;
+    act->patch = std::move(patch);
+    pass.step(pass.out.lane("protect"), "mark Pod " + pod_text(worker), worker.busy() ? "it runs jobs" : "it runs no job",
+              std::move(act));
+  }
+}
+
+void report_states(Pass& pass) {
+  if (!pass.slurm_fresh()) return;
+  int left = kReportsPerPass;
+  // Workers that were never seen in Slurm before come first: the stamp is what later decisions rest on.
+  for (const bool first : {true, false}) {
+    for (const Worker& worker : pass.workers) {
+      if (worker.life != Life::kLive || (first != !worker.stamped)) continue;
+      Json changes = condition_changes(pass, worker);
+      if (changes.empty()) continue;
+      if (left-- == 0) {
+        pass.out.wake_after(core::Duration{50}, "more pods to report on");
+        return;
+      }
+      report(pass, worker, std::move(changes));
+    }
+  }
+}
+
+void stamp_comments(Pass& pass) {
+  // A write to Slurm makes the key wait for the next snapshot: comments are for quiet times.
+  if (!pass.slurm_fresh() || pass.goal != Goal::kServe || pass.to_create > 0 || pass.to_delete > 0 || !pass.out.empty()) return;
+  for (const Worker& worker : pass.workers) {
+    if (worker.record == nullptr || !worker.ready()) continue;
+    const Json wanted = comment_json(pass, worker);
+    const std::string id = "comment Slurm node " + worker.node;
+    if (!may_write_comment(worker.record->comment, wanted) || !pass.room(1)) continue;
+    auto act = std::make_shared<slurm::UpdateNode>();
+    act->cluster = pass.cluster();
+    act->node = worker.node;
+    act->update.comment = core::canonical(wanted);
+    pass.step(pass.out.lane("comment"), id, "it names the pod behind the node", std::move(act));
+  }
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,214 @@
+// What users read: counts, conditions, and events for what lasts. Computed from what is, and written only when it differs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/pass.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+/// Counts that run up while workers come and go are written this often, conditions at once.
+constexpr core::Duration kCountsEvery{500};
+/// After so many refusals, a node that Slurm will not let go is shown: a reservation may hold it.
+constexpr int kBusyShown = 20;
+/// How many names a message lists.
+constexpr std::size_t kNames = 3;
+
+bool available(Pass& pass, const Worker& worker) {
+  if (!worker.pod->ready()) return false;
+  const core::Duration needed{1000LL * pass.in.nodeset.spec.min_ready_seconds};
+  if (needed.count() == 0) return true;
+  const std::optional<core::WallTime> since = worker.pod->ready_since();
+  if (!since) return false;
+  const core::Duration left = needed - (pass.in.now - *since);
+  if (left.count() <= 0) return true;
+  pass.out.wake_after(left, "minReadySeconds");
+  return false;
+}
+
+api::NodeSetStatus count(Pass& pass) {
+  const api::NodeSetStatus& before = pass.in.nodeset.status;
+  api::NodeSetStatus out;
+  for (const Worker& worker : pass.workers) {
+    if (worker.life == Life::kEnded) continue;
+    ++out.replicas;
+    if (worker.life == Life::kLive && worker.pod->meta.label(api::kLabelRevisionHash) == pass.hash) ++out.updated_replicas;
+    if (worker.pod->phase == "Running" && worker.pod->ready()) {
+      ++out.ready_replicas;
+      if (available(pass, worker)) ++out.available_replicas;
+    }
+    if (worker.record == nullptr) continue;
+    const slurm::NodeState& state = worker.record->state;
+    if (state.base == "IDLE") ++out.slurm_idle;
+    if (state.base == "ALLOCATED" || state.base == "MIXED") ++out.slurm_allocated;
+    if (state.base == "DOWN") ++out.slurm_down;
+    if (state.has("DRAIN")) ++out.slurm_drain;
+  }
+  if (pass.in.snapshot == nullptr || pass.in.snapshot->health == slurm::Snapshot::Health::kNone) {
+    // Nothing is known, which is not zero.
+    out.slurm_idle = before.slurm_idle;
+    out.slurm_allocated = before.slurm_allocated;
+    out.slurm_down = before.slurm_down;
+    out.slurm_drain = before.slurm_drain;
+  }
+  out.desired = pass.desired;
+  out.unavailable_replicas = std::max(0, out.replicas - out.available_replicas);
+  out.observed_generation = pass.in.meta().generation;
+  out.nodeset_hash = pass.hash.empty() ? before.nodeset_hash : pass.hash;
+  out.collision_count = before.collision_count;
+  out.ordinal_to_node = before.ordinal_to_node;
+  out.selector = fmt::format("{}={},{}={}", api::kLabelInstance, pass.in.meta().name, api::kLabelName, kAppWorker);
+  return out;
+}
+
+/// "cpu-1 drained by somebody: bad disk", for what keeps a worker from taking jobs.
+std::string why_unusable(const Worker& worker) {
+  if (worker.record == nullptr) return worker.node + " is not registered in Slurm";
+  std::string state = worker.record->state.base;
+  for (const char* flag : {"DRAIN", "FAIL", "INVALID_REG", "NOT_RESPONDING"}) {
+    if (worker.has_flag(flag)) state += std::string("+") + flag;
+  }
+  return worker.node + " is " + state + (worker.record->reason.empty() ? "" : " (" + worker.record->reason + ")");
+}
+
+std::string some(const std::vector<std::string>& items) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(items.size(), kNames); ++i) out += (i == 0 ? "" : ", ") + items[i];
+  if (items.size() > kNames) out += fmt::format(" and {} more", items.size() - kNames);
+  return out;
+}
+
+/// What keeps wanted workers from being usable; true when nothing does.
+bool judge_workers(Pass& pass) {
+  std::vector<std::string> starting, unusable;
+  int usable = 0;
+  for (const Worker& worker : pass.workers) {
+    if (worker.life != Life::kLive || worker.victim) continue;
+    if (!worker.ready()) {
+      starting.push_back(worker.pod->meta.name);
+    } else if (worker.usable()) {
+      ++usable;
+    } else {
+      unusable.push_back(why_unusable(worker));
+    }
+  }
+  if (!pass.slurm_known() && !pass.workers.empty()) {
+    const bool silent = pass.in.snapshot == nullptr || pass.in.snapshot->error.empty();
+    pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
+    return false;
+  }
+  if (!starting.empty()) pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
+  if (!unusable.empty()) {
+    pass.waiting("NotUsable", fmt::format("{} of {} workers take no jobs: {}", unusable.size(), pass.desired, some(unusable)));
+  }
+  return usable >= pass.desired;
+}
+
+void judge_intent(Pass& pass) {
+  plan::Intent& intent = pass.out.intent;
+  intent.pods = pass.to_create + pass.to_delete;
+  if (pass.to_create > 0) {
+    intent.summary = fmt::format("create {} of {} workers", pass.to_create, pass.desired);
+    pass.waiting("ScalingOut", intent.summary);
+    for (const int ordinal : pass.vacant) intent.remaining.push_back(fmt::format("create {}-{}", pass.in.meta().name, ordinal));
+  }
+  if (pass.to_delete > 0) {
+    const std::string text = fmt::format("delete {} workers", pass.to_delete);
+    intent.summary += intent.summary.empty() ? text : ", " + text;
+    pass.waiting("ScalingIn", text);
+    for (const Worker& worker : pass.workers) {
+      if (worker.victim) intent.remaining.push_back("delete " + worker.pod->meta.name);
+    }
+  }
+}
+
+/// Failures of steps that are still wished for. What Slurm holds back is no failure until it lasts.
+void judge_failures(Pass& pass) {
+  plan::Outcomes wished;
+  for (const std::string& id : pass.wishes()) {
+    const plan::Outcome* failed = pass.failure(id);
+    if (failed == nullptr) continue;
+    const bool busy = failed->error && failed->error->code == core::ErrorCode::kBusy;
+    if (!busy || failed->count >= kBusyShown) wished.emplace(id, *failed);
+  }
+  // One refusal for a hundred workers is one problem.
+  std::set<std::string> said;
+  for (Problem& problem : step_problems(wished)) {
+    const std::size_t colon = problem.message.find(": ");
+    if (said.insert(colon == std::string::npos ? problem.message : problem.message.substr(colon)).second) {
+      pass.problems.push_back(std::move(problem));
+    }
+  }
+}
+
+void judge_pods(Pass& pass) {
+  std::vector<kube::PodPtr> live;
+  for (const Worker& worker : pass.workers) {
+    if (worker.life == Life::kLive && !worker.victim && !worker.ready()) live.push_back(worker.pod);
+  }
+  std::vector<Problem> found = pod_problems(live);
+  if (found.size() > kNames) {
+    const std::size_t more = found.size() - kNames;
+    found.resize(kNames);
+    found.back().message += fmt::format(" (and {} more)", more);
+  }
+  for (Problem& problem : found) {
+    if (problem.degraded) pass.lasting_event("Warning", problem.reason, "Run", problem.message);
+    pass.problems.push_back(std::move(problem));
+  }
+}
+
+/// Conditions are kept that this release does not know.
+void keep_foreign(Conditions& conditions, const std::vector<api::Condition>& before) {
+  for (const api::Condition& condition : before) {
+    const bool known = condition.type == api::kConditionReady || condition.type == api::kConditionProgressing ||
+                       condition.type == api::kConditionDegraded || condition.type == api::kConditionFieldsNotActedOn;
+    if (!known) conditions.set(condition.type, condition.status, condition.reason, condition.message);
+  }
+}
+
+/// Only counts differ, and they were written a moment ago.
+bool can_wait(Pass& pass, const Json& patch) {
+  const auto last = pass.in.outcomes.find("status");
+  if (last == pass.in.outcomes.end() || last->second.state != plan::Outcome::State::kDone) return false;
+  for (const char* now : {"conditions", "observedGeneration", "desired"}) {
+    if (patch.contains(now)) return false;
+  }
+  const core::Duration since = pass.in.mono - last->second.last;
+  if (since >= kCountsEvery) return false;
+  pass.out.wake_after(kCountsEvery - since, "counts in status");
+  return true;
+}
+
+}  // namespace
+
+void write_status(Pass& pass) {
+  judge_intent(pass);
+  bool ready = judge_workers(pass);
+  if (pass.goal == Goal::kHold || pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) ready = false;
+  judge_pods(pass);
+  judge_failures(pass);
+
+  const api::NodeSetStatus& before = pass.in.nodeset.status;
+  api::NodeSetStatus status = count(pass);
+  Conditions conditions(before.conditions, pass.in.meta().generation, pass.in.now);
+  set_summary(conditions, ready, pass.problems, "");
+  set_fields_not_acted_on(conditions, api::fields_not_acted_on(pass.in.nodeset.spec));
+  keep_foreign(conditions, before.conditions);
+  Json wanted = api::to_json(status);
+  wanted["conditions"] = conditions.json();
+
+  std::optional<plan::Step> step = status_step(resources::kNodeSet, *pass.in.object, std::move(wanted));
+  if (!step || !pass.due(step->id)) return;
+  const auto* act = dynamic_cast<const kube::Patch*>(step->act.get());
+  if (act != nullptr && can_wait(pass, act->patch.at("status"))) return;
+  pass.wish(step->id);
+  pass.out.lane("status").add(std::move(*step));
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,51 @@
+#include "operator/nodeset/worker_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/well_known.hpp"
+
+namespace op::nodeset {
+
+std::string padded_ordinal(int ordinal, int padding) {
+  return fmt::format("{:0{}}", ordinal, std::clamp(padding, 0, 60));
+}
+
+std::string host_prefix(std::string_view template_hostname, std::string_view nodeset) {
+  return template_hostname.empty() ? std::string(nodeset) + "-" : std::string(template_hostname);
+}
+
+std::string pod_name(std::string_view nodeset, int ordinal, int padding) {
+  return std::string(nodeset) + "-" + padded_ordinal(ordinal, padding);
+}
+
+std::optional<int> ordinal_of(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return {};
+  name.remove_prefix(prefix.size());
+  if (name.empty() || !std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
+  int ordinal = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), ordinal);
+  if (error != std::errc{}) return {};
+  return ordinal;
+}
+
+std::string slurm_node_name(const kube::PodRecord& pod) {
+  if (!pod.hostname.empty()) return pod.hostname;
+  const std::string_view label = pod.meta.label(api::kLabelPodHostname);
+  if (!label.empty()) return std::string(label);
+  return pod.node_name.empty() ? pod.meta.name : pod.node_name;
+}
+
+std::string hostname_problem(std::string_view prefix, int ordinal, int padding) {
+  const std::string name = std::string(prefix) + padded_ordinal(ordinal, padding);
+  if (name.size() > 63) return fmt::format("{}: {} characters, a hostname has 63 at most", name, name.size());
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  if (!std::all_of(name.begin(), name.end(), allowed) || name.front() == '-') {
+    return fmt::format("{}: a hostname is made of a-z, 0-9 and '-', and begins with a letter or digit", name);
+  }
+  return {};
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,25 @@
+// The names of workers: pod, hostname and Slurm node, and their way back to an ordinal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/nodeset.hpp"
+#include "kube/object.hpp"
+
+namespace op::nodeset {
+
+/// "3" or, filled up to `padding` digits, "003".
+std::string padded_ordinal(int ordinal, int padding);
+/// What the hostnames of a NodeSet's workers begin with: template.spec.hostname, or the NodeSet's name and a dash.
+std::string host_prefix(std::string_view template_hostname, std::string_view nodeset);
+std::string pod_name(std::string_view nodeset, int ordinal, int padding);
+/// The ordinal in "<prefix><digits>"; empty when the name is not of that form.
+std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
+/// The name under which a worker is a Slurm node: its hostname; for host networking its Kubernetes node's name; else the pod's.
+std::string slurm_node_name(const kube::PodRecord& pod);
+/// Why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); empty when they are.
+std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
+
+}  // namespace op::nodeset

@@ -1,0 +1,167 @@
+// Which workers there are to be: ordinals, creation, and the NodeSet's finalizer.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "core/hostlist.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/worker_names.hpp"
+
+namespace op::nodeset {
+namespace {
+
+constexpr std::size_t kCreatesPerPass = 48;
+/// How long after the end of its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
+constexpr core::Duration kOverdue{30000};
+/// How long a name that somebody else's pod has is not tried again.
+constexpr core::Duration kTakenName{60000};
+/// How long a NodeSet that goes waits for a Slurm that does not answer, to delete the records of its workers.
+constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
+
+std::string create_id(const Pass& pass, int ordinal) {
+  return "create Pod " + pass.in.meta().ns + "/" + pod_name(pass.in.meta().name, ordinal, pass.in.nodeset.spec.ordinal_padding);
+}
+
+/// Whether the worker's place is its own: nobody else is created for it.
+bool holds_place(const Pass& pass, const Worker& worker) {
+  if (worker.life != Life::kTerminating) return !worker.victim || worker.lost;
+  return pass.in.now - *worker.pod->meta.deletion_timestamp < kOverdue;
+}
+
+bool name_taken(const Pass& pass, int ordinal) {
+  const plan::Outcome* failed = pass.failure(create_id(pass, ordinal));
+  return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
+         pass.in.mono - failed->last < kTakenName;
+}
+
+/// The lowest free ordinals, as many as workers are missing.
+void find_vacancies(Pass& pass) {
+  int held = 0;
+  std::set<int> used;
+  for (const Worker& worker : pass.workers) {
+    used.insert(worker.ordinal);
+    if (holds_place(pass, worker)) ++held;
+  }
+  int missing = std::max(0, pass.desired - held);
+  for (int ordinal = 0; missing > 0; ++ordinal) {
+    if (used.contains(ordinal) || name_taken(pass, ordinal)) continue;
+    pass.vacant.insert(ordinal);
+    --missing;
+  }
+  pass.to_create = static_cast<int>(pass.vacant.size());
+}
+
+/// Says why no worker can be created, if so.
+bool may_create(Pass& pass) {
+  const ControllerView& controller = *pass.in.controller;
+  if (!pass.in.older_namesake.empty()) {
+    pass.wrong("HostnameConflict",
+               fmt::format("NodeSet {} is older and gives its workers the same hostnames: set spec.template.spec.hostname",
+                           pass.in.older_namesake));
+    return false;
+  }
+  if (controller.key == kube::Presence::kPresent) return true;
+  const std::string key = fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret,
+                                      controller.slurm_key.key);
+  if (controller.key == kube::Presence::kAbsent && !controller.slurm_key.generated) {
+    pass.wrong("SlurmKeyMissing", key + " does not exist");
+  } else {
+    pass.waiting("WaitingForKey", "waiting for " + key);
+  }
+  return false;
+}
+
+/// How many creations to try: all, one to see whether it works again, or none yet.
+std::size_t tries(Pass& pass) {
+  if (pass.spec_changed()) return kCreatesPerPass;
+  const plan::Outcome* latest = nullptr;
+  for (const int ordinal : pass.vacant) {
+    const std::string id = create_id(pass, ordinal);
+    pass.wish(id);
+    const auto it = pass.in.outcomes.find(id);
+    if (it != pass.in.outcomes.end() && (latest == nullptr || latest->last < it->second.last)) latest = &it->second;
+  }
+  if (latest == nullptr || latest->state == plan::Outcome::State::kDone) return kCreatesPerPass;
+  if (latest->error) pass.lasting_event("Warning", "FailedCreate", "Create", latest->error->message);
+  const core::Duration waited = pass.in.mono - latest->last;
+  const core::Duration wait = backoff(*latest);
+  if (waited >= wait) return 1;
+  pass.out.wake_after(wait - waited, "trying to create workers again");
+  return 0;
+}
+
+void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
+  const std::size_t limit = tries(pass);
+  if (limit == 0) return;
+  const std::string why = fmt::format("{} wants {} workers", self_text(pass), pass.desired);
+  std::vector<std::string> created;
+  for (const int ordinal : pass.vacant) {
+    if (created.size() == limit) {
+      pass.out.wake_after(core::Duration{10}, "more workers to create");
+      break;
+    }
+    if (!pass.room(1)) break;
+    core::Json one = worker_pod(pod, pass.in, ordinal);
+    std::string name = core::get_string(one, {"metadata", "name"});
+    if (!pass.step(lane, create_id(pass, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
+    created.push_back(std::move(name));
+  }
+  if (created.empty()) return;
+  lane.then();
+  lane.add(pass.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(created))));
+}
+
+}  // namespace
+
+void create_workers(Pass& pass) {
+  if (pass.goal != Goal::kServe) return;
+  find_vacancies(pass);
+  plan::Lane& lane = pass.out.lane("create");
+  if (auto act = kube::add_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
+    // Workers must not exist without it: a deletion would not wait for their jobs.
+    if (!pass.step(lane, "add finalizer", "its workers are drained before it goes", std::move(act))) return;
+    lane.then();
+  }
+  if (pass.desired > pass.in.nodeset.status.desired) {
+    pass.event("Normal", "ScalingUp", "ScaleUp",
+               fmt::format("Scaling out from {} to {} workers", pass.in.nodeset.status.desired, pass.desired));
+  }
+  if (pass.vacant.empty() || !may_create(pass)) return;
+  const std::string problem =
+      hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),
+                       *pass.vacant.rbegin(), pass.in.nodeset.spec.ordinal_padding);
+  if (!problem.empty()) {
+    pass.wrong("InvalidHostname", problem);
+    pass.lasting_event("Warning", "InvalidHostname", "Create", problem);
+    return;
+  }
+  const core::Result<core::Json> pod = worker_template(pass.in, pass.hash);
+  if (!pod) {
+    pass.wrong("InvalidSpec", pod.error().message);
+    pass.lasting_event("Warning", "InvalidSpec", "Create", pod.error().message);
+    return;
+  }
+  create_pods(pass, lane, *pod);
+}
+
+void remove_finalizer(Pass& pass) {
+  if (!pass.in.meta().terminating() || !pass.in.pods.empty()) return;
+  const bool cluster_ends = pass.goal == Goal::kEndAll || !pass.in.controller;
+  if (!cluster_ends && pass.goal != Goal::kHold) {
+    const core::Duration since = pass.in.now - *pass.in.meta().deletion_timestamp;
+    if (!pass.slurm_fresh() && since < kRecordsGrace) {
+      pass.waiting("WaitingForSlurm", "waiting for Slurm, to delete the records of workers that are gone");
+      pass.out.wake_after(core::Duration{1000}, "waiting for Slurm");
+      return;
+    }
+    if (pass.records_left > 0) return;
+  }
+  if (auto act = kube::remove_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
+    pass.step(pass.out.lane("finalizer"), "remove finalizer", "no worker is left", std::move(act));
+  }
+}
+
+}  // namespace op::nodeset
