@@ -32,6 +32,10 @@ class SharedMap {
     return get().find(key);
   }
   template <class K>
+  [[nodiscard]] const_iterator lower_bound(const K& key) const {
+    return get().lower_bound(key);
+  }
+  template <class K>
   [[nodiscard]] bool contains(const K& key) const {
     return get().contains(key);
   }
