@@ -144,9 +144,14 @@ class ListSplitter {
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
+  bool take(char c, const OnItem& on_item);
+
   std::string frame_, item_, key_;
   int depth_ = 0;
-  bool in_string_ = false, escaped_ = false, in_items_ = false, complete_ = false, collecting_key_ = false;
+  bool in_string_ = false, escaped_ = false;
+  bool expect_key_ = false;  ///< The next string at depth 1 is a key.
+  bool in_key_ = false;      ///< This string is that key.
+  bool in_items_ = false, complete_ = false;
 };
 
 }  // namespace kube

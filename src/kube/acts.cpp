@@ -1,0 +1,170 @@
+#include "kube/acts.hpp"
+
+#include <algorithm>
+
+namespace kube {
+
+namespace {
+
+core::Json base(std::string_view act, const Resource& resource, const Key& key) {
+  core::Json json = {{"act", act}, {"kind", resource.kind}, {"name", key.name}};
+  if (!resource.group.empty()) json["group"] = resource.group;
+  if (!key.ns.empty()) json["namespace"] = key.ns;
+  return json;
+}
+
+Key key_of(const core::Json& object) {
+  return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
+}
+
+std::string_view to_string(PatchType type) {
+  switch (type) {
+    case PatchType::kMerge: return "merge";
+    case PatchType::kJson: return "json";
+    case PatchType::kStrategic: return "strategic";
+  }
+  return "?";
+}
+
+}  // namespace
+
+core::Json Create::describe() const {
+  core::Json json = base("kube.Create", resource, key_of(object));
+  json["object"] = object;
+  return json;
+}
+
+core::Json Apply::describe() const {
+  core::Json json = base("kube.Apply", resource, key_of(object));
+  json["manager"] = manager;
+  json["object"] = object;
+  return json;
+}
+
+core::Json Patch::describe() const {
+  core::Json json = base("kube.Patch", resource, key);
+  json["type"] = to_string(type);
+  json["patch"] = patch;
+  if (!subresource.empty()) json["subresource"] = subresource;
+  if (!uid.empty()) json["uid"] = uid;
+  if (!resource_version.empty()) json["resourceVersion"] = resource_version;
+  return json;
+}
+
+core::Json Delete::describe() const {
+  core::Json json = base("kube.Delete", resource, key);
+  json["uid"] = uid;
+  json["propagation"] = propagation;
+  if (!resource_version.empty()) json["resourceVersion"] = resource_version;
+  if (grace_seconds) json["graceSeconds"] = *grace_seconds;
+  if (evidence) {
+    json["evidence"] = {{"kind", plan::to_string(evidence->kind())}, {"subject", evidence->subject()}, {"detail", evidence->detail()}};
+  }
+  return json;
+}
+
+core::Json Get::describe() const { return base("kube.Get", resource, key); }
+
+core::Json EventAct::describe() const {
+  core::Json json = base("kube.Event", regarding, object.key());
+  json["type"] = type;
+  json["reason"] = reason;
+  json["action"] = action;
+  json["note"] = note;
+  return json;
+}
+
+plan::ActPtr create(const Resource& resource, core::Json object) {
+  return std::make_shared<Create>(resource, std::move(object));
+}
+
+plan::ActPtr apply(const Resource& resource, core::Json object, std::string manager) {
+  return std::make_shared<Apply>(resource, std::move(object), std::move(manager));
+}
+
+plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource) {
+  auto act = std::make_shared<Patch>();
+  act->resource = resource;
+  act->key = object.key();
+  act->subresource = std::move(subresource);
+  act->patch = std::move(patch);
+  act->uid = object.uid;
+  act->resource_version = object.resource_version;
+  return act;
+}
+
+plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, std::optional<int> grace_seconds) {
+  auto act = std::make_shared<Delete>();
+  act->resource = resources::kPod;
+  act->key = pod.meta.key();
+  act->uid = pod.meta.uid;
+  // That no container ran is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be undone.
+  if (evidence.kind() == plan::Evidence::Kind::kNeverStarted) act->resource_version = pod.meta.resource_version;
+  act->grace_seconds = grace_seconds;
+  act->evidence = std::move(evidence);
+  return act;
+}
+
+plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object) {
+  auto act = std::make_shared<Delete>();
+  act->resource = resource;
+  act->key = object.key();
+  act->uid = object.uid;
+  return act;
+}
+
+plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer) {
+  if (std::ranges::find(object.finalizers, finalizer) != object.finalizers.end()) return nullptr;
+  auto act = std::make_shared<Patch>();
+  act->resource = resource;
+  act->key = object.key();
+  act->type = PatchType::kJson;
+  act->uid = object.uid;
+  if (object.finalizers.empty()) {
+    // Adding the whole list would replace one that somebody else began meanwhile: only to the very version we saw.
+    act->resource_version = object.resource_version;
+    act->patch = {{{"op", "add"}, {"path", "/metadata/finalizers"}, {"value", {finalizer}}}};
+  } else {
+    act->patch = {{{"op", "test"}, {"path", "/metadata/finalizers"}, {"value", object.finalizers}},
+                  {{"op", "add"}, {"path", "/metadata/finalizers/-"}, {"value", finalizer}}};
+  }
+  return act;
+}
+
+plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer) {
+  const auto it = std::ranges::find(object.finalizers, finalizer);
+  if (it == object.finalizers.end()) return nullptr;
+  const std::string path = "/metadata/finalizers/" + std::to_string(it - object.finalizers.begin());
+  auto act = std::make_shared<Patch>();
+  act->resource = resource;
+  act->key = object.key();
+  act->type = PatchType::kJson;
+  act->uid = object.uid;
+  act->patch = {{{"op", "test"}, {"path", path}, {"value", finalizer}}, {{"op", "remove"}, {"path", path}}};
+  return act;
+}
+
+std::optional<plan::Evidence> PodWitness::never_started(const PodRecord& pod) {
+  if (pod.phase != "Pending") return std::nullopt;
+  // Init containers may have run: they take no jobs, and no other container starts before the last of them ended.
+  const auto ran = [](const ContainerState& c) { return !c.init && c.started_once; };
+  if (std::ranges::any_of(pod.containers, ran)) return std::nullopt;
+  // A kubelet that has the pod but has not reported yet may be starting it.
+  if (!pod.node_name.empty() && pod.containers.empty()) return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kNeverStarted, pod.meta.uid, "no container of " + pod.meta.key().str() + " ever ran");
+}
+
+std::optional<plan::Evidence> PodWitness::ended(const PodRecord& pod) {
+  if (pod.phase != "Failed" && pod.phase != "Succeeded") return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kEnded, pod.meta.uid, "phase " + pod.phase);
+}
+
+std::optional<plan::Evidence> OwnerWitness::owner_ends(const ObjectMeta& controller, const PodRecord& worker) {
+  if (!controller.terminating()) return std::nullopt;
+  // A namespace has no namespace of its own.
+  const std::string& ns = controller.ns.empty() ? controller.name : controller.ns;
+  if (ns != worker.meta.ns) return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kOwnerEnds, worker.meta.uid, controller.key().str() + " is being deleted");
+}
+
+}  // namespace kube

@@ -1,0 +1,497 @@
+#include "kube/target.hpp"
+
+#include <openssl/crypto.h>
+
+#include <algorithm>
+
+#include "core/base64.hpp"
+#include "core/jwt.hpp"
+
+namespace kube {
+
+namespace {
+
+constexpr core::Duration kFirstReread{1000};
+constexpr core::Duration kLongestReread{30000};
+constexpr std::string_view kGenerate = "$generate";
+constexpr std::string_view kMintToken = "$mintToken";
+
+Key key_of(const core::Json& object) {
+  return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
+}
+
+StringMap labels_of(const core::Json& object) { return parse_meta(object).labels; }
+
+/// What a gate waits to see of one object.
+struct Wanted {
+  enum class What {
+    kUnsettled,  ///< It is not known what became of the write; a read is under way.
+    kVersion,    ///< The object at resource_version or newer.
+    kGone,       ///< No object of this uid.
+  };
+  What what = What::kUnsettled;
+  Resource resource;
+  Key key;
+  std::string uid, resource_version;
+  StringMap labels;
+};
+
+bool would_show(const CacheView& view, const Wanted& wanted) {
+  if (!view.scope.ns.empty() && view.scope.ns != wanted.key.ns) return false;
+  if (!matches_labels(view.scope.label_selector, wanted.labels)) return false;
+  if (view.scope.field_selector.empty()) return true;
+  // Any other field selector cannot be judged here: such a cache only counts while it holds the object.
+  return view.scope.field_selector == "metadata.name=" + wanted.key.name;
+}
+
+/// True when the cache does not lag behind the write.
+bool shows(const CacheView& view, const Wanted& wanted) {
+  // What is not synced vouches for nothing yet, and its first list will be newer than the write.
+  if (!view.cache->synced()) return true;
+  const auto [uid, version] = view.cache->identity(wanted.key);
+  const bool held = !uid.empty() && uid == wanted.uid;
+  if (wanted.what == Wanted::What::kGone) return !held;
+  if (held) return rv_at_least(version, wanted.resource_version);
+  return !would_show(view, wanted) || rv_at_least(view.cache->resource_version(), wanted.resource_version);
+}
+
+}  // namespace
+
+struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
+  Impl(core::Loop& l, core::Random& r, core::Logger& g, Client& c, const CacheDirectory& d, EventRecorder& e)
+      : loop(l), random(r), logger(g), client(c), directory(d), events(e) {}
+
+  core::Loop& loop;
+  core::Random& random;
+  core::Logger& logger;
+  Client& client;
+  const CacheDirectory& directory;
+  EventRecorder& events;
+  std::function<void()> settled;
+
+  class Gate;
+  using Then = std::function<void(core::Result<core::Json>)>;
+
+  std::shared_ptr<Gate> gate(Wanted wanted);
+  std::shared_ptr<Gate> version_gate(const Resource& resource, const core::Json& reply);
+  std::shared_ptr<Gate> gone_gate(const Resource& resource, const Key& key, const std::string& uid);
+
+  // Recipes.
+
+  /// Replaces the recipes in object.data by values, and goes on with the object.
+  void fill(core::Json object, Then then) {
+    const core::Json* data = core::find(object, {"data"});
+    if (data == nullptr || !data->is_object()) return then(std::move(object));
+    for (const auto& [name, value] : data->items()) {
+      if (!value.is_object()) continue;
+      if (value.contains(kGenerate)) {
+        const long long count = core::get_int(value, {kGenerate, "bytes"});
+        if (count < 1 || count > 1 << 20) return then(core::fail(core::ErrorCode::kInvalid, "$generate of " + name + ": bad number of bytes"));
+        std::string bytes = random.bytes(static_cast<std::size_t>(count));
+        object["data"][name] = core::base64_encode(bytes);
+        OPENSSL_cleanse(bytes.data(), bytes.size());
+        return fill(std::move(object), std::move(then));
+      }
+      if (value.contains(kMintToken)) {
+        const core::Json recipe = value[kMintToken];
+        return mint(recipe, [weak = weak_from_this(), object = std::move(object), key = name, then = std::move(then)](
+                                core::Result<std::string> token) mutable {
+          const auto self = weak.lock();
+          if (!self) return;
+          if (!token) return then(std::unexpected(token.error()));
+          object["data"][key] = core::base64_encode(*token);
+          self->fill(std::move(object), std::move(then));
+        });
+      }
+      return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
+    }
+    then(std::move(object));
+  }
+
+  void mint(const core::Json& recipe, std::function<void(core::Result<std::string>)> then) {
+    const Key secret{core::get_string(recipe, {"keyRef", "namespace"}), core::get_string(recipe, {"keyRef", "name"})};
+    const std::string field = core::get_string(recipe, {"keyRef", "key"});
+    client.get(resources::kSecret, secret,
+               [weak = weak_from_this(), recipe, secret, field, then = std::move(then)](core::Result<core::Json> reply) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const std::string place = "signing key Secret " + secret.str();
+                 if (!reply) return then(std::unexpected(reply.error().with(place)));
+                 const core::Json* encoded = core::find(*reply, {"data", field});
+                 if (encoded == nullptr || !encoded->is_string()) {
+                   return then(core::fail(core::ErrorCode::kNotFound, place + " has no key " + field));
+                 }
+                 auto key = core::base64_decode(encoded->get_ref<const std::string&>());
+                 if (!key || key->empty()) return then(core::fail(core::ErrorCode::kInvalid, place + ": key " + field + " is empty or no base64"));
+                 const std::string token = self->sign(*key, recipe);
+                 OPENSSL_cleanse(key->data(), key->size());
+                 then(token);
+               });
+  }
+
+  std::string sign(std::string_view key, const core::Json& recipe) const {
+    core::Json claims = recipe.value("claims", core::Json::object());
+    const long long now = std::chrono::duration_cast<std::chrono::seconds>(loop.clock().wall().since_epoch).count();
+    claims["iat"] = now;
+    claims["nbf"] = now;
+    claims["exp"] = now + core::get_int(recipe, {"lifetimeSeconds"}, 900);
+    claims["jti"] = core::base64url_encode(random.bytes(16));
+    return core::sign_hs256(key, claims);
+  }
+
+  // Ends of writes.
+
+  static core::Json identity_json(const core::Json& object) {
+    return {{"uid", core::get_string(object, {"metadata", "uid"})},
+            {"resourceVersion", core::get_string(object, {"metadata", "resourceVersion"})}};
+  }
+
+  void wrote(const Resource& resource, const core::Json& reply, const Done& done) {
+    done({identity_json(reply), {version_gate(resource, reply)}});
+  }
+
+  /// Ends a failed write; one of unknown outcome gets a gate that a later read settles.
+  void failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid, core::MonoTime deadline,
+              const Done& done);
+
+  core::MonoTime deadline() const { return loop.clock().mono() + client.options().timeout; }
+
+  // Acts.
+
+  void run(std::shared_ptr<const Create> act, Done done) {
+    fill(act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!object) return done({std::unexpected(object.error()), {}});
+      if (act->resource == resources::kEviction) return self->evict(*act, done);
+      const core::MonoTime until = self->deadline();
+      self->client.create(act->resource, *object, [weak, act, done, until](core::Result<core::Json> reply) {
+        const auto s = weak.lock();
+        if (!s) return;
+        if (reply) return s->wrote(act->resource, *reply, done);
+        if (reply.error().code == core::ErrorCode::kAlreadyExists) return s->look_whose(act, std::move(reply.error()), done);
+        s->failed(std::move(reply.error()), act->resource, key_of(act->object), "", until, done);
+      });
+    });
+  }
+
+  void evict(const Create& act, const Done& done) {
+    WriteOptions options;
+    options.subresource = "eviction";
+    client.create(
+        resources::kPod, act.object,
+        [done](core::Result<core::Json> reply) {
+          if (reply) return done({core::Json::object(), {}});
+          done({std::unexpected(std::move(reply.error())), {}});
+        },
+        options);
+  }
+
+  /// An object of that name exists. It is ours when an earlier create of this very intent made it: its reply was lost, or a cache
+  /// is behind. Then the wish is fulfilled, and the key waits until the caches show it.
+  void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
+    client.get(act->resource, key_of(act->object),
+               [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 if (!live || !ours(act->object, *live)) return done({std::unexpected(error), {}});
+                 self->wrote(act->resource, *live, done);
+               });
+  }
+
+  static bool ours(const core::Json& intent, const core::Json& live) {
+    const ObjectMeta want = parse_meta(intent);
+    const ObjectMeta have = parse_meta(live);
+    if (have.terminating()) return false;
+    if (const OwnerReference* owner = want.controller_owner()) {
+      return have.controller_owner() != nullptr && have.controller_owner()->uid == owner->uid;
+    }
+    if (want.labels.empty()) return false;
+    return std::ranges::all_of(want.labels, [&](const auto& label) { return have.label(label.first) == label.second; });
+  }
+
+  void run(std::shared_ptr<const Apply> act, Done done) {
+    fill(act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!object) return done({std::unexpected(object.error()), {}});
+      // Apply wants to know what it is given.
+      core::Json body = std::move(*object);
+      body["apiVersion"] = act->resource.api_version();
+      body["kind"] = act->resource.kind;
+      WriteOptions options;
+      options.field_manager = act->manager;
+      const core::MonoTime until = self->deadline();
+      self->client.apply(
+          act->resource, body,
+          [weak, act, done, until](core::Result<core::Json> reply) {
+            const auto s = weak.lock();
+            if (!s) return;
+            if (reply) return s->wrote(act->resource, *reply, done);
+            s->failed(std::move(reply.error()), act->resource, key_of(act->object), "", until, done);
+          },
+          options);
+    });
+  }
+
+  void run(std::shared_ptr<const Patch> act, Done done) {
+    fill(act->patch, [weak = weak_from_this(), act, done](core::Result<core::Json> patch) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!patch) return done({std::unexpected(patch.error()), {}});
+      WriteOptions options;
+      options.subresource = act->subresource;
+      const core::MonoTime until = self->deadline();
+      self->client.patch(
+          act->resource, act->key, act->type, with_preconditions(*act, std::move(*patch)),
+          [weak, act, done, until](core::Result<core::Json> reply) {
+            const auto s = weak.lock();
+            if (!s) return;
+            if (reply) return s->wrote(act->resource, *reply, done);
+            core::Error error = std::move(reply.error());
+            if (test_failed(*act, error)) error.code = core::ErrorCode::kConflict;
+            s->failed(std::move(error), act->resource, act->key, act->uid, until, done);
+          },
+          options);
+    });
+  }
+
+  static core::Json with_preconditions(const Patch& act, core::Json patch) {
+    if (act.type != PatchType::kJson) {
+      if (!act.uid.empty()) patch["metadata"]["uid"] = act.uid;
+      if (!act.resource_version.empty()) patch["metadata"]["resourceVersion"] = act.resource_version;
+      return patch;
+    }
+    core::Json all = core::Json::array();
+    const auto test = [&](std::string_view path, const std::string& value) {
+      if (!value.empty()) all.push_back({{"op", "test"}, {"path", path}, {"value", value}});
+    };
+    test("/metadata/uid", act.uid);
+    test("/metadata/resourceVersion", act.resource_version);
+    for (core::Json& operation : patch) all.push_back(std::move(operation));
+    return all;
+  }
+
+  /// A JSON patch that cannot be applied is answered like an invalid object, but means that the object has changed.
+  static bool test_failed(const Patch& act, const core::Error& error) {
+    return act.type == PatchType::kJson && error.http_status == 422 &&
+           error.message.find("the server rejected our request due to an error in our request") != std::string::npos;
+  }
+
+  void run(std::shared_ptr<const Delete> act, Done done) {
+    if (const auto refused = refuse(*act)) return later({std::unexpected(*refused), {}}, done);
+    DeleteOptions options;
+    options.uid = act->uid;
+    options.resource_version = act->resource_version;
+    options.propagation = act->propagation;
+    options.grace_seconds = act->grace_seconds;
+    const core::MonoTime until = deadline();
+    client.remove(act->resource, act->key, options, [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (reply) return self->deleted(*act, *reply, done);
+      if (reply.error().code == core::ErrorCode::kNotFound) {
+        return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
+      }
+      if (reply.error().code == core::ErrorCode::kConflict) return self->look_gone(act, std::move(reply.error()), done);
+      self->failed(std::move(reply.error()), act->resource, act->key, act->uid, until, done);
+    });
+  }
+
+  static std::optional<core::Error> refuse(const Delete& act) {
+    const auto error = [](std::string message) { return core::Error{core::ErrorCode::kInvalid, std::move(message), 0, {}, {}}; };
+    if (act.uid.empty()) return error("a delete needs the uid of " + act.key.str());
+    if (act.resource != resources::kPod) return std::nullopt;
+    if (!act.evidence) return error("deleting pod " + act.key.str() + " needs evidence");
+    const auto kind = act.evidence->kind();
+    const bool about_pod = kind == plan::Evidence::Kind::kNeverStarted || kind == plan::Evidence::Kind::kEnded ||
+                           kind == plan::Evidence::Kind::kOwnerEnds;
+    if (about_pod && act.evidence->subject() != act.uid) return error("the evidence for deleting pod " + act.key.str() + " is about another");
+    return std::nullopt;
+  }
+
+  void deleted(const Delete& act, const core::Json& reply, const Done& done) {
+    // The reply is the object as it now is when it lives on for a while (grace, finalizers), else a Status, or its last state.
+    const core::Json* finalizers = core::find(reply, {"metadata", "finalizers"});
+    const bool lives_on = core::find(reply, {"metadata", "deletionTimestamp"}) != nullptr &&
+                          ((finalizers != nullptr && !finalizers->empty()) ||
+                           core::get_int(reply, {"metadata", "deletionGracePeriodSeconds"}) > 0);
+    if (lives_on) return wrote(act.resource, reply, done);
+    done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
+  }
+
+  /// A precondition did not hold. Done when the object with that uid is gone.
+  void look_gone(std::shared_ptr<const Delete> act, core::Error error, Done done) {
+    client.get(act->resource, act->key, [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
+      const auto self = weak.lock();
+      if (!self) return;
+      const bool gone = live ? core::get_string(*live, {"metadata", "uid"}) != act->uid
+                             : live.error().code == core::ErrorCode::kNotFound;
+      if (gone) return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
+      done({std::unexpected(error), {}});
+    });
+  }
+
+  void run(std::shared_ptr<const Get> act, Done done) {
+    client.get(act->resource, act->key, [act, done](core::Result<core::Json> reply) {
+      if (!reply) return done({std::unexpected(std::move(reply.error())), {}});
+      done({without_secrets(act->resource, std::move(*reply)), {}});
+    });
+  }
+
+  /// A fact becomes part of Observed, which holds no secret bytes: values are replaced by their lengths.
+  static core::Json without_secrets(const Resource& resource, core::Json object) {
+    if (core::Json* meta = object.contains("metadata") ? &object["metadata"] : nullptr) meta->erase("managedFields");
+    if (resource != resources::kSecret || !object.contains("data")) return object;
+    for (auto& [name, value] : object["data"].items()) {
+      const auto bytes = core::base64_decode(value.is_string() ? value.get_ref<const std::string&>() : "");
+      value = {{"bytes", bytes ? bytes->size() : 0}};
+    }
+    return object;
+  }
+
+  void later(plan::ActResult result, const Done& done) {
+    loop.after(core::Duration{0}, [result = std::move(result), done] { done(result); });
+  }
+};
+
+/// See Wanted. Asks the directory each time: caches of named objects come and go.
+class Target::Impl::Gate final : public KubeGate, public std::enable_shared_from_this<Target::Impl::Gate> {
+ public:
+  Gate(std::shared_ptr<Impl> owner, Wanted wanted) : owner_(owner), wanted_(std::move(wanted)) {}
+
+  [[nodiscard]] bool open() const override {
+    const auto owner = owner_.lock();
+    if (!owner) return true;
+    if (wanted_.what == Wanted::What::kUnsettled) return false;
+    return std::ranges::all_of(owner->directory.caches(wanted_.resource), [&](const CacheView& view) { return shows(view, wanted_); });
+  }
+
+  [[nodiscard]] std::string describe() const override {
+    const std::string what = wanted_.resource.kind + " " + wanted_.key.str();
+    switch (wanted_.what) {
+      case Wanted::What::kUnsettled: return what + ": outcome of a write not known yet";
+      case Wanted::What::kVersion: return what + " at resourceVersion " + wanted_.resource_version;
+      case Wanted::What::kGone: return what + " gone";
+    }
+    return what;
+  }
+
+  void settle() const override { read(true); }
+
+  /// Reads at `when`, and again until there is an answer.
+  void read_at(core::MonoTime when) const {
+    const auto owner = owner_.lock();
+    if (!owner) return;
+    owner->loop.after(when - owner->loop.clock().mono(), [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->read(false);
+    });
+  }
+
+ private:
+  void read(bool distrust) const {
+    const auto owner = owner_.lock();
+    if (!owner || reading_) return;
+    reading_ = true;
+    owner->client.get(wanted_.resource, wanted_.key, [weak = weak_from_this(), distrust](core::Result<core::Json> live) {
+      if (const auto self = weak.lock()) self->answered(distrust, std::move(live));
+    });
+  }
+
+  void answered(bool distrust, core::Result<core::Json> live) const {
+    const auto owner = owner_.lock();
+    reading_ = false;
+    if (!owner) return;
+    if (live) {
+      wanted_.what = Wanted::What::kVersion;
+      wanted_.uid = core::get_string(*live, {"metadata", "uid"});
+      wanted_.resource_version = core::get_string(*live, {"metadata", "resourceVersion"});
+      wanted_.labels = labels_of(*live);
+    } else if (live.error().code == core::ErrorCode::kNotFound) {
+      wanted_.what = Wanted::What::kGone;
+    } else {
+      if (wanted_.what == Wanted::What::kUnsettled) {
+        read_at(owner->loop.clock().mono() + wait_);
+        wait_ = std::min(wait_ * 2, kLongestReread);
+      }
+      return;
+    }
+    if (distrust) {
+      for (const CacheView& view : owner->directory.caches(wanted_.resource)) {
+        if (!shows(view, wanted_) && view.distrust) view.distrust();
+      }
+    }
+    if (owner->settled) owner->settled();
+  }
+
+  std::weak_ptr<Impl> owner_;
+  // Gates are const to those who wait; what a read finds out changes what is waited for.
+  mutable Wanted wanted_;
+  mutable bool reading_ = false;
+  mutable core::Duration wait_ = kFirstReread;
+};
+
+std::shared_ptr<Target::Impl::Gate> Target::Impl::gate(Wanted wanted) {
+  return std::make_shared<Gate>(shared_from_this(), std::move(wanted));
+}
+
+std::shared_ptr<Target::Impl::Gate> Target::Impl::version_gate(const Resource& resource, const core::Json& reply) {
+  Wanted wanted;
+  wanted.what = Wanted::What::kVersion;
+  wanted.resource = resource;
+  wanted.key = key_of(reply);
+  wanted.uid = core::get_string(reply, {"metadata", "uid"});
+  wanted.resource_version = core::get_string(reply, {"metadata", "resourceVersion"});
+  wanted.labels = labels_of(reply);
+  return gate(std::move(wanted));
+}
+
+std::shared_ptr<Target::Impl::Gate> Target::Impl::gone_gate(const Resource& resource, const Key& key, const std::string& uid) {
+  Wanted wanted;
+  wanted.what = Wanted::What::kGone;
+  wanted.resource = resource;
+  wanted.key = key;
+  wanted.uid = uid;
+  return gate(std::move(wanted));
+}
+
+void Target::Impl::failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid,
+                          core::MonoTime deadline, const Done& done) {
+  if (error.code != core::ErrorCode::kUnknownOutcome) return done({std::unexpected(std::move(error)), {}});
+  Wanted wanted;
+  wanted.resource = resource;
+  wanted.key = key;
+  wanted.uid = uid;
+  const auto closed = gate(std::move(wanted));
+  closed->read_at(std::max(deadline, loop.clock().mono()));
+  done({std::unexpected(std::move(error)), {closed}});
+}
+
+Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
+               EventRecorder& events)
+    : impl_(std::make_shared<Impl>(loop, random, logger, client, caches, events)) {}
+
+Target::~Target() = default;
+
+void Target::on_settled(std::function<void()> call) { impl_->settled = std::move(call); }
+
+bool Target::handles(const plan::Act& act) const {
+  return dynamic_cast<const Create*>(&act) != nullptr || dynamic_cast<const Apply*>(&act) != nullptr ||
+         dynamic_cast<const Patch*>(&act) != nullptr || dynamic_cast<const Delete*>(&act) != nullptr ||
+         dynamic_cast<const Get*>(&act) != nullptr || dynamic_cast<const EventAct*>(&act) != nullptr;
+}
+
+void Target::execute(plan::ActPtr act, Done done) {
+  if (auto create = std::dynamic_pointer_cast<const Create>(act)) return impl_->run(std::move(create), std::move(done));
+  if (auto apply = std::dynamic_pointer_cast<const Apply>(act)) return impl_->run(std::move(apply), std::move(done));
+  if (auto patch = std::dynamic_pointer_cast<const Patch>(act)) return impl_->run(std::move(patch), std::move(done));
+  if (auto remove = std::dynamic_pointer_cast<const Delete>(act)) return impl_->run(std::move(remove), std::move(done));
+  if (auto get = std::dynamic_pointer_cast<const Get>(act)) return impl_->run(std::move(get), std::move(done));
+  if (auto event = std::dynamic_pointer_cast<const EventAct>(act)) {
+    impl_->events.record(*event);
+    return impl_->later({core::Json::object(), {}}, done);
+  }
+  impl_->later({core::fail(core::ErrorCode::kUnsupported, "not an act on Kubernetes"), {}}, done);
+}
+
+}  // namespace kube
