@@ -20,25 +20,25 @@ using Headers = std::map<std::string, std::string>;
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target;  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
-  Headers headers;
-  std::string body;
+  std::string target{};  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
+  Headers headers{};
+  std::string body{};
   /// From send to the last byte of the reply; for streams, to the head, and then the longest silence between pieces.
   core::Duration timeout{15000};
 };
 
 struct HttpResponse {
   int status = 0;
-  Headers headers;
-  std::string body;
+  Headers headers{};
+  std::string body{};
 };
 
 /// Receives a streamed reply. After on_end no more calls come.
 struct StreamHandler {
-  std::function<void(int status, const Headers& headers)> on_head;
-  std::function<void(std::string_view piece)> on_data;
+  std::function<void(int status, const Headers& headers)> on_head{};
+  std::function<void(std::string_view piece)> on_data{};
   /// An ended body is success; a cut connection or silence is an error.
-  std::function<void(core::Result<void>)> on_end;
+  std::function<void(core::Result<void>)> on_end{};
 };
 
 /// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable when the request cannot have been carried out (no

@@ -50,7 +50,7 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: any free one; see HttpServer::port.
   bool use_tls = false;
-  Tls tls;
+  Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
   core::Duration idle_timeout{60000};         ///< From one request's answer to the end of the next request.
   std::size_t max_connections = 4096;         ///< More are closed at once.

@@ -1,0 +1,71 @@
+#include "plan/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "plan/evidence.hpp"
+
+namespace plan {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct TestAct final : Act {
+  explicit TestAct(bool t = false) : takes_away(t) {}
+  bool takes_away;
+  [[nodiscard]] core::Json describe() const override { return {{"act", "test"}}; }
+  [[nodiscard]] bool destructive() const override { return takes_away; }
+};
+
+Step step(const char* id, bool takes_away = false) {
+  return {id, "why", std::make_shared<TestAct>(takes_away)};
+}
+
+TEST(Plan, DescribesStepsLanesNeedsWakeAndIntent) {
+  Plan plan;
+  plan.lane("delete").add(step("d1", true)).then().then().add(step("d2"));
+  plan.lane("idle");
+  plan.need({"node", std::make_shared<TestAct>()});
+  plan.wake_after(2s, "deadline");
+  plan.intent = {"scale in", {"delete cpu-2"}, 1, 0};
+  EXPECT_EQ(plan.describe(), core::Json::parse(R"({
+    "lanes": {"delete": [[{"id": "d1", "reason": "why", "do": {"act": "test"}, "destructive": true}],
+                         [{"id": "d2", "reason": "why", "do": {"act": "test"}}]]},
+    "needs": {"node": {"act": "test"}},
+    "wake": {"afterMs": 2000, "why": "deadline"},
+    "intent": {"summary": "scale in", "remaining": ["delete cpu-2"], "pods": 1}})"));
+  EXPECT_EQ(plan.step_count(), 2U);
+  EXPECT_FALSE(plan.empty());
+}
+
+TEST(Plan, AnEmptyPlanSaysNothing) {
+  EXPECT_TRUE(Plan().empty());
+  EXPECT_EQ(Plan().describe(), core::Json::object());
+  Plan needy;
+  needy.need({"x", std::make_shared<TestAct>()});
+  EXPECT_FALSE(needy.empty());
+}
+
+TEST(Plan, TheShortestWakeWins) {
+  Plan plan;
+  plan.wake_after(5s, "long");
+  plan.wake_after(1s, "short");
+  plan.wake_after(3s, "middle");
+  EXPECT_EQ(plan.wake(), 1s);
+  EXPECT_EQ(plan.wake_reason(), "short");
+}
+
+TEST(Plan, ALaneIsFoundAgainByName) {
+  Plan plan;
+  plan.lane("a").add(step("1"));
+  plan.lane("a").then().add(step("2"));
+  ASSERT_EQ(plan.lanes().size(), 1U);
+  EXPECT_EQ(plan.lanes().at("a").groups().size(), 2U);
+}
+
+TEST(Evidence, KindsHaveNames) {
+  EXPECT_EQ(to_string(Evidence::Kind::kDrained), "Drained");
+  EXPECT_EQ(to_string(Evidence::Kind::kOwnerEnds), "OwnerEnds");
+}
+
+}  // namespace
+}  // namespace plan
