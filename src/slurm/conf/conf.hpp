@@ -1,0 +1,96 @@
+// slurm.conf and cgroup.conf as a model: read, check, merge by rule, render in a stable order, and tell what a change asks for.
+//
+//   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
+//   conf::Merged merged = conf::merge(base, user.conf);
+//   std::string text = merged.conf.render();
+//
+// Rules of syntax: slurm.conf(5). Keys are compared without case. A line holds settings, or one record: a line whose first key is
+// NodeName, NodeSet, PartitionName, DownNodes or PowerAction, whose other words are parameters of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slurm::conf {
+
+enum class Kind { kSlurm, kCgroup };
+
+struct Setting {
+  std::string key;    ///< In Slurm's own spelling where we know the key.
+  std::string value;  ///< Without the quotes it may have had.
+  int line = 0;       ///< Where it was read; 0: it was not.
+};
+
+/// One line: settings[0] is the record's key and name, the rest its parameters; or a single setting.
+struct Entry {
+  std::vector<Setting> settings;
+  [[nodiscard]] const Setting& head() const { return settings.front(); }
+  [[nodiscard]] bool record() const;
+};
+
+/// What is wrong with a text. `message` names key, value and what is allowed; `line` counts from 1.
+struct Problem {
+  int line = 0;
+  std::string key;
+  std::string message;
+  bool fatal = true;  ///< False: slurmctld decides (a key that we do not know and that resembles none we do).
+  [[nodiscard]] std::string str() const;  ///< "line 3: ScedulerType: unknown, did you mean SchedulerType?"
+};
+
+class Conf {
+ public:
+  /// The value of the last setting of this key.
+  [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
+  [[nodiscard]] std::vector<std::string> get_all(std::string_view key) const;
+  /// The record of this kind and name, or null.
+  [[nodiscard]] const Entry* record(std::string_view kind, std::string_view name) const;
+  /// Replaces all settings of this key by one, where the first stood; adds it when there was none.
+  void set(std::string_view key, std::string value);
+  void add(Entry entry) { entries_.push_back(std::move(entry)); }
+  /// Adds a setting even if the key is there (Prolog, Epilog).
+  void add(std::string_view key, std::string value);
+  /// Adds a record: kind and name, then "Key=Value" words as a user writes them ("Default=YES State=UP"). Problems of the words are
+  /// given back.
+  std::vector<Problem> add_record(std::string_view kind, std::string_view name, std::string_view words);
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  /// One line an entry: settings in the order in which they were added, then NodeSet, NodeName, DownNodes and PartitionName records.
+  [[nodiscard]] std::string render() const;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+struct Parsed {
+  Conf conf;
+  std::vector<Problem> problems;
+};
+/// Reads everything it can, and tells every problem. `Include` is refused: the file lies where no other can be found.
+Parsed parse(Kind kind, std::string_view text);
+
+struct Merged {
+  Conf conf;
+  std::vector<Problem> problems;
+};
+/// Puts a user's configuration over the operator's. A user's value wins, except: keys that the operator owns are refused; comma lists
+/// of parameters (AuthInfo, AuthAltParameters, AuthAltTypes, SlurmctldParameters) are united, the operator's entry winning; keys that
+/// may stand more than once (Prolog, Epilog ...) and records are added, a record of a known kind and name being refused.
+Merged merge(const Conf& base, const Conf& user);
+
+/// What brings a change into force.
+enum class Change { kNone, kReconfigure, kRestart };
+/// kRestart when a key differs that `scontrol reconfigure` leaves as it was: names, ports, users, authentication, the state directory.
+Change classify(const Conf& before, const Conf& after);
+/// The keys that only a restart of slurmctld brings into force.
+const std::vector<std::string_view>& restart_keys();
+
+/// Checks "Key=Value ..." words of slurmd's --conf (slurmd(8), NODE PARAMETERS): known keys, no NodeName, double quotes only.
+/// The settings are given back as read.
+struct NodeConf {
+  std::vector<Setting> settings;
+  std::vector<Problem> problems;
+};
+NodeConf parse_node_conf(std::string_view words);
+
+}  // namespace slurm::conf
