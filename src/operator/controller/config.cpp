@@ -1,0 +1,191 @@
+#include "operator/controller/config.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "core/hash.hpp"
+#include "operator/common/children.hpp"
+#include "operator/controller/build.hpp"
+#include "slurm/conf/conf.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace op::controller {
+namespace {
+
+namespace conf = slurm::conf;
+
+constexpr std::string_view kEtc = "/etc/slurm/";
+/// Files that are the operator's own, whatever a ConfigMap of the user holds.
+constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
+
+/// The default of the Go operator; IgnoreSystemd because there is no systemd in a pod.
+constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
+
+void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns, std::vector<Problem>& problems) {
+  for (const NamedFiles& map : maps) {
+    const std::string name = "ConfigMap " + std::string(ns) + "/" + map.name;
+    if (map.presence == kube::Presence::kAbsent) {
+      problems.push_back({"ConfigMapMissing", name + " does not exist (spec." + std::string(field) + ")"});
+    } else if (map.presence == kube::Presence::kUnknown) {
+      problems.push_back({"Waiting", name + " is being read", false});
+    }
+  }
+}
+
+void check_reserved(const std::vector<NamedFiles>& maps, std::vector<Problem>& warnings) {
+  for (const NamedFiles& map : maps) {
+    for (std::string_view name : kReserved) {
+      if (map.files.contains(std::string(name))) {
+        warnings.push_back({"FileReserved", "ConfigMap " + map.name + ": its " + std::string(name) + " is not used"});
+      }
+    }
+  }
+}
+
+std::vector<std::string> script_names(const std::vector<NamedFiles>& maps) {
+  std::set<std::string> names;
+  for (const NamedFiles& map : maps) {
+    for (const auto& [name, text] : map.files) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+conf::Conf base_conf(const Observed& observed) {
+  conf::Conf out;
+  const kube::ObjectMeta& meta = observed.object->meta;
+  const api::ControllerSpec& spec = observed.controller.spec;
+  const std::string object = controller_object_name(meta.name);
+  out.set("ClusterName", api::cluster_name(spec, meta.ns, meta.name));
+  out.set("SlurmUser", "slurm");
+  out.set("SlurmctldHost", object + "-0(" + object + "." + meta.ns + ")");
+  out.set("SlurmctldPort", std::to_string(api::kPortSlurmctld));
+  out.set("StateSaveLocation", state_directory(observed));
+  out.set("SlurmdUser", "root");
+  out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
+  out.set("SlurmdSpoolDir", "/var/spool/slurmd");
+  // Dynamic nodes need a table for them; this is as large as Slurm lets it be without odd corners.
+  out.set("MaxNodeCount", "65533");
+  // Under --systemd the daemons log to their standard error, which is the container's log; a file is only of use to a sidecar.
+  if (!spec.logfile.empty()) {
+    out.set("SlurmctldLogFile", "/var/log/slurm/slurmctld.log");
+    out.set("SlurmSchedLogFile", "/var/log/slurm/slurmctld.log");
+  }
+  out.set("AuthType", "auth/slurm");
+  out.set("CredType", "cred/slurm");
+  out.set("AuthAltTypes", "auth/jwt");
+  out.set("AuthAltParameters",
+          std::string("jwt_key=/etc/slurm/jwt.key") + (spec.jwks_key_ref ? ",jwks=/etc/slurm/jwks.json" : ""));
+  out.set("AuthInfo", "use_client_ids");
+  out.set("SlurmctldParameters", "enable_configless,reconfig_on_restart");
+  out.set("AccountingStorageType", "accounting_storage/none");
+  return out;
+}
+
+void add_scripts(conf::Conf& out, const Observed& observed) {
+  const auto add = [&](std::string_view key, std::string_view directory, const std::vector<NamedFiles>& maps) {
+    for (const std::string& name : script_names(maps)) out.add(key, std::string(directory) + name);
+  };
+  add("PrologSlurmctld", kEtc, observed.prolog_slurmctld);
+  add("EpilogSlurmctld", kEtc, observed.epilog_slurmctld);
+  // slurmd gets these with the configuration, beside its slurm.conf: by name, without a path.
+  add("Prolog", "", observed.prolog);
+  add("Epilog", "", observed.epilog);
+}
+
+void add_nodesets(conf::Conf& out, const Observed& observed, std::vector<Problem>& warnings) {
+  std::set<std::string> seen;
+  for (const NodeSetFacts& nodeset : observed.nodesets) {
+    const std::string& name = nodeset.slurm_name;
+    if (!seen.insert(name).second) {
+      warnings.push_back({"NodeSetNameTaken", "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
+      continue;
+    }
+    out.add_record("NodeSet", name, "Feature=" + name);
+    if (!nodeset.partition) continue;
+    // A partition that Slurm would not read is left out, and the rest of the cluster does not suffer for it.
+    conf::Conf trial;
+    std::string wrong;
+    for (const conf::Problem& problem : trial.add_record("PartitionName", name, "Nodes=" + name + " " + nodeset.partition_config)) {
+      if (problem.fatal) wrong += (wrong.empty() ? "" : "; ") + problem.message;
+    }
+    if (wrong.empty()) {
+      for (const conf::Entry& entry : trial.entries()) out.add(entry);
+    } else {
+      warnings.push_back({"PartitionInvalid", "NodeSet " + nodeset.object + ", spec.partition.config: " + wrong});
+    }
+  }
+}
+
+std::string cgroup_conf(const Observed& observed) {
+  for (const NamedFiles& map : observed.config_files) {
+    if (map.files.contains(std::string(kCgroupConf))) return "";
+  }
+  return std::string(kDefaultCgroupConf);
+}
+
+/// Everything else that slurmctld reads when it reconfigures.
+std::string other_inputs(const Observed& observed) {
+  core::Json out = core::Json::object();
+  for (const NamedFiles& map : observed.config_files) out["files"][map.name] = map.files;
+  if (observed.jwks) out["jwks"] = observed.jwks->files;
+  out["cgroup"] = cgroup_conf(observed);
+  return core::canonical(out);
+}
+
+}  // namespace
+
+Rendered render_config(const Observed& observed) {
+  Rendered out;
+  const api::ControllerSpec& spec = observed.controller.spec;
+  const std::string& ns = observed.object->meta.ns;
+  check_presence(observed.config_files, "configFileRefs", ns, out.problems);
+  check_presence(observed.prolog, "prologScriptRefs", ns, out.problems);
+  check_presence(observed.epilog, "epilogScriptRefs", ns, out.problems);
+  check_presence(observed.prolog_slurmctld, "prologSlurmctldScriptRefs", ns, out.problems);
+  check_presence(observed.epilog_slurmctld, "epilogSlurmctldScriptRefs", ns, out.problems);
+  if (observed.jwks) {
+    check_presence({*observed.jwks}, "jwksKeyRef", ns, out.problems);
+    if (observed.jwks->presence == kube::Presence::kPresent && !observed.jwks->files.contains(spec.jwks_key_ref->key)) {
+      out.problems.push_back({"ConfigMapKeyMissing", "ConfigMap " + ns + "/" + observed.jwks->name + " has no data under the key " +
+                                                         spec.jwks_key_ref->key});
+    }
+  }
+  check_reserved(observed.config_files, out.warnings);
+
+  const std::string cluster = api::cluster_name(spec, ns, observed.object->meta.name);
+  if (cluster.size() > api::kMaxClusterName) {
+    out.problems.push_back({"ClusterNameTooLong", "the cluster's name " + cluster + " has more than " +
+                                                      std::to_string(api::kMaxClusterName) + " characters: set spec.clusterName"});
+  }
+
+  conf::Conf ours = base_conf(observed);
+  add_scripts(ours, observed);
+  add_nodesets(ours, observed, out.warnings);
+  conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
+  conf::Merged merged = conf::merge(ours, user.conf);
+  for (const auto* problems : {&user.problems, &merged.problems}) {
+    for (const conf::Problem& problem : *problems) {
+      auto& list = problem.fatal ? out.problems : out.warnings;
+      list.push_back({problem.fatal ? "ExtraConfInvalid" : "ExtraConfSuspect", "spec.extraConf, " + problem.str()});
+    }
+  }
+  if (!out.ok()) return out;
+
+  std::string text = merged.conf.render();
+  out.hash = short_digest(text + "\n" + other_inputs(observed));
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
+  if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
+  return out;
+}
+
+std::string restart_digest(std::string_view slurm_conf) {
+  const conf::Conf parsed = conf::parse(conf::Kind::kSlurm, slurm_conf).conf;
+  std::string values;
+  for (std::string_view key : conf::restart_keys()) {
+    for (const std::string& value : parsed.get_all(key)) values += std::string(key) + "=" + value + "\n";
+  }
+  return short_digest(values);
+}
+
+}  // namespace op::controller
