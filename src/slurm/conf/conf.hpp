@@ -4,8 +4,8 @@
 //   conf::Merged merged = conf::merge(base, user.conf);
 //   std::string text = merged.conf.render();
 //
-// Rules of syntax: slurm.conf(5). Keys are compared without case. A line holds settings, or one record: a line whose first key is
-// NodeName, NodeSet, PartitionName, DownNodes or PowerAction, whose other words are parameters of it.
+// Rules of syntax: slurm.conf(5). Keys are compared without case. A line holds settings, or one record: a line whose first key
+// is NodeName, NodeSet, PartitionName, DownNodes or PowerAction, whose other words are parameters of it.
 #pragma once
 
 #include <optional>
@@ -51,11 +51,12 @@ class Conf {
   void add(Entry entry) { entries_.push_back(std::move(entry)); }
   /// Adds a setting even if the key is there (Prolog, Epilog).
   void add(std::string_view key, std::string value);
-  /// Adds a record: kind and name, then "Key=Value" words as a user writes them ("Default=YES State=UP"). Problems of the words are
-  /// given back.
+  /// Adds a record: kind and name, then "Key=Value" words as a user writes them ("Default=YES State=UP"). Problems of the words
+  /// are given back.
   std::vector<Problem> add_record(std::string_view kind, std::string_view name, std::string_view words);
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
-  /// One line an entry: settings in the order in which they were added, then NodeSet, NodeName, DownNodes and PartitionName records.
+  /// One line an entry: settings in the order in which they were added, then NodeSet, NodeName, DownNodes and PartitionName
+  /// records.
   [[nodiscard]] std::string render() const;
 
  private:
@@ -73,14 +74,16 @@ struct Merged {
   Conf conf;
   std::vector<Problem> problems;
 };
-/// Puts a user's configuration over the operator's. A user's value wins, except: keys that the operator owns are refused; comma lists
-/// of parameters (AuthInfo, AuthAltParameters, AuthAltTypes, SlurmctldParameters) are united, the operator's entry winning; keys that
-/// may stand more than once (Prolog, Epilog ...) and records are added, a record of a known kind and name being refused.
+/// Puts a user's configuration over the operator's. A user's value wins, except: keys that the operator owns are refused; comma
+/// lists of parameters (AuthInfo, AuthAltParameters, AuthAltTypes, SlurmctldParameters) are united, the operator's entry
+/// winning; keys that may stand more than once (Prolog, Epilog ...) and records are added, a record of a known kind and name
+/// being refused.
 Merged merge(const Conf& base, const Conf& user);
 
 /// What brings a change into force.
 enum class Change { kNone, kReconfigure, kRestart };
-/// kRestart when a key differs that `scontrol reconfigure` leaves as it was: names, ports, users, authentication, the state directory.
+/// kRestart when a key differs that `scontrol reconfigure` leaves as it was: names, ports, users, authentication, the state
+/// directory.
 Change classify(const Conf& before, const Conf& after);
 /// The keys that only a restart of slurmctld brings into force.
 const std::vector<std::string_view>& restart_keys();

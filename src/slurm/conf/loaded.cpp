@@ -9,7 +9,9 @@ std::string marker_partition(std::string_view hash) {
   return "PartitionName=" + std::string(kPrefix) + std::string(hash) + " Hidden=YES RootOnly=YES State=INACTIVE";
 }
 
-bool is_marker(std::string_view partition) { return partition.starts_with(kPrefix); }
+bool is_marker(std::string_view partition) {
+  return partition.starts_with(kPrefix);
+}
 
 std::optional<std::string> loaded_hash(const Snapshot& snapshot) {
   // Names are sorted: the first that is not before the prefix is the marker, if there is one.

@@ -1,5 +1,5 @@
-// Telling which configuration slurmctld has loaded: the file names its own hash in a hidden, inactive partition without nodes, which
-// every release shows over REST and plain `sinfo` does not.
+// Telling which configuration slurmctld has loaded: the file names its own hash in a hidden, inactive partition without nodes,
+// which every release shows over REST and plain `sinfo` does not.
 #pragma once
 
 #include <optional>

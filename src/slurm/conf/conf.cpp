@@ -1,0 +1,399 @@
+#include "slurm/conf/conf.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+
+#include "slurm/conf/known_keys.hpp"
+
+namespace slurm::conf {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return lower(c); });
+  return out;
+}
+
+bool same(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool one_of(Names names, std::string_view key) {
+  return std::ranges::any_of(names, [&](std::string_view name) { return same(name, key); });
+}
+
+constexpr auto kOwnedKeys =
+    std::to_array<std::string_view>({"AuthType", "ClusterName", "CredType", "MetricsType", "SlurmctldAddr", "SlurmctldHost",
+                                     "SlurmctldPort", "SlurmdPort", "SlurmdUser", "SlurmUser", "StateSaveLocation"});
+constexpr auto kUnitedKeys =
+    std::to_array<std::string_view>({"AuthAltParameters", "AuthAltTypes", "AuthInfo", "SlurmctldParameters"});
+constexpr auto kRepeatedKeys =
+    std::to_array<std::string_view>({"Epilog", "EpilogSlurmctld", "Prolog", "PrologSlurmctld", "SlurmctldHost"});
+/// --conf takes the parameters of NodeName= but these: where the node is, slurmctld sees for itself.
+constexpr auto kNotInNodeConf = std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "Port", "SuspendTime"});
+
+bool blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      const std::size_t change = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+      row[j] = std::min({above + 1, row[j - 1] + 1, change});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+/// The known key that is meant, when one is at most two letters away.
+std::string_view nearest(Names names, std::string_view key) {
+  std::string_view best;
+  std::size_t distance = 3;
+  for (const std::string_view name : names) {
+    const std::size_t d = edit_distance(name, key);
+    if (d < distance && d < name.size() / 2) {
+      best = name;
+      distance = d;
+    }
+  }
+  return best;
+}
+
+/// Gives the key Slurm's spelling. Tells when it is not known.
+void settle_key(Setting& setting, Names names, std::string_view what, std::vector<Problem>& problems) {
+  const auto known = std::ranges::find_if(names, [&](std::string_view name) { return same(name, setting.key); });
+  if (known != names.end()) {
+    setting.key = *known;
+    return;
+  }
+  const std::string_view meant = nearest(names, setting.key);
+  if (meant.empty()) {
+    problems.push_back({setting.line, setting.key, "not a known " + std::string(what) + "; slurmctld decides", false});
+  } else {
+    problems.push_back(
+        {setting.line, setting.key, "not a known " + std::string(what) + ", did you mean " + std::string(meant) + "?"});
+  }
+}
+
+Names parameters_of(std::string_view record) {
+  if (same(record, "NodeName")) return kNodeParameters;
+  if (same(record, "NodeSet")) return kNodeSetParameters;
+  if (same(record, "PartitionName")) return kPartitionParameters;
+  if (same(record, "DownNodes")) return kDownNodesParameters;
+  return kPowerActionParameters;
+}
+
+/// Splits "Key=Value Key2="quoted value"" into settings. slurm.conf(5): values with blanks stand in double quotes.
+std::vector<Setting> split_words(std::string_view text, int line, std::vector<Problem>& problems) {
+  std::vector<Setting> out;
+  while (!(text = trim(text)).empty()) {
+    const std::size_t end = text.find_first_of("= \t");
+    if (end == std::string_view::npos || text[end] != '=') {
+      // "Key = Value" is one setting as well.
+      const std::size_t equals = end == std::string_view::npos ? end : text.find_first_not_of(" \t", end);
+      if (equals == std::string_view::npos || text[equals] != '=') {
+        const std::string word(text.substr(0, end));
+        problems.push_back({line, word, "no value; write " + word + "=VALUE"});
+        if (end == std::string_view::npos) break;
+        text.remove_prefix(end);
+        continue;
+      }
+      out.push_back({std::string(text.substr(0, end)), "", line});
+      text.remove_prefix(equals + 1);
+    } else {
+      out.push_back({std::string(text.substr(0, end)), "", line});
+      text.remove_prefix(end + 1);
+    }
+    Setting& setting = out.back();
+    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+    if (text.starts_with('"')) {
+      const std::size_t close = text.find('"', 1);
+      if (close == std::string_view::npos) {
+        problems.push_back({line, setting.key, "the value has no closing double quote"});
+        setting.value = text.substr(1);
+        break;
+      }
+      setting.value = text.substr(1, close - 1);
+      text.remove_prefix(close + 1);
+      continue;
+    }
+    const std::size_t stop = std::min(text.find_first_of(" \t"), text.size());
+    setting.value = text.substr(0, stop);
+    text.remove_prefix(stop);
+    if (setting.key.empty())
+      problems.push_back({line, setting.value, "a value without a key"});
+    else if (setting.value.empty())
+      problems.push_back({line, setting.key, "an empty value; Slurm's own commands refuse such a file"});
+  }
+  return out;
+}
+
+/// Lines without comments, joined where one ends with a backslash. The number is that of the first.
+std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
+  std::vector<std::pair<int, std::string>> out;
+  int number = 0;
+  bool joined = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string line(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '#' && (i == 0 || line[i - 1] != '\\')) {
+        line.resize(i);
+        break;
+      }
+    }
+    const bool more = trim(line).ends_with('\\');
+    if (more) line.resize(line.rfind('\\'));
+    if (joined)
+      out.back().second += " " + line;
+    else
+      out.emplace_back(number, line);
+    joined = more;
+  }
+  return out;
+}
+
+void settle_record(Entry& entry, std::vector<Problem>& problems) {
+  const Names names = parameters_of(entry.head().key);
+  for (std::size_t i = 1; i < entry.settings.size(); ++i) {
+    settle_key(entry.settings[i], names, "parameter of " + entry.head().key, problems);
+  }
+}
+
+std::string quoted(const std::string& value) {
+  return value.find_first_of(" \t") == std::string::npos ? value : '"' + value + '"';
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (const auto item = trim(text.substr(0, end)); !item.empty()) out.emplace_back(item);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string_view name_of_item(std::string_view item) {
+  return item.substr(0, item.find('='));
+}
+
+/// The operator's items, and those of the user that have another name.
+std::string unite(std::string_view base, std::string_view user) {
+  std::vector<std::string> items = split_list(base);
+  for (std::string& item : split_list(user)) {
+    const bool there =
+        std::ranges::any_of(items, [&](const std::string& i) { return same(name_of_item(i), name_of_item(item)); });
+    if (!there) items.push_back(std::move(item));
+  }
+  std::string out;
+  for (const std::string& item : items) out += (out.empty() ? "" : ",") + item;
+  return out;
+}
+
+int rank(const Entry& entry) {
+  if (!entry.record()) return 0;
+  if (entry.head().key == "NodeSet") return 1;
+  if (entry.head().key == "NodeName") return 2;
+  return entry.head().key == "PartitionName" ? 4 : 3;
+}
+
+}  // namespace
+
+bool Entry::record() const {
+  return one_of(kRecordKeys, head().key);
+}
+
+std::string Problem::str() const {
+  return (line > 0 ? "line " + std::to_string(line) + ": " : "") + (key.empty() ? "" : key + ": ") + message;
+}
+
+std::optional<std::string> Conf::get(std::string_view key) const {
+  const auto all = get_all(key);
+  if (all.empty()) return {};
+  return all.back();
+}
+
+std::vector<std::string> Conf::get_all(std::string_view key) const {
+  std::vector<std::string> out;
+  for (const Entry& entry : entries_) {
+    if (same(entry.head().key, key)) out.push_back(entry.head().value);
+  }
+  return out;
+}
+
+const Entry* Conf::record(std::string_view kind, std::string_view name) const {
+  for (const Entry& entry : entries_) {
+    if (entry.record() && same(entry.head().key, kind) && entry.head().value == name) return &entry;
+  }
+  return nullptr;
+}
+
+void Conf::set(std::string_view key, std::string value) {
+  const auto is_key = [&](const Entry& entry) { return same(entry.head().key, key); };
+  const auto first = std::ranges::find_if(entries_, is_key);
+  if (first == entries_.end()) {
+    add(key, std::move(value));
+    return;
+  }
+  first->settings.front().value = std::move(value);
+  entries_.erase(std::remove_if(std::next(first), entries_.end(), is_key), entries_.end());
+}
+
+void Conf::add(std::string_view key, std::string value) {
+  entries_.push_back({{{std::string(key), std::move(value), 0}}});
+}
+
+std::vector<Problem> Conf::add_record(std::string_view kind, std::string_view name, std::string_view words) {
+  std::vector<Problem> problems;
+  Entry entry{{{std::string(kind), std::string(name), 0}}};
+  for (Setting& setting : split_words(words, 0, problems)) entry.settings.push_back(std::move(setting));
+  settle_record(entry, problems);
+  entries_.push_back(std::move(entry));
+  return problems;
+}
+
+std::string Conf::render() const {
+  std::vector<const Entry*> sorted;
+  for (const Entry& entry : entries_) sorted.push_back(&entry);
+  std::ranges::stable_sort(sorted, {}, [](const Entry* entry) { return rank(*entry); });
+  std::string out;
+  for (const Entry* entry : sorted) {
+    for (std::size_t i = 0; i < entry->settings.size(); ++i) {
+      out += (i == 0 ? "" : " ") + entry->settings[i].key + "=" + quoted(entry->settings[i].value);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+Parsed parse(Kind kind, std::string_view text) {
+  Parsed out;
+  std::map<std::pair<std::string, std::string>, int> records;
+  for (const auto& [number, line] : logical_lines(text)) {
+    const std::string_view content = trim(line);
+    if (content.empty()) continue;
+    if (same(content.substr(0, content.find_first_of(" \t=")), "Include")) {
+      out.problems.push_back(
+          {number, "Include", "other files are not there to be included; name ConfigMaps in configFileRefs"});
+      continue;
+    }
+    std::vector<Setting> settings = split_words(content, number, out.problems);
+    if (settings.empty()) continue;
+    Entry entry{std::move(settings)};
+    if (kind == Kind::kSlurm && entry.record()) {
+      settle_key(entry.settings.front(), kRecordKeys, "key", out.problems);
+      settle_record(entry, out.problems);
+      const auto [known, fresh] = records.try_emplace({entry.head().key, entry.head().value}, number);
+      if (!fresh && entry.head().value != "DEFAULT") {
+        out.problems.push_back(
+            {number, entry.head().key, entry.head().value + " stands in line " + std::to_string(known->second) + " already"});
+      }
+      out.conf.add(std::move(entry));
+      continue;
+    }
+    const Names names = kind == Kind::kSlurm ? Names(kSlurmKeys) : Names(kCgroupKeys);
+    for (Setting& setting : entry.settings) {
+      settle_key(setting, names, kind == Kind::kSlurm ? "key of slurm.conf" : "key of cgroup.conf", out.problems);
+      out.conf.add({{std::move(setting)}});
+    }
+  }
+  return out;
+}
+
+Merged merge(const Conf& base, const Conf& user) {
+  Merged out{base, {}};
+  for (const Entry& entry : user.entries()) {
+    const Setting& head = entry.head();
+    if (entry.record()) {
+      if (head.value != "DEFAULT" && base.record(head.key, head.value) != nullptr) {
+        out.problems.push_back({head.line, head.key, head.value + " is made by a NodeSet of that name; choose another name"});
+      } else {
+        out.conf.add(entry);
+      }
+    } else if (one_of(kOwnedKeys, head.key)) {
+      out.problems.push_back({head.line, head.key, "set by the operator; remove it"});
+    } else if (one_of(kUnitedKeys, head.key)) {
+      out.conf.set(head.key, unite(out.conf.get(head.key).value_or(""), head.value));
+    } else if (one_of(kRepeatedKeys, head.key)) {
+      out.conf.add(head.key, head.value);
+    } else {
+      out.conf.set(head.key, head.value);
+    }
+  }
+  return out;
+}
+
+const std::vector<std::string_view>& restart_keys() {
+  // A reconfigure starts a new process that takes the old one's sockets and identity over. slurm.conf(5), scontrol(1)
+  // "reconfigure".
+  static const std::vector<std::string_view> keys{"AuthType",          "ClusterName",   "CredType",      "HashPlugin",
+                                                  "SlurmUser",         "SlurmctldHost", "SlurmctldPort", "SlurmdPort",
+                                                  "StateSaveLocation", "TLSType"};
+  return keys;
+}
+
+Change classify(const Conf& before, const Conf& after) {
+  for (const std::string_view key : restart_keys()) {
+    if (before.get_all(key) != after.get_all(key)) return Change::kRestart;
+  }
+  return before.render() == after.render() ? Change::kNone : Change::kReconfigure;
+}
+
+NodeConf parse_node_conf(std::string_view words) {
+  NodeConf out;
+  if (words.find('\'') != std::string_view::npos) {
+    out.problems.push_back({0, "", "a single quote; Slurm knows double quotes only"});
+  }
+  if (words.find('\n') != std::string_view::npos) out.problems.push_back({0, "", "a line break; write all on one line"});
+  out.settings = split_words(words, 0, out.problems);
+  std::set<std::string> seen;
+  for (Setting& setting : out.settings) {
+    if (same(setting.key, "NodeName")) {
+      out.problems.push_back({0, setting.key, "the node's name is its pod's hostname; remove it"});
+      continue;
+    }
+    if (one_of(kNotInNodeConf, setting.key)) {
+      out.problems.push_back({0, setting.key, "not taken by slurmd --conf; remove it"});
+      continue;
+    }
+    const std::size_t before = out.problems.size();
+    settle_key(setting, kNodeParameters, "node parameter", out.problems);
+    // slurmd ends at an unknown key: there is nobody else to decide.
+    for (std::size_t i = before; i < out.problems.size(); ++i) {
+      out.problems[i].fatal = true;
+      if (out.problems[i].message.ends_with("; slurmctld decides")) out.problems[i].message = "not a known node parameter";
+    }
+    const std::string canonical = same(setting.key, "Feature") ? "features" : lower(setting.key);
+    if (!seen.insert(canonical).second && canonical != "features") {
+      out.problems.push_back({0, setting.key, "stands there more than once"});
+    }
+  }
+  return out;
+}
+
+}  // namespace slurm::conf

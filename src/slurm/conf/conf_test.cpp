@@ -1,0 +1,148 @@
+#include "slurm/conf/conf.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "slurm/conf/loaded.hpp"
+
+namespace slurm::conf {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> words_of(const std::vector<Problem>& problems) {
+  std::vector<std::string> out;
+  for (const Problem& problem : problems) out.push_back(problem.str());
+  return out;
+}
+
+TEST(Parse, ReadsSettingsRecordsCommentsAndContinuedLines) {
+  const Parsed parsed = parse(Kind::kSlurm,
+                              "# a comment\n"
+                              "schedulertype=sched/backfill SelectType = select/cons_tres # both on one line\n"
+                              "NodeSet=gpu Feature=gpu\n"
+                              "PartitionName=big Nodes=gpu \\\n"
+                              "  default=YES\n"
+                              "Epilog=\"/etc/slurm/a b\"\n");
+  EXPECT_THAT(words_of(parsed.problems), IsEmpty());
+  EXPECT_EQ(parsed.conf.get("SchedulerType"), "sched/backfill");
+  EXPECT_EQ(parsed.conf.get("selecttype"), "select/cons_tres");
+  const Entry* partition = parsed.conf.record("PartitionName", "big");
+  ASSERT_NE(partition, nullptr);
+  EXPECT_EQ(partition->settings[2].key, "Default");
+  EXPECT_EQ(parsed.conf.render(),
+            "SchedulerType=sched/backfill\nSelectType=select/cons_tres\nEpilog=\"/etc/slurm/a b\"\n"
+            "NodeSet=gpu Feature=gpu\nPartitionName=big Nodes=gpu Default=YES\n");
+}
+
+TEST(Parse, RenderedTextReadsTheSame) {
+  const std::string text =
+      "SchedulerType=sched/backfill\nMailProg=\"/bin/a b\"\nNodeSet=a Feature=a\nPartitionName=a Nodes=a State=UP\n";
+  EXPECT_EQ(parse(Kind::kSlurm, text).conf.render(), text);
+}
+
+TEST(Parse, NamesLineKeyAndNearestKnownKey) {
+  const Parsed parsed = parse(Kind::kSlurm, "\nScedulerType=sched/backfill\nPartitionName=a Nods=b\n");
+  EXPECT_THAT(words_of(parsed.problems),
+              ElementsAre("line 2: ScedulerType: not a known key of slurm.conf, did you mean SchedulerType?",
+                          "line 3: Nods: not a known parameter of PartitionName, did you mean Nodes?"));
+}
+
+TEST(Parse, LeavesKeysThatResembleNoneToSlurmctld) {
+  const Parsed parsed = parse(Kind::kSlurm, "QuantumEntanglement=yes\n");
+  ASSERT_EQ(parsed.problems.size(), 1U);
+  EXPECT_FALSE(parsed.problems[0].fatal);
+  EXPECT_EQ(parsed.conf.get("QuantumEntanglement"), "yes");
+}
+
+TEST(Parse, RefusesWhatSlurmsCommandsWouldDieOf) {
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, "MailProg=\n").problems), ElementsAre(HasSubstr("MailProg: an empty value")));
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, "MailProg\n").problems), ElementsAre(HasSubstr("write MailProg=VALUE")));
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, "Include other.conf\n").problems), ElementsAre(HasSubstr("configFileRefs")));
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, "MailProg=\"a\n").problems), ElementsAre(HasSubstr("closing double quote")));
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, "PartitionName=a Nodes=b\nPartitionName=a Nodes=c\n").problems),
+              ElementsAre(HasSubstr("line 2: PartitionName: a stands in line 1 already")));
+}
+
+TEST(Parse, KnowsCgroupConf) {
+  EXPECT_THAT(words_of(parse(Kind::kCgroup, "CgroupPlugin=disabled\nConstrainCores=yes\n").problems), IsEmpty());
+  EXPECT_THAT(words_of(parse(Kind::kCgroup, "CgroupPlugins=disabled\n").problems),
+              ElementsAre(HasSubstr("did you mean CgroupPlugin?")));
+}
+
+class MergeTest : public testing::Test {
+ protected:
+  MergeTest() {
+    base_.set("ClusterName", "a");
+    base_.set("SlurmctldParameters", "enable_configless,reconfig_on_restart");
+    base_.set("MaxNodeCount", "65533");
+    base_.add_record("NodeSet", "cpu", "Feature=cpu");
+    base_.add_record("PartitionName", "cpu", "Nodes=cpu");
+  }
+  Merged over(std::string_view user) const { return merge(base_, parse(Kind::kSlurm, user).conf); }
+  Conf base_;
+};
+
+TEST_F(MergeTest, AUsersValueWins) {
+  EXPECT_EQ(over("MaxNodeCount=10").conf.get("MaxNodeCount"), "10");
+}
+
+TEST_F(MergeTest, ParameterListsAreUnited) {
+  EXPECT_EQ(over("SlurmctldParameters=idle_on_node_suspend,enable_configless").conf.get("SlurmctldParameters"),
+            "enable_configless,reconfig_on_restart,idle_on_node_suspend");
+}
+
+TEST_F(MergeTest, KeysOfTheOperatorAreRefused) {
+  const Merged merged = over("\nclustername=mine");
+  EXPECT_THAT(words_of(merged.problems), ElementsAre("line 2: ClusterName: set by the operator; remove it"));
+  EXPECT_EQ(merged.conf.get("ClusterName"), "a");
+}
+
+TEST_F(MergeTest, RecordsOfANodeSetAreNotWrittenTwice) {
+  EXPECT_THAT(words_of(over("PartitionName=cpu Nodes=ALL").problems), ElementsAre(HasSubstr("cpu is made by a NodeSet")));
+  EXPECT_THAT(words_of(over("PartitionName=all Nodes=ALL").problems), IsEmpty());
+}
+
+TEST_F(MergeTest, RepeatedKeysAreAdded) {
+  base_.add("Prolog", "a.sh");
+  EXPECT_THAT(over("Prolog=b.sh").conf.get_all("Prolog"), ElementsAre("a.sh", "b.sh"));
+}
+
+TEST(Classify, TellsWhatBringsAChangeIntoForce) {
+  const auto conf = [](std::string_view text) { return parse(Kind::kSlurm, text).conf; };
+  EXPECT_EQ(classify(conf("KillWait=30"), conf("killwait=30")), Change::kNone);
+  EXPECT_EQ(classify(conf("KillWait=30"), conf("KillWait=31")), Change::kReconfigure);
+  EXPECT_EQ(classify(conf("SlurmctldPort=6817"), conf("SlurmctldPort=6818")), Change::kRestart);
+  EXPECT_EQ(classify(conf("CredType=cred/slurm"), conf("")), Change::kRestart);
+}
+
+TEST(NodeConf, ReadsQuotedValues) {
+  const NodeConf conf = parse_node_conf("CPUs=2 Reason=\"new node\" Features=a,b");
+  EXPECT_THAT(words_of(conf.problems), IsEmpty());
+  ASSERT_EQ(conf.settings.size(), 3U);
+  EXPECT_EQ(conf.settings[1].value, "new node");
+}
+
+TEST(NodeConf, RefusesWhatSlurmdWouldDieOf) {
+  EXPECT_THAT(words_of(parse_node_conf("NodeName=a").problems), ElementsAre(HasSubstr("NodeName: the node's name")));
+  EXPECT_THAT(words_of(parse_node_conf("Port=1").problems), ElementsAre(HasSubstr("Port: not taken")));
+  EXPECT_THAT(words_of(parse_node_conf("CPU=1").problems), ElementsAre(HasSubstr("did you mean CPUs?")));
+  EXPECT_THAT(words_of(parse_node_conf("Hyperdrive=1").problems), ElementsAre("Hyperdrive: not a known node parameter"));
+  EXPECT_TRUE(parse_node_conf("Hyperdrive=1").problems[0].fatal);
+  EXPECT_THAT(words_of(parse_node_conf("CPUs").problems), ElementsAre(HasSubstr("write CPUs=VALUE")));
+  EXPECT_THAT(words_of(parse_node_conf("CPUs=1 cpus=2").problems), ElementsAre(HasSubstr("more than once")));
+  EXPECT_THAT(words_of(parse_node_conf("Reason='a'").problems), ElementsAre(HasSubstr("double quotes only")));
+}
+
+TEST(Marker, IsFoundAgain) {
+  Snapshot snapshot;
+  EXPECT_FALSE(loaded_hash(snapshot));
+  for (const char* name : {"cpu", "slurm-operator-0123abc", "zeta"}) snapshot.partitions[name].name = name;
+  EXPECT_EQ(loaded_hash(snapshot), "0123abc");
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, marker_partition("0123abc")).problems), IsEmpty());
+}
+
+}  // namespace
+}  // namespace slurm::conf
