@@ -20,7 +20,7 @@ using Headers = std::map<std::string, std::string>;
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string target{};  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
+  std::string target = "/";  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
   Headers headers{};
   std::string body{};
   /// From send to the last byte of the reply; for streams, to the head, and then the longest silence between pieces.

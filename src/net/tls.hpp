@@ -7,8 +7,8 @@
 namespace net {
 
 struct Tls {
-  std::string
-      ca_pem;  ///< Who may have signed the peer. Client: empty means the system's. Server: empty asks for no certificate.
+  /// Who may have signed the peer. Client: empty means the system's. Server: empty asks for no certificate.
+  std::string ca_pem{};
   std::string cert_pem{};             ///< Our certificate chain; empty: none (a server must have one).
   std::string key_pem{};              ///< Its private key, without a passphrase.
   std::string server_name{};          ///< Client: name to ask for (SNI) and to verify instead of the host's.

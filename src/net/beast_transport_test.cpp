@@ -1,0 +1,555 @@
+// Over loopback sockets, since these are what is tested; every wait is bounded.
+#include "net/beast_transport.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <memory>
+
+#include "net/http_server.hpp"
+
+namespace net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using core::ErrorCode;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Identity {
+  std::string cert, key;
+};
+
+std::string to_pem(const std::function<void(BIO*)>& write) {
+  BIO* bio = BIO_new(BIO_s_mem());
+  write(bio);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  std::string out(data, static_cast<std::size_t>(size));
+  BIO_free(bio);
+  return out;
+}
+
+/// A self-signed certificate, its own authority.
+Identity make_identity(const std::string& alt_names) {
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  X509* cert = X509_new();
+  X509_set_version(cert, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
+  X509_gmtime_adj(X509_getm_notBefore(cert), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+  X509_set_pubkey(cert, key);
+  X509_NAME* name = X509_get_subject_name(cert);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
+  X509_set_issuer_name(cert, name);
+  for (const auto& [nid, value] :
+       {std::pair<int, std::string>{NID_subject_alt_name, alt_names}, {NID_basic_constraints, "CA:TRUE"}}) {
+    X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str());
+    X509_add_ext(cert, extension, -1);
+    X509_EXTENSION_free(extension);
+  }
+  X509_sign(cert, key, EVP_sha256());
+  Identity out{to_pem([&](BIO* bio) { PEM_write_bio_X509(bio, cert); }),
+               to_pem([&](BIO* bio) { PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); })};
+  X509_free(cert);
+  EVP_PKEY_free(key);
+  return out;
+}
+
+struct NetTest : testing::Test {
+  AsioLoop loop{1};
+
+  /// Runs until `until` holds; false after five seconds.
+  bool run_until(const std::function<bool()>& until) {
+    const auto end = std::chrono::steady_clock::now() + 5s;
+    while (!until()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      loop.context().restart();
+      loop.context().run_one_for(20ms);
+    }
+    return true;
+  }
+
+  static Endpoint local(std::uint16_t port) { return {"http", "127.0.0.1", port, {}}; }
+
+  core::Result<HttpResponse> fetch(BeastTransport& transport, HttpRequest request) {
+    std::optional<core::Result<HttpResponse>> got;
+    transport.send(std::move(request), [&](core::Result<HttpResponse> reply) { got = std::move(reply); });
+    EXPECT_FALSE(got) << "called from inside of send";
+    EXPECT_TRUE(run_until([&] { return got.has_value(); }));
+    return got ? *got : core::fail(ErrorCode::kInternal, "the test ran out of time");
+  }
+};
+
+/// A server that says what the test tells it, byte for byte.
+class RawServer {
+ public:
+  using Socket = std::shared_ptr<tcp::socket>;
+  /// Called with each connection's number (from 1) and each time something came.
+  using Script = std::function<void(int connection, const std::string& received, const Socket& socket)>;
+
+  RawServer(asio::io_context& io, Script script)
+      : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), script_(std::move(script)) {
+    accept();
+  }
+  [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  int connections = 0;
+
+  static void say(const Socket& socket, const std::string& text) { asio::write(*socket, asio::buffer(text)); }
+  static void cut(const Socket& socket) {
+    boost::system::error_code ignored;
+    socket->shutdown(tcp::socket::shutdown_both, ignored);
+    socket->close(ignored);
+  }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](boost::system::error_code error, tcp::socket socket) {
+      if (error) return;
+      read(++connections, std::make_shared<tcp::socket>(std::move(socket)), std::make_shared<std::array<char, 4096>>());
+      accept();
+    });
+  }
+  void read(int number, const Socket& socket, const std::shared_ptr<std::array<char, 4096>>& buffer) {
+    socket->async_read_some(asio::buffer(*buffer),
+                            [this, number, socket, buffer](boost::system::error_code error, std::size_t n) {
+                              if (error) return;
+                              script_(number, std::string(buffer->data(), n), socket);
+                              if (socket->is_open()) read(number, socket, buffer);
+                            });
+  }
+  tcp::acceptor acceptor_;
+  Script script_;
+};
+
+const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+TEST_F(NetTest, GoesThereAndBack) {
+  HttpServer server(loop, {}, [](HttpRequest request, Responder responder) {
+    EXPECT_EQ(request.method, "POST");
+    EXPECT_EQ(request.target, "/a?b=c%20d");
+    EXPECT_EQ(request.headers["x-thing"], "1");
+    responder.respond({201, {{"x-reply", "2"}}, request.body + "!"});
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  const auto reply = fetch(transport, {"POST", "/a?b=c%20d", {{"x-thing", "1"}}, std::string(100'000, 'x')});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->status, 201);
+  EXPECT_EQ(reply->headers.at("x-reply"), "2");
+  EXPECT_EQ(reply->body, std::string(100'000, 'x') + "!");
+}
+
+TEST_F(NetTest, KeepsConnections) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "ok"}); });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(fetch(transport, {}));
+  EXPECT_EQ(transport.stats().opened, 1U);
+  EXPECT_EQ(transport.stats().idle, 1U);
+}
+
+TEST_F(NetTest, ClosesKeptConnectionsAfterAWhile) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "ok"}); });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()), {.idle_timeout = 20ms});
+  ASSERT_TRUE(fetch(transport, {}));
+  EXPECT_TRUE(run_until([&] { return transport.stats().open == 0; }));
+}
+
+TEST_F(NetTest, BoundsConnectionsAndServesTheQueueInOrder) {
+  int most = 0, now = 0;
+  std::vector<std::string> order;
+  HttpServer server(loop, {}, [&](HttpRequest request, Responder responder) {
+    most = std::max(most, ++now);
+    order.push_back(request.target);
+    loop.after(5ms, [&now, responder]() mutable {
+      --now;
+      responder.respond({200, {}, ""});
+    });
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()), {.max_connections = 2});
+  int done = 0;
+  for (int i = 0; i < 7; ++i) {
+    transport.send({"GET", "/" + std::to_string(i)}, [&](const core::Result<HttpResponse>& reply) { done += reply ? 1 : 100; });
+  }
+  EXPECT_EQ(transport.stats().waiting, 5U);
+  ASSERT_TRUE(run_until([&] { return done >= 7; }));
+  EXPECT_EQ(done, 7);
+  EXPECT_EQ(most, 2);
+  EXPECT_THAT(std::vector(order.begin() + 2, order.end()), ElementsAre("/2", "/3", "/4", "/5", "/6"));
+  EXPECT_EQ(transport.stats().opened, 2U);
+}
+
+TEST_F(NetTest, StreamsDoNotUseUpTheBound) {
+  HttpServer server(loop, {}, [](HttpRequest request, Responder responder) {
+    if (request.target == "/watch") {
+      responder.begin(200, {});
+      responder.on_gone([responder] {});  // holds it open
+      return;
+    }
+    responder.respond({200, {}, "ok"});
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()), {.max_connections = 1});
+  for (int i = 0; i < 3; ++i) transport.stream({"GET", "/watch"}, {});
+  EXPECT_TRUE(fetch(transport, {}));
+}
+
+TEST_F(NetTest, NoServerMeansUnavailable) {
+  std::uint16_t port = 0;
+  {
+    tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    port = acceptor.local_endpoint().port();
+  }
+  BeastTransport transport(loop, local(port));
+  const auto reply = fetch(transport, {"POST", "/"});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(reply.error().message, HasSubstr("connect"));
+  EXPECT_EQ(transport.stats().open, 0U);
+}
+
+TEST_F(NetTest, ACutAfterTheRequestMeansUnknownOutcome) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) { RawServer::cut(socket); });
+  BeastTransport transport(loop, local(server.port()));
+  const auto reply = fetch(transport, {"GET", "/"});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnknownOutcome);
+  EXPECT_EQ(server.connections, 1) << "a fresh connection is no reason to try again";
+}
+
+TEST_F(NetTest, ACutInTheMiddleOfTheBodyMeansUnknownOutcome) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    RawServer::cut(socket);
+  });
+  BeastTransport transport(loop, local(server.port()));
+  EXPECT_EQ(fetch(transport, {"GET", "/"}).error().code, ErrorCode::kUnknownOutcome);
+}
+
+TEST_F(NetTest, ABodyMayEndWithTheConnection) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, "HTTP/1.0 200 OK\r\n\r\nall of it");
+    RawServer::cut(socket);
+  });
+  BeastTransport transport(loop, local(server.port()));
+  const auto reply = fetch(transport, {"GET", "/"});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->body, "all of it");
+}
+
+TEST_F(NetTest, SlowPeersMeetTheDeadline) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nslow");
+  });
+  BeastTransport transport(loop, local(server.port()));
+  const auto reply = fetch(transport, {"GET", "/", {}, "", 50ms});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnknownOutcome);
+  EXPECT_THAT(reply.error().message, HasSubstr("50 ms"));
+  EXPECT_EQ(transport.stats().open, 0U) << "the connection still owes a reply";
+}
+
+TEST_F(NetTest, TheDeadlineRunsInTheQueueToo) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket&) {});
+  BeastTransport transport(loop, local(server.port()), {.max_connections = 1});
+  transport.send({}, [](const core::Result<HttpResponse>&) {});
+  const auto reply = fetch(transport, {"POST", "/", {}, "", 30ms});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "it was never sent";
+}
+
+TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
+  // Answers the first request of each connection and cuts at the second.
+  std::map<int, int> seen;
+  RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {
+    if (++seen[connection] == 1) return RawServer::say(socket, kOk);
+    RawServer::cut(socket);
+  });
+  BeastTransport transport(loop, local(server.port()));
+  ASSERT_TRUE(fetch(transport, {"GET", "/1"}));
+  EXPECT_TRUE(fetch(transport, {"GET", "/2"})) << "idempotent";
+  EXPECT_EQ(server.connections, 2);
+  const auto post = fetch(transport, {"POST", "/3"});
+  ASSERT_FALSE(post) << "it may have been carried out";
+  EXPECT_EQ(post.error().code, ErrorCode::kUnknownOutcome);
+  EXPECT_EQ(server.connections, 2);
+}
+
+TEST_F(NetTest, AConnectionClosedAtRestIsNotUsedAgain) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, kOk);
+    RawServer::cut(socket);
+  });
+  BeastTransport transport(loop, local(server.port()));
+  ASSERT_TRUE(fetch(transport, {"POST", "/1"}));
+  ASSERT_TRUE(run_until([&] { return transport.stats().open == 0; }));
+  EXPECT_TRUE(fetch(transport, {"POST", "/2"}));
+}
+
+TEST_F(NetTest, NonsenseIsAnError) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, "SSH-2.0-OpenSSH_9.2\r\n");
+  });
+  BeastTransport transport(loop, local(server.port()));
+  EXPECT_EQ(fetch(transport, {}).error().code, ErrorCode::kUnknownOutcome);
+}
+
+TEST_F(NetTest, InterimRepliesAreSkipped) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + kOk);
+  });
+  BeastTransport transport(loop, local(server.port()));
+  const auto reply = fetch(transport, {});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->status, 200);
+  EXPECT_EQ(reply->body, "ok");
+}
+
+TEST_F(NetTest, TooLongRepliesAreAnError) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, std::string(5000, 'x')}); });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()), {.max_reply_bytes = 4999});
+  const auto reply = fetch(transport, {});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kInternal);
+}
+
+TEST_F(NetTest, HeadHasNoBody) {
+  RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
+    RawServer::say(socket, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+  });
+  BeastTransport transport(loop, local(server.port()));
+  ASSERT_TRUE(fetch(transport, {"HEAD", "/"}));
+  EXPECT_EQ(transport.stats().idle, 1U);
+}
+
+TEST_F(NetTest, RefusesRequestsThatWouldSmuggle) {
+  BeastTransport transport(loop, local(1));
+  EXPECT_EQ(fetch(transport, {"GET", "/a\r\nX: y"}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(fetch(transport, {"GET", "/", {{"x", "a\nb"}}}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(fetch(transport, {"GET", "/a b"}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(fetch(transport, {"GET", ""}).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(NetTest, StreamsInPieces) {
+  std::optional<Responder> kept;
+  HttpServer server(loop, {}, [&](HttpRequest, Responder responder) {
+    responder.begin(200, {{"content-type", "application/json"}});
+    responder.write("{\"a\":1}\n");
+    kept = responder;
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  std::vector<std::string> events;
+  transport.stream({"GET", "/watch"}, {[&](int status, const Headers& headers) {
+                                         events.push_back(std::to_string(status) + " " + headers.at("content-type"));
+                                       },
+                                       [&](std::string_view piece) { events.emplace_back(piece); },
+                                       [&](const core::Result<void>& end) { events.push_back(end ? "end" : "error"); }});
+  ASSERT_TRUE(run_until([&] { return events.size() == 2; }));
+  kept->write("{\"b\":2}\n");
+  ASSERT_TRUE(run_until([&] { return events.size() == 3; }));
+  kept->end();
+  kept.reset();
+  ASSERT_TRUE(run_until([&] { return events.size() == 4; }));
+  EXPECT_THAT(events, ElementsAre("200 application/json", "{\"a\":1}\n", "{\"b\":2}\n", "end"));
+  EXPECT_EQ(transport.stats().idle, 1U) << "a stream that ended properly leaves a usable connection";
+}
+
+TEST_F(NetTest, ACutStreamIsAnError) {
+  HttpServer server(loop, {}, [&](HttpRequest, Responder responder) {
+    responder.begin(200, {});
+    responder.write("{\"half");
+    loop.after(10ms, [responder]() mutable { responder.cut(); });
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  std::optional<core::Result<void>> end;
+  transport.stream({"GET", "/watch"}, {{}, {}, [&](core::Result<void> result) { end = std::move(result); }});
+  ASSERT_TRUE(run_until([&] { return end.has_value(); }));
+  ASSERT_FALSE(*end);
+  EXPECT_EQ(end->error().code, ErrorCode::kUnknownOutcome);
+}
+
+TEST_F(NetTest, SilenceEndsAStreamAndPiecesPutItOff) {
+  Responder* kept = nullptr;
+  HttpServer server(loop, {}, [&](HttpRequest, Responder responder) {
+    responder.begin(200, {});
+    for (int i = 1; i <= 4; ++i) loop.after(i * 40ms, [responder]() mutable { responder.write("x"); });
+    kept = new Responder(responder);
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  std::string body;
+  std::optional<core::Result<void>> end;
+  transport.stream(
+      {"GET", "/watch", {}, "", 100ms},
+      {{}, [&](std::string_view piece) { body += piece; }, [&](core::Result<void> result) { end = std::move(result); }});
+  ASSERT_TRUE(run_until([&] { return end.has_value(); }));
+  EXPECT_EQ(body, "xxxx");
+  ASSERT_FALSE(*end);
+  EXPECT_THAT(end->error().message, HasSubstr("silence after 100 ms"));
+  delete kept;
+}
+
+TEST_F(NetTest, CancelEndsAllCallsAndTheConnection) {
+  bool gone = false;
+  HttpServer server(loop, {}, [&](HttpRequest, Responder responder) {
+    responder.begin(200, {});
+    responder.write("one");
+    responder.on_gone([&gone, responder] { gone = true; });
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  HttpTransport::RequestId id = 0;
+  int calls = 0;
+  id = transport.stream({"GET", "/"}, {{},
+                                       [&](std::string_view) {
+                                         ++calls;
+                                         transport.cancel(id);
+                                       },
+                                       [&](const core::Result<void>&) { calls += 100; }});
+  ASSERT_TRUE(run_until([&] { return gone; }));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(transport.stats().open, 0U);
+  transport.cancel(id);
+}
+
+TEST_F(NetTest, CancelBeforeConnectedAndInTheQueue) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "ok"}); });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()), {.max_connections = 1});
+  int calls = 0;
+  const auto count = [&](const core::Result<HttpResponse>&) { ++calls; };
+  const auto first = transport.send({}, count);
+  const auto second = transport.send({}, count);
+  transport.cancel(first);
+  transport.cancel(second);
+  EXPECT_TRUE(fetch(transport, {}));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(NetTest, TheTransportMayGoInsideOfACallback) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "ok"}); });
+  ASSERT_TRUE(server.start());
+  auto transport = std::make_unique<BeastTransport>(loop, local(server.port()));
+  int calls = 0;
+  transport->send({}, [&](const core::Result<HttpResponse>&) {
+    ++calls;
+    transport.reset();
+  });
+  transport->send({}, [&](const core::Result<HttpResponse>&) { ++calls; });
+  ASSERT_TRUE(run_until([&] { return calls == 1; }));
+  run_until([&] { return loop.context().poll() == 0; });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(NetTest, ANewEndpointIsForNewConnections) {
+  HttpServer one(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "one"}); });
+  HttpServer two(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "two"}); });
+  ASSERT_TRUE(one.start());
+  ASSERT_TRUE(two.start());
+  BeastTransport transport(loop, local(one.port()));
+  EXPECT_EQ(fetch(transport, {})->body, "one");
+  ASSERT_TRUE(transport.set_endpoint(local(two.port())));
+  EXPECT_EQ(transport.stats().open, 0U);
+  EXPECT_EQ(fetch(transport, {})->body, "two");
+  Endpoint bad{"https", "127.0.0.1", 1, {.ca_pem = "nonsense"}};
+  const auto refused = transport.set_endpoint(bad);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(fetch(transport, {})->body, "two");
+}
+
+struct TlsTest : NetTest {
+  Identity server_id = make_identity("DNS:api.example,IP:127.0.0.1");
+  Identity client_id = make_identity("DNS:client");
+
+  core::Result<HttpResponse> over(HttpServer& server, Tls tls, const std::string& host = "127.0.0.1") {
+    BeastTransport transport(loop, {"https", host, server.port(), std::move(tls)});
+    return fetch(transport, {"POST", "/"});
+  }
+  HttpServer make_server(std::string client_ca = "") {
+    return HttpServer(
+        loop, {.use_tls = true, .tls = {.ca_pem = std::move(client_ca), .cert_pem = server_id.cert, .key_pem = server_id.key}},
+        [](HttpRequest, Responder responder) {
+          responder.respond({200, {}, "secure"});
+        });
+  }
+};
+
+TEST_F(TlsTest, VerifiesAddressesAndNames) {
+  HttpServer server = make_server();
+  ASSERT_TRUE(server.start());
+  const auto by_address = over(server, {.ca_pem = server_id.cert});
+  ASSERT_TRUE(by_address) << by_address.error().message;
+  EXPECT_EQ(by_address->body, "secure");
+  EXPECT_TRUE(over(server, {.ca_pem = server_id.cert, .server_name = "api.example"}));
+}
+
+TEST_F(TlsTest, RefusesOtherNamesAndOtherAuthorities) {
+  HttpServer server = make_server();
+  ASSERT_TRUE(server.start());
+  for (const Tls& tls : {Tls{.ca_pem = server_id.cert, .server_name = "other.example"}, Tls{.ca_pem = client_id.cert}, Tls{}}) {
+    const auto reply = over(server, tls);
+    ASSERT_FALSE(reply);
+    EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "nothing was sent";
+    EXPECT_THAT(reply.error().message, HasSubstr("certificate refused"));
+  }
+  EXPECT_TRUE(over(server, {.insecure_skip_verify = true}));
+}
+
+TEST_F(TlsTest, ShowsItsOwnCertificate) {
+  HttpServer server = make_server(client_id.cert);
+  ASSERT_TRUE(server.start());
+  EXPECT_TRUE(over(server, {.ca_pem = server_id.cert, .cert_pem = client_id.cert, .key_pem = client_id.key}));
+  EXPECT_FALSE(over(server, {.ca_pem = server_id.cert}));
+}
+
+TEST_F(TlsTest, CertificatesRotate) {
+  HttpServer server = make_server();
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, {"https", "127.0.0.1", server.port(), {.ca_pem = server_id.cert}});
+  ASSERT_TRUE(fetch(transport, {}));
+  const Identity next = make_identity("IP:127.0.0.1");
+  ASSERT_TRUE(server.set_tls({.cert_pem = next.cert, .key_pem = next.key}));
+  EXPECT_TRUE(fetch(transport, {})) << "the kept connection lives on";
+  ASSERT_TRUE(transport.set_endpoint({"https", "127.0.0.1", server.port(), {.ca_pem = next.cert}}));
+  EXPECT_TRUE(fetch(transport, {}));
+  EXPECT_EQ(transport.stats().opened, 2U);
+}
+
+TEST_F(TlsTest, AKeyOfAnotherCertificateIsInvalid) {
+  BeastTransport transport(loop, {"https", "127.0.0.1", 1, {.cert_pem = client_id.cert, .key_pem = server_id.key}});
+  const auto reply = fetch(transport, {});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(reply.error().message, HasSubstr("private key"));
+}
+
+TEST_F(TlsTest, StreamsAndLargeBodies) {
+  HttpServer server(loop, {.use_tls = true, .tls = {.cert_pem = server_id.cert, .key_pem = server_id.key}},
+                    [](HttpRequest request, Responder responder) {
+                      responder.begin(200, {});
+                      for (int i = 0; i < 100; ++i) responder.write(request.body);
+                      responder.end();
+                    });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, {"https", "127.0.0.1", server.port(), {.ca_pem = server_id.cert}});
+  const auto reply = fetch(transport, {"POST", "/", {}, std::string(50'000, 'y')});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->body, std::string(5'000'000, 'y'));
+}
+
+}  // namespace
+}  // namespace net

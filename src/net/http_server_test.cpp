@@ -1,0 +1,179 @@
+// Over loopback sockets, since these are what is tested; every wait is bounded. The client's side: beast_transport_test.cpp.
+#include "net/http_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+namespace net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using namespace std::chrono_literals;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct HttpServerTest : testing::Test {
+  AsioLoop loop{1};
+  std::string received;
+  bool ended = false;
+
+  bool run_until(const std::function<bool()>& until) {
+    const auto end = std::chrono::steady_clock::now() + 5s;
+    while (!until()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      loop.context().restart();
+      loop.context().run_one_for(20ms);
+    }
+    return true;
+  }
+
+  std::shared_ptr<tcp::socket> connect(const HttpServer& server) {
+    auto socket = std::make_shared<tcp::socket>(loop.context());
+    socket->connect({asio::ip::address_v4::loopback(), server.port()});
+    listen(socket, std::make_shared<std::array<char, 4096>>());
+    return socket;
+  }
+  void listen(const std::shared_ptr<tcp::socket>& socket, const std::shared_ptr<std::array<char, 4096>>& buffer) {
+    socket->async_read_some(asio::buffer(*buffer), [this, socket, buffer](boost::system::error_code error, std::size_t n) {
+      ended = static_cast<bool>(error);
+      received.append(buffer->data(), n);
+      if (!error) listen(socket, buffer);
+    });
+  }
+  static void say(const std::shared_ptr<tcp::socket>& socket, const std::string& text) {
+    asio::write(*socket, asio::buffer(text));
+  }
+};
+
+void echo(HttpRequest request, Responder responder) {
+  responder.respond({200, {}, request.target});
+}
+
+TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
+  HttpServer server(loop, {}, echo);
+  ASSERT_TRUE(server.start());
+  const auto client = connect(server);
+  say(client, "GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nGET /3 HTTP/1.1\r\nConnection: close\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return ended; }));
+  EXPECT_EQ(received,
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n/1HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n/2"
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n/3");
+}
+
+TEST_F(HttpServerTest, ARequestMayComeByteByByte) {
+  HttpServer server(loop, {}, [](HttpRequest request, Responder responder) { responder.respond({200, {}, request.body}); });
+  ASSERT_TRUE(server.start());
+  const auto client = connect(server);
+  for (char c : std::string("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")) {
+    say(client, std::string(1, c));
+    loop.context().restart();
+    loop.context().run_for(1ms);
+  }
+  ASSERT_TRUE(run_until([&] { return !received.empty(); }));
+  EXPECT_THAT(received, EndsWith("\r\n\r\nabcde"));
+}
+
+TEST_F(HttpServerTest, NonsenseGets400AndTooMuch413) {
+  HttpServer server(loop, {.max_request_bytes = 10}, echo);
+  ASSERT_TRUE(server.start());
+  say(connect(server), "what\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return ended; }));
+  EXPECT_THAT(received, StartsWith("HTTP/1.1 400 "));
+  received.clear();
+  ended = false;
+  say(connect(server), "POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n01234567890");
+  ASSERT_TRUE(run_until([&] { return ended; }));
+  EXPECT_THAT(received, StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(HttpServerTest, ADroppedRequestGets500) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder) {});
+  ASSERT_TRUE(server.start());
+  say(connect(server), "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !received.empty(); }));
+  EXPECT_THAT(received, StartsWith("HTTP/1.1 500 "));
+}
+
+TEST_F(HttpServerTest, OnlyTheFirstAnswerCounts) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) {
+    Responder copy = responder;
+    responder.respond({200, {}, "a"});
+    copy.respond({200, {}, "b"});
+    copy.begin(200, {});
+    copy.end();
+    EXPECT_FALSE(copy.open());
+  });
+  ASSERT_TRUE(server.start());
+  say(connect(server), "GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return ended; }));
+  EXPECT_THAT(received, EndsWith("\r\n\r\na"));
+}
+
+TEST_F(HttpServerTest, TellsWhenTheClientGoes) {
+  std::optional<Responder> kept;
+  bool gone = false;
+  HttpServer server(loop, {}, [&](HttpRequest, Responder responder) {
+    kept = responder;
+    responder.on_gone([&] { gone = true; });
+  });
+  ASSERT_TRUE(server.start());
+  const auto client = connect(server);
+  say(client, "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return kept.has_value(); }));
+  EXPECT_TRUE(kept->open());
+  client->close();
+  ASSERT_TRUE(run_until([&] { return gone; }));
+  EXPECT_FALSE(kept->open());
+  kept->respond({200, {}, "nobody"});
+}
+
+TEST_F(HttpServerTest, IdleClientsAreLetGo) {
+  HttpServer server(loop, {.idle_timeout = 30ms}, echo);
+  ASSERT_TRUE(server.start());
+  const auto client = connect(server);
+  EXPECT_TRUE(run_until([&] { return ended; }));
+}
+
+TEST_F(HttpServerTest, TooManyClientsAreTurnedAway) {
+  HttpServer server(loop, {.max_connections = 1}, echo);
+  ASSERT_TRUE(server.start());
+  const auto first = connect(server);
+  const auto second = connect(server);
+  ASSERT_TRUE(run_until([&] { return ended; }));
+  say(first, "GET /first HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !received.empty(); }));
+  EXPECT_THAT(received, HasSubstr("/first"));
+}
+
+TEST_F(HttpServerTest, ATakenPortIsSaid) {
+  HttpServer one(loop, {}, echo);
+  ASSERT_TRUE(one.start());
+  EXPECT_NE(one.port(), 0);
+  HttpServer two(loop, {.port = one.port()}, echo);
+  const auto refused = two.start();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, core::ErrorCode::kUnavailable);
+  HttpServer three(loop, {.address = "nowhere"}, echo);
+  EXPECT_EQ(three.start().error().code, core::ErrorCode::kInvalid);
+}
+
+TEST_F(HttpServerTest, StopClosesEverything) {
+  auto server = std::make_unique<HttpServer>(loop, ServerOptions{}, [](HttpRequest, Responder responder) {
+    responder.begin(200, {});
+    responder.on_gone([responder] {});
+  });
+  ASSERT_TRUE(server->start());
+  say(connect(*server), "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !received.empty(); }));
+  server.reset();
+  EXPECT_TRUE(run_until([&] { return ended; }));
+}
+
+}  // namespace
+}  // namespace net
