@@ -317,7 +317,7 @@ constexpr auto kPartitionParameters = std::to_array<std::string_view>({"AllocNod
 constexpr auto kDownNodesParameters = std::to_array<std::string_view>({"Reason", "State"});
 
 /// Parameters of PowerAction=.
-constexpr auto kPowerActionParameters = std::to_array<std::string_view>({"Feature", "Nodes"});
+constexpr auto kPowerActionParameters = std::to_array<std::string_view>({"Location", "Program"});
 
 /// Settings of cgroup.conf.
 constexpr auto kCgroupKeys = std::to_array<std::string_view>({"AllowedDevicesFile",
