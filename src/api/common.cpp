@@ -46,7 +46,7 @@ Rule jwt_key_unchanged() {
     const auto part = [&of](const std::string& ref) { return of + "." + ref + ".name + '/' + " + of + "." + ref + ".key"; };
     return "(has(" + of + ".jwtKeyRef) ? " + part("jwtKeyRef") + " : has(" + of + ".jwtHs256KeyRef) ? " + part("jwtHs256KeyRef") + " : '')";
   };
-  return {effective("self") + " == " + effective("oldSelf"), "jwtKeyRef: cannot be changed, added or removed"};
+  return {effective("self") + " == " + effective("oldSelf"), "cannot be changed, added or removed", "jwtKeyRef"};
 }
 
 const FieldList& field_list(const LocalObjectReference*) {

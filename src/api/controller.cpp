@@ -83,15 +83,15 @@ const FieldList& field_list(const ControllerSpec*) {
                    .pattern("^[A-Za-z0-9_.-]*$")
                    .describe("Slurm's ClusterName. Absent: <namespace>_<name>. Cannot be changed."))
           .add(field("slurmKeyRef", &ControllerSpec::slurm_key_ref)
-                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/slurm key. Absent: one is generated once, into the Secret "
                              "<name>-slurm-key, and kept as long as the state volume. Its name cannot be changed."))
           .add(field("jwtKeyRef", &ControllerSpec::jwt_key_ref)
-                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/jwt key (HS256). Absent: one is generated once, into the Secret "
                              "<name>-jwt-key, and kept as long as the state volume. Cannot be changed."))
           .add(field("jwtHs256KeyRef", &ControllerSpec::jwt_hs256_key_ref)
-                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The old name of jwtKeyRef, which wins when both are given."))
           .add(field("jwksKeyRef", &ControllerSpec::jwks_key_ref)
                    .describe("The ConfigMap's key that holds a JWKS file, for tokens that others sign."))
@@ -144,18 +144,18 @@ const FieldList& field_list(const ControllerSpec*) {
                    .has_default()
                    .describe("What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go at once, with "
                              "their jobs. Drain: each goes when its jobs have ended."))
-          .rule("!self.external || has(self.externalConfig)", "externalConfig: required when external is true")
+          .rule("!self.external || has(self.externalConfig)", "required when external is true", "externalConfig")
           .rule("!has(self.ha) || !self.ha.enabled || (has(self.persistence) && self.persistence.enabled && "
                 "has(self.persistence.existingClaim) && self.persistence.existingClaim != '')",
-                "persistence.existingClaim: required when ha.enabled is true, and its access mode must be ReadWriteMany")
+                "required when ha.enabled is true, and its access mode must be ReadWriteMany", "persistence.existingClaim")
           .rule("(has(self.slurmKeyRef) ? self.slurmKeyRef.name : '') == (has(oldSelf.slurmKeyRef) ? oldSelf.slurmKeyRef.name : '')",
-                "slurmKeyRef.name: cannot be changed, added or removed")
+                "cannot be changed, added or removed", "slurmKeyRef.name")
           .rule(jwt_key_unchanged())
           .rule("(!has(self.persistence) || self.persistence.enabled) == (!has(oldSelf.persistence) || oldSelf.persistence.enabled)",
-                "persistence.enabled: cannot be changed")
+                "cannot be changed", "persistence.enabled")
           .rule("(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : '') == "
                 "(has(oldSelf.persistence) && has(oldSelf.persistence.existingClaim) ? oldSelf.persistence.existingClaim : '')",
-                "persistence.existingClaim: cannot be changed");
+                "cannot be changed", "persistence.existingClaim");
   return kList;
 }
 
@@ -181,7 +181,7 @@ const FieldList& field_list(const Controller*) {
                 "self.spec.clusterName.endsWith('_' + self.metadata.name)) || "
                 "((!has(self.spec) || !has(self.spec.clusterName) || self.spec.clusterName == '') && "
                 "oldSelf.spec.clusterName.endsWith('_' + self.metadata.name))",
-                "spec.clusterName: cannot be changed");
+                "cannot be changed", "spec.clusterName");
   return kList;
 }
 

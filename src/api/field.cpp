@@ -133,7 +133,10 @@ class Validator {
 
 Json rules_json(const std::vector<Rule>& rules) {
   Json out = Json::array();
-  for (const Rule& rule : rules) out.push_back({{"rule", rule.cel}, {"message", rule.message}});
+  for (const Rule& rule : rules) {
+    Json& entry = out.emplace_back(Json{{"rule", rule.cel}, {"message", rule.message}});
+    if (!rule.at.empty()) entry["fieldPath"] = "." + rule.at;
+  }
   return out;
 }
 
@@ -195,8 +198,8 @@ Field& Field::pattern(std::string regex) {
   schema["pattern"] = std::move(regex);
   return *this;
 }
-Field& Field::rule(std::string cel, std::string message) {
-  rules.push_back({std::move(cel), std::move(message)});
+Field& Field::rule(std::string cel, std::string message, std::string at) {
+  rules.push_back({std::move(cel), std::move(message), std::move(at)});
   return *this;
 }
 Field& Field::immutable() { return rule("self == oldSelf", "cannot be changed; delete the object and create it anew"); }

@@ -48,6 +48,7 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< What is allowed; the API server puts the path in front.
+  std::string at;       ///< The member at fault, below the struct or member that the rule stands on: "slurmKeyRef.name". "": itself.
 };
 
 class FieldList;
@@ -66,7 +67,7 @@ class Field {
   Field& min_length(std::size_t n);
   Field& max_length(std::size_t n);
   Field& pattern(std::string regex);
-  Field& rule(std::string cel, std::string message);
+  Field& rule(std::string cel, std::string message, std::string at = "");
   /// Cannot be changed once it stands. On members that may come and go, write a rule on the struct instead.
   Field& immutable();
   /// For members that are core::Json: the schema of what they hold, instead of "an object with any fields".
@@ -101,7 +102,9 @@ class FieldList {
  public:
   explicit FieldList(std::string description) : description_(std::move(description)) {}
   FieldList& add(Field field);
-  FieldList& rule(std::string cel, std::string message) { return rule(Rule{std::move(cel), std::move(message)}); }
+  FieldList& rule(std::string cel, std::string message, std::string at = "") {
+    return rule(Rule{std::move(cel), std::move(message), std::move(at)});
+  }
   FieldList& rule(Rule rule);
   /// Set as a whole by whoever applies it (x-kubernetes-map-type: atomic).
   FieldList& atomic();

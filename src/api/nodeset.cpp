@@ -11,7 +11,7 @@ const FieldList& field_list(const NodeSetSsh*) {
           .add(field("extraSshdConfig", &NodeSetSsh::extra_sshd_config).describe("Lines to append to sshd_config."))
           .add(field("sssdConfRef", &NodeSetSsh::sssd_conf_ref).required().describe("The Secret's key that holds sssd.conf."))
           .rule("!self.enabled || (has(self.sssdConfRef.name) && self.sssdConfRef.name != '')",
-                "sssdConfRef.name: must not be empty when enabled is true");
+                "must not be empty when enabled is true", "sssdConfRef.name");
   return kList;
 }
 
@@ -60,7 +60,7 @@ const FieldList& field_list(const UpdateStrategy*) {
           .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update).describe("When ScheduledUpdate proceeds."))
           .rule("self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime) && "
                 "has(self.scheduledUpdate.duration))",
-                "scheduledUpdate.startTime: required when type is ScheduledUpdate");
+                "required when type is ScheduledUpdate", "scheduledUpdate.startTime");
   return kList;
 }
 

@@ -22,6 +22,12 @@ std::string type_of(const Json& schema) {
 
 std::string code(const std::string& text) { return "`" + text + "`"; }
 
+/// A rule in words: where, and what is allowed.
+std::string words(const Json& rule) {
+  const std::string at = rule.value("fieldPath", "");
+  return (at.empty() ? "" : code(at.substr(1)) + " ") + rule["message"].get<std::string>();
+}
+
 void add(std::string& text, const std::string& part) {
   if (!text.empty()) text += "; ";
   text += part;
@@ -30,9 +36,9 @@ void add(std::string& text, const std::string& part) {
 /// Limits in words.
 std::string limits(const Json& schema) {
   std::string out;
-  if (auto words = schema.find("enum"); words != schema.end()) {
+  if (auto enumeration = schema.find("enum"); enumeration != schema.end()) {
     std::string all;
-    for (const Json& word : *words) all += (all.empty() ? "" : ", ") + code(word.get<std::string>());
+    for (const Json& word : *enumeration) all += (all.empty() ? "" : ", ") + code(word.get<std::string>());
     add(out, "one of " + all);
   }
   const bool low = schema.contains("minimum");
@@ -43,7 +49,7 @@ std::string limits(const Json& schema) {
   if (schema.contains("minLength")) add(out, "not empty");
   if (schema.contains("maxLength") && schema["maxLength"] < 253) add(out, "at most " + schema["maxLength"].dump() + " characters");
   if (auto rules = schema.find("x-kubernetes-validations"); rules != schema.end()) {
-    for (const Json& rule : *rules) add(out, rule["message"].get<std::string>());
+    for (const Json& rule : *rules) add(out, words(rule));
   }
   return out;
 }
@@ -119,14 +125,14 @@ std::string section(const Json& schema, const FieldList& list, const std::string
   std::string out = "## " + name + "\n\n" + part.value("description", child->description()) + "\n\n" + table.text();
   if (auto rules = part.find("x-kubernetes-validations"); rules != part.end()) {
     out += "\nRules over several fields:\n\n";
-    for (const Json& rule : *rules) out += "- " + rule["message"].get<std::string>() + "\n";
+    for (const Json& rule : *rules) out += "- " + words(rule) + "\n";
   }
   return out;
 }
 
-std::string join(const std::vector<std::string>& words) {
+std::string join(const std::vector<std::string>& parts) {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + code(word);
+  for (const std::string& word : parts) out += (out.empty() ? "" : ", ") + code(word);
   return out;
 }
 

@@ -8,11 +8,11 @@ const FieldList& field_list(const TokenSpec*) {
   static const FieldList kList =
       FieldList("The wanted state of a Token.")
           .add(field("jwtKeyRef", &TokenSpec::jwt_key_ref)
-                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/jwt key (HS256) of the cluster. For a key that the operator generated, "
                              "the Secret <controller>-jwt-key and the key jwt.key. Cannot be changed."))
           .add(field("jwtHs256KeyRef", &TokenSpec::jwt_hs256_key_ref)
-                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The old name of jwtKeyRef, which wins when both are given."))
           .add(field("username", &TokenSpec::username).required().min_length(1).describe("The Slurm user for whom the token speaks."))
           .add(field("lifetime", &TokenSpec::lifetime)
@@ -22,9 +22,9 @@ const FieldList& field_list(const TokenSpec*) {
                    .has_default()
                    .describe("Whether the token is renewed. If not, the Secret is immutable."))
           .add(field("secretRef", &TokenSpec::secret_ref)
-                   .rule("has(self.name) && self.name != ''", "name: must not be empty")
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT."))
-          .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "jwtKeyRef: required")
+          .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "required", "jwtKeyRef")
           .rule(jwt_key_unchanged());
   return kList;
 }

@@ -1,0 +1,246 @@
+#!/bin/bash
+# The custom resource definitions against a real API server: what it accepts, what it fills in, and that what it
+# refuses names the path and what is allowed. Uses the cluster of KUBECONFIG; works in a namespace of its own, which it removes.
+# Usage: tests/conformance/crd_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+export KUBECONFIG=${KUBECONFIG:-$top/.local/kubeconfig}
+PATH=$top/.local/bin:$PATH
+namespace=crd-test-$$
+passed=0 failed=0
+
+installed=()
+
+finish() {
+  kubectl delete namespace "$namespace" --wait=false >/dev/null 2>&1
+  for file in "${installed[@]}"; do kubectl delete -f "$file" --wait=false >/dev/null 2>&1; done
+}
+trap finish EXIT
+
+pass() { passed=$((passed + 1)); }
+fail() {
+  failed=$((failed + 1))
+  printf 'FAIL %s\n     %s\n' "$1" "${2//$'\n'/$'\n     '}"
+}
+
+manifest() { # kind spec [name]
+  printf 'apiVersion: slinky.slurm.net/v1beta1\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec: %s\n' \
+    "$1" "${3:-test}" "$namespace" "$2"
+}
+
+# accept KIND SPEC: it is valid.
+accept() {
+  local out
+  if out=$(manifest "$1" "$2" | kubectl create --dry-run=server --validate=strict -f - 2>&1); then pass; else fail "accept $1 $2" "$out"; fi
+}
+
+# refuse KIND SPEC PATH WORDS: it is refused, and the message holds the path and the words (fixed text).
+refuse() {
+  local out
+  if out=$(manifest "$1" "$2" | kubectl create --dry-run=server -f - 2>&1); then
+    fail "refuse $1 $2" "was accepted"
+  elif [[ $out == *"$3: "*"$4"* ]]; then
+    pass
+  else
+    fail "refuse $1 $2" "expected: $3: ... $4"$'\n'"message:  $out"
+  fi
+}
+
+# change KIND PATCH [PATH WORDS]: a change of the object "test" is accepted, or refused with the path and words.
+change() {
+  local out
+  if out=$(kubectl -n "$namespace" patch "$1" test --type=merge --dry-run=server -p "$2" 2>&1); then
+    if [[ -z ${3:-} ]]; then pass; else fail "change $1 $2" "was accepted"; fi
+  elif [[ -n ${3:-} && $out == *"$3: "*"$4"* ]]; then
+    pass
+  else
+    fail "change $1 $2" "expected: ${3:-to be accepted}: ... ${4:-}"$'\n'"message:  $out"
+  fi
+}
+
+# column KIND EXPECTED: the columns of kubectl get.
+columns() {
+  local out
+  out=$(kubectl -n "$namespace" get "$1" test -o wide 2>&1 | head -1 | xargs)
+  if [[ $out == "$2" ]]; then pass; else fail "columns of $1" "expected: $2"$'\n'"have:     $out"; fi
+}
+
+definitions() {
+  local file out
+  for file in "$top"/charts/slurm-operator-crds/templates/*.yaml; do
+    # The server checks each rule, and what it may cost at most.
+    if out=$(kubectl apply --server-side --force-conflicts --dry-run=server -f "$file" 2>&1); then pass; else fail "$file" "$out"; fi
+    if ! kubectl get -f "$file" >/dev/null 2>&1; then
+      kubectl apply --server-side -f "$file" >/dev/null && installed+=("$file")
+    fi
+  done
+  kubectl wait --for=condition=Established --timeout=30s \
+    crd/{controllers,restapis,nodesets,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
+}
+
+controllers() {
+  local name40=aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd
+  accept Controller '{}'
+  accept Controller "{clusterName: $name40}"
+  accept Controller '{slurmKeyRef: {name: s, key: slurm.key}, jwtKeyRef: {name: j, key: jwt.key}}'
+  accept Controller '{jwtHs256KeyRef: {name: j, key: jwt.key, optional: false}}'
+  accept Controller '{external: true, externalConfig: {host: h, port: 6817}, jwtKeyRef: {name: j, key: k}}'
+  accept Controller '{slurmctld: {image: i, args: [-vv], resources: {limits: {cpu: 1}}}, logfile: {image: i}, reconfigure: {}}'
+  accept Controller '{template: {metadata: {labels: {a: b}, annotations: null}, spec: {tolerations: [{operator: Exists}], hostname: null}}}'
+  accept Controller '{configFileRefs: null, prologScriptRefs: [{name: p}], epilogSlurmctldScriptRefs: []}'
+  accept Controller '{persistence: {storageClassName: s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 4Gi}}}}'
+  accept Controller '{persistence: {enabled: false}, service: {port: 0, spec: {type: NodePort}}, deletionPolicy: Drain}'
+  accept Controller '{persistence: {enabled: true, existingClaim: c}, ha: {enabled: true, backups: 2}}'
+  accept Controller '{metrics: {enabled: true, serviceMonitor: {enabled: true, interval: 1m30s, endpoints: [{path: /m, interval: "0"}]}}}'
+  accept Controller '{metrics: {serviceMonitor: null}, extraConf: "A=1\nB=2\n"}'
+  refuse Controller "{clusterName: ${name40}x}" spec.clusterName 'may not be more than 40'
+  refuse Controller '{clusterName: "a b"}' spec.clusterName "should match '^[A-Za-z0-9_.-]*\$'"
+  refuse Controller '{clusterName: 7}' spec.clusterName 'must be of type string'
+  refuse Controller '{slurmKeyRef: {name: s}}' spec.slurmKeyRef.key 'Required value'
+  refuse Controller '{slurmKeyRef: {key: k}}' spec.slurmKeyRef.name 'must not be empty'
+  refuse Controller '{jwtKeyRef: {name: "", key: k}}' spec.jwtKeyRef.name 'must not be empty'
+  refuse Controller '{external: true}' spec.externalConfig 'required when external is true'
+  refuse Controller '{external: true, externalConfig: {host: h, port: 0}}' spec.externalConfig.port 'should be greater than or equal to 1'
+  refuse Controller '{service: {port: 65536}}' spec.service.port 'should be less than or equal to 65535'
+  refuse Controller '{ha: {enabled: true}}' spec.persistence.existingClaim 'required when ha.enabled is true'
+  refuse Controller '{ha: {backups: 0}}' spec.ha.backups 'should be greater than or equal to 1'
+  refuse Controller '{deletionPolicy: Later}' spec.deletionPolicy 'supported values: "Immediate", "Drain"'
+  refuse Controller '{inplaceReconfigure: "yes"}' spec.inplaceReconfigure 'must be of type boolean'
+  refuse Controller '{configFileRefs: a}' spec.configFileRefs 'must be of type array'
+  refuse Controller '{persistence: {resources: {requests: {storage: 4Gigs}}}}' spec.persistence.resources.requests.storage 'should match'
+  refuse Controller '{template: {spec: {hostname: "Bad_Name"}}}' spec.template.spec.hostname 'should match'
+
+  manifest Controller '{clusterName: one, slurmKeyRef: {name: s, key: k}, jwtHs256KeyRef: {name: j, key: k}, external: true,
+    externalConfig: {host: h, port: 1}}' | kubectl create -f - >/dev/null || fail "create a Controller" ""
+  change controllers '{"spec":{"extraConf":"A=1","deletionPolicy":"Drain","slurmKeyRef":{"key":"other"}}}'
+  change controllers '{"spec":{"jwtHs256KeyRef":null,"jwtKeyRef":{"name":"j","key":"k"}}}'
+  change controllers '{"spec":{"clusterName":"two"}}' spec.clusterName 'cannot be changed'
+  change controllers '{"spec":{"clusterName":null}}' spec.clusterName 'cannot be changed'
+  change controllers '{"spec":{"slurmKeyRef":{"name":"other"}}}' spec.slurmKeyRef.name 'cannot be changed, added or removed'
+  change controllers '{"spec":{"slurmKeyRef":null}}' spec.slurmKeyRef.name 'cannot be changed, added or removed'
+  change controllers '{"spec":{"jwtKeyRef":{"name":"j","key":"other"}}}' spec.jwtKeyRef 'cannot be changed, added or removed'
+  change controllers '{"spec":{"persistence":{"enabled":false}}}' spec.persistence.enabled 'cannot be changed'
+  change controllers '{"spec":{"persistence":{"existingClaim":"c"}}}' spec.persistence.existingClaim 'cannot be changed'
+  columns controllers 'NAME READY AGE'
+  columns slurmctld 'NAME READY AGE'
+
+  # The name that is used when none is given may be given later; no other may.
+  manifest Controller '{external: true, externalConfig: {host: h, port: 1}}' unnamed | kubectl create -f - >/dev/null
+  local out
+  out=$(kubectl -n "$namespace" patch controllers unnamed --type=merge --dry-run=server -p "{\"spec\":{\"clusterName\":\"${namespace}_unnamed\"}}" 2>&1) ||
+    fail "giving the default name" "$out"
+  kubectl -n "$namespace" patch controllers unnamed --type=merge --dry-run=server -p '{"spec":{"clusterName":"x"}}' >/dev/null 2>&1 &&
+    fail "giving another name" "was accepted"
+  pass
+}
+
+restapis() {
+  accept RestApi '{controllerRef: {name: c}}'
+  accept RestApi '{controllerRef: {name: c}, replicas: 0, slurmrestd: {image: i}, template: {spec: {}}, service: {nodePort: 30000}}'
+  refuse RestApi '{}' spec.controllerRef 'Required value'
+  refuse RestApi '{controllerRef: {}}' spec.controllerRef.name 'Required value'
+  refuse RestApi '{controllerRef: {name: ""}}' spec.controllerRef.name 'should be at least 1 chars long'
+  refuse RestApi '{controllerRef: {name: c}, replicas: -1}' spec.replicas 'should be greater than or equal to 0'
+  refuse RestApi '{controllerRef: {name: c}, replicas: two}' spec.replicas 'must be of type integer'
+  manifest RestApi '{controllerRef: {name: none}, replicas: 0}' | kubectl create -f - >/dev/null || fail "create a RestApi" ""
+  change restapis '{"spec":{"replicas":0,"slurmrestd":{"image":"i"}}}'
+  change restapis '{"spec":{"controllerRef":{"name":"other"}}}' spec.controllerRef 'cannot be changed'
+  columns restapis 'NAME READY AGE'
+}
+
+nodesets() {
+  local ref='controllerRef: {name: c}'
+  accept NodeSet "{$ref}"
+  accept NodeSet "{$ref, replicas: 0, scalingMode: DaemonSet, slurmd: {image: i}, logfile: {}, oversubscribeNode: true}"
+  accept NodeSet "{$ref, template: {spec: {hostname: cpu-, priorityClassName: p}}, extraConf: 'Features=a Weight=2'}"
+  accept NodeSet "{$ref, partition: {enabled: true, config: 'State=UP Default=YES'}, ssh: {enabled: false, sssdConfRef: {key: k}}}"
+  accept NodeSet "{$ref, partition: {enabled: false, config: ''}, volumeClaimTemplates: null}"
+  accept NodeSet "{$ref, volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}]}"
+  accept NodeSet "{$ref, updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}}"
+  accept NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 100%}, scheduledUpdate: {flags: null}}}"
+  accept NodeSet "{$ref, updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: '2026-01-02T03:04:05Z', duration: 1h30m}}}"
+  accept NodeSet "{$ref, persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}, revisionHistoryLimit: 5, minReadySeconds: 3}"
+  accept NodeSet "{$ref, ordinalPadding: 10, pinToNode: true, workloadDisruptionProtection: false, pruneSlurmNodeRecords: NodeNotFound}"
+  refuse NodeSet '{replicas: 1}' spec.controllerRef 'Required value'
+  refuse NodeSet '{controllerRef: {name: ""}}' spec.controllerRef.name 'should be at least 1 chars long'
+  refuse NodeSet "{$ref, replicas: -1}" spec.replicas 'should be greater than or equal to 0'
+  refuse NodeSet "{$ref, replicas: 3000000000}" spec.replicas 'should be less than or equal to 2147483647'
+  refuse NodeSet "{$ref, scalingMode: Deployment}" spec.scalingMode 'supported values: "DaemonSet", "StatefulSet"'
+  refuse NodeSet "{$ref, partition: {enabled: true, config: \"a\\nb\"}}" spec.partition.config 'should match'
+  refuse NodeSet "{$ref, template: {spec: {hostname: -cpu}}}" spec.template.spec.hostname 'should match'
+  refuse NodeSet "{$ref, template: {metadata: {labels: {a: 1}}}}" spec.template.metadata.labels.a 'must be of type string'
+  refuse NodeSet "{$ref, updateStrategy: {type: Fast}}" spec.updateStrategy.type 'supported values: "RollingUpdate", "OnDelete", "ScheduledUpdate"'
+  refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 0}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'greater than or equal to 1'
+  refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 0%}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'should match'
+  refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: -5%}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'should match'
+  refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 101%}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'should match'
+  refuse NodeSet "{$ref, updateStrategy: {type: ScheduledUpdate}}" spec.updateStrategy.scheduledUpdate.startTime 'required when type is ScheduledUpdate'
+  refuse NodeSet "{$ref, updateStrategy: {scheduledUpdate: {duration: 59s}}}" spec.updateStrategy.scheduledUpdate.duration 'must be 1m or more'
+  refuse NodeSet "{$ref, updateStrategy: {scheduledUpdate: {duration: soon}}}" spec.updateStrategy.scheduledUpdate.duration 'should match'
+  refuse NodeSet "{$ref, updateStrategy: {scheduledUpdate: {startTime: noon}}}" spec.updateStrategy.scheduledUpdate.startTime 'date-time'
+  refuse NodeSet "{$ref, revisionHistoryLimit: -1}" spec.revisionHistoryLimit 'should be greater than or equal to 0'
+  refuse NodeSet "{$ref, minReadySeconds: -1}" spec.minReadySeconds 'should be greater than or equal to 0'
+  refuse NodeSet "{$ref, ordinalPadding: 11}" spec.ordinalPadding 'should be less than or equal to 10'
+  refuse NodeSet "{$ref, pruneSlurmNodeRecords: Always}" spec.pruneSlurmNodeRecords 'supported values: "Never", "NodeNotFound"'
+  refuse NodeSet "{$ref, persistentVolumeClaimRetentionPolicy: {whenDeleted: Keep}}" spec.persistentVolumeClaimRetentionPolicy.whenDeleted 'supported values: "Retain", "Delete"'
+  refuse NodeSet "{$ref, ssh: {enabled: true, sssdConfRef: {key: k}}}" spec.ssh.sssdConfRef.name 'must not be empty'
+  refuse NodeSet "{$ref, ssh: {enabled: true}}" spec.ssh.sssdConfRef 'Required value'
+
+  manifest NodeSet '{controllerRef: {name: none}, replicas: 0, volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeName: x}}]}' |
+    kubectl create -f - >/dev/null || fail "create a NodeSet" ""
+  change nodesets '{"spec":{"partition":{"enabled":true},"slurmd":{"image":"i"}}}'
+  change nodesets '{"spec":{"controllerRef":{"name":"other"}}}' spec.controllerRef 'cannot be changed'
+  change nodesets '{"spec":{"volumeClaimTemplates":[{"metadata":{"name":"a"},"spec":{"volumeName":"y"}}]}}' spec.volumeClaimTemplates 'cannot be changed'
+  columns nodesets 'NAME DESIRED REPLICAS UPDATED READY IDLE ALLOCATED DOWN DRAIN AGE'
+  columns nss 'NAME DESIRED REPLICAS UPDATED READY IDLE ALLOCATED DOWN DRAIN AGE'
+  local out
+  if out=$(kubectl -n "$namespace" scale nodesets test --replicas=0 2>&1); then pass; else fail "scale" "$out"; fi
+}
+
+tokens() {
+  local ref='jwtKeyRef: {name: j, key: jwt.key}'
+  accept Token "{$ref, username: alice}"
+  accept Token '{jwtHs256KeyRef: {name: j, key: k}, username: alice, lifetime: 1h0m0s, refresh: false, secretRef: {name: s, key: t}}'
+  refuse Token '{username: alice}' spec.jwtKeyRef 'required'
+  refuse Token "{$ref}" spec.username 'Required value'
+  refuse Token "{$ref, username: ''}" spec.username 'should be at least 1 chars long'
+  refuse Token "{$ref, username: a, lifetime: 0s}" spec.lifetime 'must be 1s or more'
+  refuse Token "{$ref, username: a, lifetime: -5m}" spec.lifetime 'should match'
+  refuse Token "{$ref, username: a, lifetime: 15}" spec.lifetime 'must be of type string'
+  refuse Token "{$ref, username: a, secretRef: {key: k}}" spec.secretRef.name 'must not be empty'
+  manifest Token '{jwtKeyRef: {name: none, key: k}, username: alice}' | kubectl create -f - >/dev/null || fail "create a Token" ""
+  change tokens '{"spec":{"lifetime":"5m"}}'
+  change tokens '{"spec":{"jwtKeyRef":{"name":"other"}}}' spec.jwtKeyRef 'cannot be changed'
+  columns tokens 'NAME USER IAT AGE'
+}
+
+# defaults KIND SPEC JSONPATH EXPECTED: what the server fills in.
+defaults() {
+  local out
+  out=$(manifest "$1" "$2" defaults | kubectl create --dry-run=server -o "jsonpath=$3" -f - 2>&1)
+  if [[ $out == "$4" ]]; then pass; else fail "defaults of $1 $3" "expected: $4"$'\n'"have:     $out"; fi
+}
+
+all_defaults() {
+  local ref='controllerRef: {name: c}'
+  defaults Controller '{}' '{.spec}' '{"deletionPolicy":"Immediate","external":false,"inplaceReconfigure":false}'
+  defaults Controller '{persistence: {}, metrics: {serviceMonitor: {}}, ha: {}}' '{.spec.persistence.enabled} {.spec.metrics} {.spec.ha}' \
+    'true {"enabled":false,"serviceMonitor":{"enabled":false}} {"backups":1,"enabled":false}'
+  defaults RestApi "{$ref}" '{.spec.replicas}' 1
+  defaults NodeSet "{$ref}" '{.spec.replicas} {.spec.scalingMode} {.spec.workloadDisruptionProtection} {.spec.pruneSlurmNodeRecords} {.spec.pinToNode} {.spec.oversubscribeNode} {.spec.ordinalPadding} {.spec.revisionHistoryLimit}' \
+    '1 StatefulSet true Never false false 0 0'
+  defaults NodeSet "{$ref, updateStrategy: {rollingUpdate: {}, scheduledUpdate: {}}, persistentVolumeClaimRetentionPolicy: {}}" \
+    '{.spec.updateStrategy} {.spec.persistentVolumeClaimRetentionPolicy}' \
+    '{"rollingUpdate":{"maxUnavailable":"25%"},"scheduledUpdate":{"duration":"30m"},"type":"RollingUpdate"} {"whenDeleted":"Retain","whenScaled":"Retain"}'
+  defaults Token '{jwtKeyRef: {name: j, key: k}, username: u}' '{.spec.refresh}' true
+}
+
+definitions
+kubectl create namespace "$namespace" >/dev/null || exit 1
+controllers
+restapis
+nodesets
+tokens
+all_defaults
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]

@@ -1,0 +1,83 @@
+#!/bin/bash
+# The policy that protects workers, against a real API server: who may delete which pod. Uses the cluster of KUBECONFIG, as an
+# administrator who may impersonate; works in a namespace of its own, which it removes. Installs the policy when it is not there.
+# Usage: tests/conformance/policy_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+export KUBECONFIG=${KUBECONFIG:-$top/.local/kubeconfig}
+PATH=$top/.local/bin:$PATH
+namespace=policy-test-$$
+collector=generic-garbage-collector
+cleaner=namespace-controller
+evidence='nodeset.slinky.slurm.net/deletion-evidence'
+passed=0 failed=0
+installed=
+
+finish() {
+  kubectl -n "$namespace" delete pods --all --force --grace-period=0 >/dev/null 2>&1
+  kubectl delete namespace "$namespace" --wait=false >/dev/null 2>&1
+  [[ -z $installed ]] || policy | kubectl delete -f - >/dev/null 2>&1
+}
+trap finish EXIT
+
+policy() {
+  helm template slurm-operator "$top/charts/slurm-operator" --kube-version 1.30 --show-only templates/worker-protection.yaml 2>/dev/null
+}
+
+status() { # phase, and the state of its container
+  printf '{"status":{"phase":"%s","containerStatuses":[{"name":"slurmd","image":"i","imageID":"i","ready":false,%s}]}}' "$1" "$2"
+}
+running=$(status Running '"started":true,"restartCount":0,"state":{"running":{}}')
+crashed=$(status Running '"started":false,"restartCount":1,"state":{"waiting":{}},"lastState":{"terminated":{"exitCode":1}}')
+waiting=$(status Pending '"started":false,"restartCount":0,"state":{"waiting":{"reason":"PodInitializing"}}')
+# After its node was rebooted a pod that ran is Pending again.
+again=$(status Pending '"started":false,"restartCount":1,"state":{"waiting":{}},"lastState":{"terminated":{"exitCode":255}}')
+failed_pod='{"status":{"phase":"Failed"}}'
+succeeded_pod='{"status":{"phase":"Succeeded"}}'
+
+# expect WORD USER STATUS [ANNOTATIONS [LABELS]]: whether that user ("": the administrator) may delete a worker in that state.
+expect() {
+  local word=$1 user=$2 state=$3 annotations=${4:-} out
+  local labels=${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c}
+  kubectl -n "$namespace" delete pod worker --force --grace-period=0 >/dev/null 2>&1
+  printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: worker, labels: {%s}, annotations: {%s}}\nspec: {nodeName: none, containers: [{name: slurmd, image: i}]}\n' \
+    "$labels" "$annotations" | kubectl -n "$namespace" create -f - >/dev/null
+  [[ -z $state ]] || kubectl -n "$namespace" patch pod worker --subresource=status -p "$state" >/dev/null
+  if out=$(kubectl -n "$namespace" delete pod worker --wait=false --force --grace-period=0 ${user:+--as "$user"} 2>&1); then
+    [[ $word == allowed ]]
+  else
+    [[ $word == refused && $out == *"worker $namespace/worker may run jobs: slurm-operator has not released it"* ]]
+  fi && passed=$((passed + 1)) && return
+  failed=$((failed + 1))
+  printf 'FAIL %s to %s: %s %s\n     %s\n' "$word" "$user" "$state" "$annotations" "$out"
+}
+
+kubectl create namespace "$namespace" >/dev/null || exit 1
+kubectl -n "$namespace" create serviceaccount default >/dev/null 2>&1
+if ! kubectl get validatingadmissionpolicy slurm-operator-workers >/dev/null 2>&1; then
+  installed=yes
+  policy | kubectl apply -f - >/dev/null || exit 1
+  sleep 2 # The API server learns of a policy within a second.
+fi
+
+prefix=system:serviceaccount:kube-system:
+for user in $prefix$collector $prefix$cleaner; do
+  expect refused "$user" "$running"
+  expect refused "$user" "$crashed"
+  expect refused "$user" "$again"
+  expect refused "$user" "$running" 'nodeset.slinky.slurm.net/registered: "true"'
+  expect allowed "$user" "$running" "$evidence: drained"
+  expect allowed "$user" "$waiting"
+  expect allowed "$user" ''
+  expect allowed "$user" "$failed_pod"
+  expect allowed "$user" "$succeeded_pod"
+  expect allowed "$user" "$running" '' 'app.kubernetes.io/name: slurmd'
+  expect allowed "$user" "$running" '' 'app.kubernetes.io/name: slurmctld, slinky.slurm.net/cluster: c'
+  expect allowed "$user" "$running" '' ''
+done
+# Anyone else is not our concern.
+expect allowed "${prefix}pod-garbage-collector" "$running"
+expect allowed "" "$running"
+
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
