@@ -18,6 +18,16 @@ image_identity() {
   } | sha256sum | cut -c1-32
 }
 
+# image_mark DIRECTORY TAR: note there that the image was imported; whatever had its names before is not there any more.
+image_mark() {
+  local names other
+  names=$(tar -xOf "$2" --occurrence=1 manifest.json | jq -r '.[].RepoTags[]')
+  for other in "$1"/*; do
+    [[ ! -f $other ]] || ! grep -qxF -e "$names" "$other" || rm "$other"
+  done
+  echo "$names" >"$1/$(image_identity "$2")"
+}
+
 # image_tar DIRECTORY NAME:TAG CONFIG-JSON OUT: a docker-archive with the directory as its only layer.
 image_tar() {
   local work=$4.work layer config
@@ -42,21 +52,29 @@ pause_image() {
 
 # store_images TAR...: into the store, those that it does not have.
 store_images() {
-  local tar identity new=()
+  local tar new=()
+  # Nodes that exist use the layers that are there now, and an import may replace some. They load new images themselves.
+  ! compgen -G "$STATE/nodes/*/containerd" >/dev/null || return 0
   # An import that was interrupted may have left anything.
   [[ ! -e $STORE/importing ]] || rm -rf "$STORE"
   mkdir -p "$STORE/root" "$STORE/have"
   for tar in "$@"; do
-    identity=$(image_identity "$tar")
-    [[ -e $STORE/have/$identity ]] || new+=("$identity" "$tar")
+    [[ -e $STORE/have/$(image_identity "$tar") ]] || new+=("$tar")
   done
   ((${#new[@]})) || return 0
-  say "               importing $((${#new[@]} / 2)) image(s)"
+  say "               importing ${#new[@]} image archive(s)"
   touch "$STORE/importing"
   # In namespaces of its own, which end with it: unpacking mounts.
   unshare --mount --pid --fork --kill-child=SIGKILL --mount-proc "$DEV/store-import.sh" "$STORE" "${new[@]}" 9>&- >"$LOGS/image-store.log" 2>&1 ||
     die "images could not be imported." "see $LOGS/image-store.log"
+  for tar in "${new[@]}"; do image_mark "$STORE/have" "$tar"; done
   rm "$STORE/importing"
+}
+
+# node_images_whole NODE: the layers that a stopped node had from the store are still there.
+node_images_whole() {
+  local snapshots=$STATE/nodes/$1/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots
+  [[ -d $snapshots && -z $(find "$snapshots" -maxdepth 1 -xtype l -print -quit) ]]
 }
 
 # node_images NODE: give a node that does not run the images of the store.
@@ -71,6 +89,7 @@ node_images() {
   find "$from/$dir/snapshots" -mindepth 1 -maxdepth 1 -exec ln -s -t "$root.new/$dir/snapshots" {} +
   dir=io.containerd.content.v1.content/blobs
   cp -al "$from/$dir/." "$root.new/$dir/" 2>/dev/null || cp -a "$from/$dir/." "$root.new/$dir/" # another file system
+  rm -rf "$STATE/nodes/$1/have"
   mkdir -p "$STATE/nodes/$1/have"
   cp -a "$STORE/have/." "$STATE/nodes/$1/have/"
   rm -rf "$root"
@@ -79,13 +98,12 @@ node_images() {
 
 # load_images NODE TAR...: into a node that runs, those that it does not have.
 load_images() {
-  local node=$1 tar identity
+  local node=$1 tar
   shift
   for tar in "$@"; do
-    identity=$(image_identity "$tar")
-    [[ ! -e $STATE/nodes/$node/have/$identity ]] || continue
+    [[ ! -e $STATE/nodes/$node/have/$(image_identity "$tar") ]] || continue
     # Through a pipe: the node may not see where the file is.
     within "$node" ctr -a /run/containerd/containerd.sock -n k8s.io images import - <"$tar" >>"$LOGS/$node-images.log" 2>&1 || return 1
-    echo "$tar" >"$STATE/nodes/$node/have/$identity"
+    image_mark "$STATE/nodes/$node/have" "$tar"
   done
 }

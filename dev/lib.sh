@@ -69,8 +69,14 @@ cached() {
   rm -rf "$temp"
   mkdir -p "$temp" "$CACHE/built"
   # Not in a condition: there `set -e` would not hold inside of the command.
-  OUT=$temp "$@"
+  (
+    OUT=$temp
+    "$@"
+  )
   mv -T "$temp" "$CACHED"
+  # Of what it was before, the last few are enough.
+  # shellcheck disable=SC2012
+  ls -dt "$CACHE/built/$name-"???????????????? | tail -n +4 | xargs -r -d '\n' rm -rf
 }
 
 # cache_clean_temp: what interrupted builds left.

@@ -90,7 +90,7 @@ done
 check "the machine to a pod" curl -fsS -m 2 "http://$(pod_ip node-2):8080/"
 check "the machine to a Service" curl -fsS -m 2 "http://$(kube get service web -o jsonpath='{.spec.clusterIP}')/"
 check "the machine asks the cluster's DNS" says "$(kube get service web -o jsonpath='{.spec.clusterIP}')" \
-  busybox nslookup web.$namespace.svc.cluster.local $DNS_LOCAL
+  busybox nslookup "web.$namespace.svc.cluster.local" "$DNS_LOCAL"
 check "a volume is shared by nodes, and written as fsGroup" says "hello from node-3" kube exec node-1 -- cat /data/node-3
 check "a pod reaches the API server" says "Unauthorized\|Forbidden\|401\|403" kube exec node-1 -- sh -c 'timeout 3 wget --no-check-certificate -O- https://kubernetes.default/api'
 volume=$STATE/volumes/pvc-$(kube get pvc data -o jsonpath='{.metadata.uid}')

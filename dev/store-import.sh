@@ -1,5 +1,5 @@
 #!/bin/bash
-# Imports images into the store. Runs in namespaces of its own (see images.sh). Usage: store-import.sh STORE [IDENTITY TAR]...
+# Imports images into the store. Runs in namespaces of its own (see images.sh). Usage: store-import.sh STORE TAR...
 set -euo pipefail
 store=$1
 shift
@@ -16,13 +16,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.a
 EOF
 containerd --config /run/containerd.toml --log-level warn &
 until ctr -a $socket version >/dev/null 2>&1; do sleep 0.05; done
-done=()
-while (($#)); do
-  ctr -a $socket -n k8s.io images import "$2"
-  done+=("$1" "$2")
-  shift 2
-done
+for tar in "$@"; do ctr -a $socket -n k8s.io images import "$tar"; done
 kill %1
 wait || true
 sync -f "$store"
-for ((i = 0; i < ${#done[@]}; i += 2)); do echo "${done[i + 1]}" >"$store/have/${done[i]}"; done

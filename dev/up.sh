@@ -144,7 +144,7 @@ capsule_alive gateway || capsule_start gateway --net
 gateway_network
 capsule_alive control || capsule_start control
 for node in "${NODES[@]}"; do
-  capsule_alive "$node" || [[ -d $STATE/nodes/$node/containerd ]] || node_images "$node"
+  capsule_alive "$node" || node_images_whole "$node" || node_images "$node"
   if capsule_alive "$node"; then
     node_network "$node"
   else
@@ -186,7 +186,9 @@ for node in "${NODES[@]}"; do
   wait_for 60 "" within "$node" ctr -a /run/containerd/containerd.sock version || die "containerd of $node does not start." "see $LOGS/$node-containerd.log"
   load_images "$node" "${images[@]}" || die "images could not be loaded into $node." "see $LOGS/$node-images.log"
 done
-wait_for 90 "" nodes_fresh && wait_for 90 "" nodes_ready || die "not all nodes are ready." "kubectl describe nodes; see $LOGS/node-*-kubelet.log"
+if ! wait_for 90 "" nodes_fresh || ! wait_for 90 "" nodes_ready; then
+  die "not all nodes are ready." "kubectl describe nodes; see $LOGS/node-*-kubelet.log"
+fi
 wait_for 30 "" kube get serviceaccount default -n default || die "the controller manager does not work." "see $LOGS/kube-controller-manager.log"
 touch "$STATE/complete"
 step "up"
