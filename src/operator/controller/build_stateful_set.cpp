@@ -115,6 +115,11 @@ core::Json init_containers(const Observed& observed) {
   return out;
 }
 
+std::string observed_annotation(const Observed& observed, std::string_view name) {
+  if (!observed.stateful_set) return "";
+  return core::get_string(observed.stateful_set->body, {"spec", "template", "metadata", "annotations", name});
+}
+
 core::Json pod_template(const Observed& observed, const ConfigState& state) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json pod{
@@ -136,6 +141,8 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
   };
   const auto slurm_conf = state.offered.find(std::string(kSlurmConf));
   if (slurm_conf != state.offered.end()) annotations[std::string(kAnnotationRestartHash)] = restart_digest(slurm_conf->second);
+  const std::string restarted_for = restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, kAnnotationRestartedFor);
+  if (!restarted_for.empty()) annotations[std::string(kAnnotationRestartedFor)] = restarted_for;
   return merge_pod_template(std::move(pod), spec.pod_template, controller_labels(observed.object->meta.name), annotations);
 }
 

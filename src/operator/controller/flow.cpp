@@ -83,17 +83,9 @@ plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
           std::make_shared<kube::Patch>(std::move(act))};
 }
 
-/// A slurmctld that does not get up waits longer each time. When it is offered something else, it should not: a new pod starts at once.
-/// The annotation remembers with which content the pod was seen to fail.
-void add_crash_steps(const kube::PodRecord& pod, const ConfigState& state, plan::Plan& plan) {
-  const Refresh seen = read_refresh(pod);
-  if (seen.hash.empty()) {
-    plan.lane("load").add(refresh_step(pod, {state.offered_hash, 0}));
-  } else if (seen.hash != state.offered_hash) {
-    plan.lane("load").add({"restart " + pod.meta.name + " " + pod.meta.uid,
-                           "slurmctld does not start, and its configuration has changed since it first failed",
-                           kube::delete_object(kube::resources::kPod, pod.meta)});
-  }
+/// The annotation remembers with which content the pod was first seen to fail.
+void mark_crash(const kube::PodRecord& pod, const ConfigState& state, plan::Plan& plan) {
+  if (read_refresh(pod).hash.empty()) plan.lane("load").add(refresh_step(pod, {state.offered_hash, 0}));
 }
 
 /// True when `from` + `wait` is past; else the plan wakes then.
@@ -201,11 +193,18 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
   return {};
 }
 
+bool restart_crashed(const Observed& observed, const ConfigState& state) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || !crashing(*pod)) return false;
+  const Refresh seen = read_refresh(*pod);
+  return !seen.hash.empty() && seen.hash != state.offered_hash;
+}
+
 std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || !state.exists()) return "";
   if (crashing(*pod)) {
-    add_crash_steps(*pod, state, plan);
+    mark_crash(*pod, state, plan);
     return "";
   }
   const std::optional<std::string> loaded = loaded_config_hash(observed);

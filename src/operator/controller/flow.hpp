@@ -50,6 +50,10 @@ std::optional<std::string> loaded_config_hash(const Observed& observed);
 /// slurmctld's words when what is offered was refused: by a reconfigure, or by never getting up with it.
 std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state);
 
+/// True when slurmctld does not get up, and is offered something else than when it was first seen to fail: the kubelet waits longer
+/// before each start, up to five minutes, and a new pod starts at once.
+bool restart_crashed(const Observed& observed, const ConfigState& state);
+
 /// Adds the steps that bring `state` (as it stands) into slurmctld. Returns what is being waited for, or "".
 std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 

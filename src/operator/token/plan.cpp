@@ -81,6 +81,7 @@ struct Decision {
 Decision renewal_due(const Observed& observed) {
   const kube::SecretRecord& secret = *observed.secret.record;
   if (!secret.sizes.contains(observed.target.key)) return {"the Secret has no data under " + observed.target.key, {}};
+  if (!secret.immutable && !observed.token.spec.refresh) return {"it is not refreshed any more, and its Secret could still change", {}};
   if (secret.immutable && observed.token.spec.refresh) return {"it is to be refreshed, and its Secret cannot change", {}};
   if (secret.meta.annotation(kAnnotationInputHash) != input_hash(observed)) return {"user, lifetime or key have changed", {}};
   if (!observed.token.spec.refresh) return {};
