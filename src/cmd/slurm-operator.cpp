@@ -1,0 +1,180 @@
+// slurm-operator: makes slinky.slurm.net resources a running Slurm cluster. Flags, wiring, signals; nothing else.
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/random.hpp"
+#include "kube/client.hpp"
+#include "kube/credentials.hpp"
+#include "kube/health.hpp"
+#include "kube/manager.hpp"
+#include "kube/metrics.hpp"
+#include "net/asio_loop.hpp"
+#include "net/beast_transport.hpp"
+#include "net/http_server.hpp"
+#include "operator/operator.hpp"
+
+namespace {
+
+struct Flags {
+  bool leader_elect = true;
+  std::string leader_elect_namespace;
+  std::string health_address = ":8081";
+  std::string metrics_address = ":8080";
+  std::vector<std::string> namespaces;
+  std::string log_level = "info";
+  std::string kubeconfig;
+  std::string cluster_domain = "cluster.local";
+  bool dry_run = false;
+};
+
+std::string hostname() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::string hex(const std::string& bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    out += kDigits[static_cast<unsigned char>(c) >> 4U];
+    out += kDigits[static_cast<unsigned char>(c) & 15U];
+  }
+  return out;
+}
+
+/// "host:port" or ":port" (all addresses); "0" for none.
+core::Result<net::ServerOptions> listen_options(const std::string& flag, const std::string& text) {
+  net::ServerOptions options;
+  const std::size_t colon = text.rfind(':');
+  const std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
+  options.address = colon == std::string::npos || colon == 0 ? "0.0.0.0" : text.substr(0, colon);
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || std::stoi(port) > 65535) {
+    return core::fail(core::ErrorCode::kInvalid, flag + ": " + text + " is not host:port or :port with a port of 0 to 65535");
+  }
+  options.port = static_cast<std::uint16_t>(std::stoi(port));
+  return options;
+}
+
+int fatal(core::Logger& log, std::string_view what, const core::Error& error) {
+  log.error(what, {core::error_field(error)});
+  return 1;
+}
+
+int run(const Flags& flags) {
+  net::AsioLoop loop(2);
+  const auto level = core::parse_level(flags.log_level);
+  core::SpdLogger log(level.value_or(core::Level::kInfo), loop.clock());
+  if (!level) return fatal(log, "--log-level", level.error());
+  core::SystemRandom random;
+
+  auto credentials = kube::discover_credentials(loop, flags.kubeconfig);
+  if (!credentials) return fatal(log, "no way to the API server", credentials.error());
+  net::BeastTransport api(loop, (*credentials)->endpoint());
+  (*credentials)->on_change([&](const net::Endpoint& endpoint) {
+    if (auto changed = api.set_endpoint(endpoint); !changed)
+      log.warn("new certificates refused", {core::error_field(changed.error())});
+  });
+
+  kube::Metrics metrics;
+  const std::string api_host = (*credentials)->endpoint().host;
+  kube::ClientOptions client_options;
+  client_options.user_agent = "slurm-operator/" SLURM_OPERATOR_VERSION;
+  client_options.observe = [&](const kube::RequestRecord& record) { metrics.request(record, api_host); };
+  kube::Client client(loop, random, api, **credentials, client_options);
+
+  kube::ManagerOptions options;
+  options.dry_run = flags.dry_run;
+  options.metrics = &metrics;
+  options.events.instance = hostname();
+  options.on_lost = [&](const std::string& why) {
+    // Another may act from now on: nothing of ours may run any longer.
+    log.error("the lease is lost, ending at once", {{"why", why}});
+    std::_Exit(1);
+  };
+  if (flags.leader_elect && !flags.dry_run) {
+    kube::LeaseOptions lease;
+    const std::string ns =
+        flags.leader_elect_namespace.empty() ? (*credentials)->default_namespace() : flags.leader_elect_namespace;
+    lease.key = {ns, "slurm-operator"};
+    lease.identity = hostname() + "_" + hex(random.bytes(8));
+    options.election = lease;
+  }
+  kube::Manager manager(loop, random, log, client, options);
+
+  const auto slurm_transport = [&loop](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
+    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}});
+  };
+  op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {flags.namespaces, flags.cluster_domain});
+
+  const kube::HealthChecks checks{.ready = [&] { return manager.synced(); },
+                                  .healthy = {},
+                                  .metrics =
+                                      [&] {
+                                        manager.collect();
+                                        return metrics.text();
+                                      }};
+  std::vector<std::unique_ptr<net::HttpServer>> servers;
+  const auto serve = [&](const std::string& flag, const std::string& text,
+                         net::HttpServer::Handler handler) -> core::Result<void> {
+    if (text == "0") return {};
+    auto address = listen_options(flag, text);
+    if (!address) return std::unexpected(address.error());
+    servers.push_back(std::make_unique<net::HttpServer>(loop, *address, std::move(handler)));
+    auto started = servers.back()->start();
+    if (!started) return std::unexpected(started.error().with(flag));
+    return {};
+  };
+  if (auto served = serve("--health-addr", flags.health_address, kube::health_handler(checks)); !served) {
+    return fatal(log, "no health endpoint", served.error());
+  }
+  if (auto served = serve("--metrics-addr", flags.metrics_address, kube::health_handler(checks)); !served) {
+    return fatal(log, "no metrics endpoint", served.error());
+  }
+
+  bool stopping = false;
+  loop.on_signals([&](int signal) {
+    if (stopping) {
+      log.warn("second signal, ending at once", {{"signal", signal}});
+      std::_Exit(1);
+    }
+    stopping = true;
+    log.info("stopping", {{"signal", signal}});
+    manager.stop([&] { loop.stop(); });
+  });
+  log.info("starting", {{"version", SLURM_OPERATOR_VERSION}, {"api", api_host}});
+  manager.start();
+  loop.run();
+  log.info("stopped");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A few threads that allocate little: one arena keeps the memory at rest low.
+  mallopt(M_ARENA_MAX, 1);
+  Flags flags;
+  CLI::App app{"Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, Token) a running Slurm cluster."};
+  app.set_version_flag("--version", SLURM_OPERATOR_VERSION);
+  app.add_option("--leader-elect", flags.leader_elect, "Act only while holding the Lease")->capture_default_str();
+  app.add_option("--leader-elect-namespace", flags.leader_elect_namespace, "Where the Lease is (default: our own namespace)");
+  app.add_option("--health-addr", flags.health_address, "Where /healthz and /readyz are served; 0: nowhere")
+      ->capture_default_str();
+  app.add_option("--metrics-addr", flags.metrics_address, "Where /metrics is served; 0: nowhere")->capture_default_str();
+  app.add_option("--namespaces", flags.namespaces, "Act only on these (comma-separated; default: all)")->delimiter(',');
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
+  app.add_option("--kubeconfig", flags.kubeconfig, "Path (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
+  app.add_option("--cluster-domain", flags.cluster_domain, "DNS domain of the Kubernetes cluster")->capture_default_str();
+  app.add_flag("--dry-run", flags.dry_run, "Log what would be done; write nothing");
+  CLI11_PARSE(app, argc, argv);
+  return run(flags);
+}

@@ -1,0 +1,42 @@
+// The operator as a whole: its caches, its controllers, its Slurm connections, and what wakes which key. The same for the
+// binary and for the simulator; only the loop, the transports, the clock and the random source differ.
+//
+//   kube::Manager manager(loop, random, log, client, options);
+//   op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {});
+//   manager.start();
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "kube/manager.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace op {
+
+struct OperatorOptions {
+  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read.
+  std::string cluster_domain = "cluster.local";
+};
+
+class Operator {
+ public:
+  /// Registers everything with the manager, which must not have been started; both must outlive its last callback.
+  Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
+           slurm::Clusters::TransportFactory slurm_transport, OperatorOptions options = {});
+  ~Operator();
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  [[nodiscard]] slurm::Clusters& clusters();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace op
