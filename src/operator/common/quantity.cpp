@@ -41,7 +41,7 @@ std::optional<std::int64_t> quantity(std::string_view text) {
   return static_cast<std::int64_t>(value);
 }
 
-std::optional<std::int64_t> quantity(const core::Json& value) {
+std::optional<std::int64_t> quantity_of(const core::Json& value) {
   if (value.is_string()) return quantity(value.get_ref<const std::string&>());
   if (value.is_number()) return quantity(value.dump());
   return {};

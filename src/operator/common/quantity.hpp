@@ -12,6 +12,6 @@ namespace op {
 /// The value in whole units, rounded up ("500m" is 1, "1Ki" is 1024). Empty for text that is no quantity or below zero.
 std::optional<std::int64_t> quantity(std::string_view text);
 /// The same for a JSON value: manifests write quantities as strings or as numbers.
-std::optional<std::int64_t> quantity(const core::Json& value);
+std::optional<std::int64_t> quantity_of(const core::Json& value);
 
 }  // namespace op

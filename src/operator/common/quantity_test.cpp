@@ -30,10 +30,10 @@ TEST(Quantity, RefusesWhatIsNone) {
 }
 
 TEST(Quantity, ReadsJsonStringsAndNumbers) {
-  EXPECT_EQ(quantity(core::Json("4")), 4);
-  EXPECT_EQ(quantity(core::Json(4)), 4);
-  EXPECT_EQ(quantity(core::Json(0.5)), 1);
-  EXPECT_FALSE(quantity(core::Json::object()));
+  EXPECT_EQ(quantity_of(core::Json("4")), 4);
+  EXPECT_EQ(quantity_of(core::Json(4)), 4);
+  EXPECT_EQ(quantity_of(core::Json(0.5)), 1);
+  EXPECT_FALSE(quantity_of(core::Json::object()));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Json env_vars(const api::NodeSetSpec& spec) {
   const auto limit = [&](const char* what) -> std::int64_t {
     const Json* own = core::find(spec.slurmd, {"resources", "limits", what});
     if (own == nullptr) own = core::find(spec.pod_template.spec, {"resources", "limits", what});
-    return own == nullptr ? 0 : quantity(*own).value_or(0);
+    return own == nullptr ? 0 : quantity_of(*own).value_or(0);
   };
   return Json::array({{{"name", "POD_TOPOLOGY"},
            {"valueFrom", {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},

@@ -81,7 +81,7 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   plan::Lane& lane = lane_of(pass, worker);
   if (!worker.cleared) pass.step(lane, mark, why, clear_for_deletion(*worker.pod, evidence));
   lane.then();
-  pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why));
+  pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
   pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence));
 }

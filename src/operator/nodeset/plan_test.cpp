@@ -1,0 +1,530 @@
+#include "operator/nodeset/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "operator/nodeset/testing/world.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+using testing::World;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// Ids of all steps of a plan, but for status, events and revisions.
+std::vector<std::string> ids(const plan::Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& [name, lane] : plan.lanes()) {
+    if (name == "status" || name == "event" || name == "revision") continue;
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) {
+        if (!step.id.starts_with("event ")) out.push_back(step.id);
+      }
+    }
+  }
+  return out;
+}
+
+World serving(int replicas) {
+  World world(Json{{"replicas", replicas}});
+  for (int i = 0; i < replicas; ++i) world.add_pod(i);
+  world.settle();
+  EXPECT_THAT(world.violations, IsEmpty());
+  world.done.clear();
+  return world;
+}
+
+TEST(NodeSetPlan, CreatesAllWorkersAtOnceAndBecomesReady) {
+  World world(Json{{"replicas", 3}});
+  const plan::Plan first = plan_nodeset(world.observe());
+  EXPECT_THAT(ids(first), ::testing::ElementsAre("add finalizer", "create Pod default/cpu-0", "create Pod default/cpu-1",
+                                                 "create Pod default/cpu-2"));
+  world.run(first);
+  world.settle(3);
+  EXPECT_EQ(world.condition("Ready"), "False Starting");
+  EXPECT_EQ(world.status()["replicas"], 3);
+  world.start_pods();
+  world.settle();
+  EXPECT_EQ(world.condition("Ready"), "True Ready");
+  EXPECT_EQ(world.condition("Progressing"), "False Done");
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
+  EXPECT_EQ(world.status()["readyReplicas"], 3);
+  EXPECT_EQ(world.status()["updatedReplicas"], 3);
+  EXPECT_EQ(world.status()["slurmIdle"], 3);
+  EXPECT_EQ(world.status()["observedGeneration"], 1);
+  EXPECT_NE(world.pod("cpu-1").condition("SlurmNodeStateIdle"), nullptr);
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, WritesNothingAtRest) {
+  World world = serving(3);
+  world.advance(core::Duration{60000});
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_TRUE(plan.empty()) << plan.describe().dump(1);
+  EXPECT_FALSE(plan.wake());
+}
+
+TEST(NodeSetPlan, FillsTheLowestFreeOrdinals) {
+  World world(Json{{"replicas", 5}});
+  for (const int ordinal : {0, 2, 5}) world.add_pod(ordinal);
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("create Pod default/cpu-1"));
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("create Pod default/cpu-3"));
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("create Pod default/cpu-4")));
+}
+
+TEST(NodeSetPlan, ScalesInIdleWorkersInTwoPasses) {
+  World world = serving(12);
+  world.edit("replicas", 3);
+  const plan::Plan first = plan_nodeset(world.observe());
+  EXPECT_THAT(ids(first), ::testing::ElementsAre("drain: NodeSet default/cpu was scaled in"));
+  EXPECT_EQ(first.lanes().at("drain").groups()[0][0].act->describe()["nodes"].size(), 9U);
+  EXPECT_EQ(first.wake(), core::Duration{300});
+  world.run(first);
+  world.run(plan_nodeset(world.observe()));
+  int terminating = 0;
+  for (const auto& [name, pod] : world.pods) terminating += pod.meta.terminating() ? 1 : 0;
+  EXPECT_EQ(terminating, 9);
+  EXPECT_EQ(world.nodes.size(), 3U);
+  world.finish_pods();
+  world.settle();
+  EXPECT_EQ(world.pods.size(), 3U);
+  EXPECT_TRUE(world.pods.contains("cpu-2"));
+  EXPECT_EQ(world.condition("Ready"), "True Ready");
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, WaitsForJobsOfBusyVictims) {
+  World world = serving(3);
+  const auto job = world.add_job({"cpu-0", "cpu-1", "cpu-2"});
+  world.edit("replicas", 1);
+  world.settle(5);
+  EXPECT_EQ(world.pods.size(), 3U);
+  EXPECT_TRUE(world.node("cpu-2").state.has("DRAIN"));
+  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+  EXPECT_FALSE(world.node("cpu-0").state.has("DRAIN"));
+  EXPECT_EQ(world.condition("Progressing"), "True ScalingIn");
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("cpu-1 runs 1 job"));
+  EXPECT_EQ(world.pod("cpu-1").meta.label("nodeset.slinky.slurm.net/pod-protect"), "true");
+  world.end_job(job);
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
+  EXPECT_TRUE(world.pod("cpu-2").meta.terminating());
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, ASuspendedJobHoldsItsWorker) {
+  World world = serving(2);
+  world.add_job({"cpu-1"}, "SUSPENDED");
+  world.add_job({"cpu-0"});
+  world.edit("replicas", 0);
+  world.settle(5);
+  EXPECT_EQ(world.node("cpu-1").state.base, "IDLE");
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, ResumesVictimsThatAreWantedAgain) {
+  World world = serving(3);
+  world.add_job({"cpu-0", "cpu-1", "cpu-2"});
+  world.edit("replicas", 1);
+  world.settle(4);
+  ASSERT_TRUE(world.node("cpu-2").state.has("DRAIN"));
+  world.edit("replicas", 3);
+  world.settle(4);
+  EXPECT_EQ(world.pods.size(), 3U);
+  for (const auto& [name, node] : world.nodes) EXPECT_FALSE(node.state.has("DRAIN")) << name;
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, VictimsStayVictimsWhenTheirRankChanges) {
+  World world = serving(3);
+  world.add_job({"cpu-0"});
+  const auto job = world.add_job({"cpu-1"});
+  world.jobs[job].end = world.now + core::Duration{60000};
+  world.add_job({"cpu-2"});
+  world.edit("replicas", 2);
+  world.settle(3);
+  ASSERT_TRUE(world.node("cpu-1").state.has("DRAIN"));  // The earliest deadline.
+  world.jobs[job].end = world.now + core::Duration{99 * 3600 * 1000};
+  world.settle(3);
+  EXPECT_FALSE(world.node("cpu-0").state.has("DRAIN"));
+  EXPECT_FALSE(world.node("cpu-2").state.has("DRAIN"));
+  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+}
+
+TEST(NodeSetPlan, DeletesNothingWhileSlurmIsUnknown) {
+  for (const auto health : {slurm::Snapshot::Health::kNone, slurm::Snapshot::Health::kStale}) {
+    World world = serving(3);
+    world.health = health;
+    world.edit("replicas", 0);
+    world.settle(5);
+    for (const auto& [name, pod] : world.pods) EXPECT_FALSE(pod.meta.terminating()) << name;
+    EXPECT_THAT(world.message("Progressing"), HasSubstr("waiting for Slurm: connection refused"));
+  }
+}
+
+TEST(NodeSetPlan, ConcludesNothingFromAnOldSnapshot) {
+  World world = serving(3);
+  world.node("cpu-2").state.flags.insert("DRAIN");
+  world.snapshot_age = core::Duration{3500};
+  world.edit("replicas", 2);
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_THAT(ids(plan), Not(Contains(StartsWith("delete"))));
+}
+
+TEST(NodeSetPlan, DeletesPodsThatNeverStartedWithoutSlurm) {
+  World world(Json{{"replicas", 3}});
+  world.settle(3);
+  world.health = slurm::Snapshot::Health::kNone;
+  world.edit("replicas", 1);
+  world.settle(3);
+  EXPECT_TRUE(world.pod("cpu-2").meta.terminating());
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
+}
+
+TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
+  World world = serving(2);
+  world.nodes.erase("cpu-1");
+  world.settle(3);
+  EXPECT_NE(world.pod("cpu-1").condition("SlurmNodeStateUnknown"), nullptr);  // Still stamped.
+  EXPECT_EQ(world.condition("Ready"), "False NotUsable");
+  world.edit("replicas", 0);
+  world.settle(5);
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("cpu-1 is gone"));
+  EXPECT_TRUE(world.pod("cpu-0").meta.terminating());
+}
+
+TEST(NodeSetPlan, AnUnregisteredWorkerGoesAfterTheFence) {
+  World world = serving(2);
+  kube::PodRecord& pod = world.add_pod(2);
+  std::erase_if(pod.conditions, [](const auto& c) { return c.type.starts_with("SlurmNodeState"); });
+  world.nodes.erase("cpu-2");
+  const plan::Plan plan = plan_nodeset(world.observe());
+  const auto& groups = plan.lanes().at("delete cpu-2").groups();
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[1][0].id, "delete Slurm node cpu-2");
+  EXPECT_EQ(groups[2][0].act->describe()["evidence"]["kind"], "NeverRegistered");
+}
+
+TEST(NodeSetPlan, FinishesADeletionThatWasCutShort) {
+  World world = serving(3);
+  world.refuse["delete Pod"] = {core::ErrorCode::kInternal, "etcd", 500, "", {}};
+  world.edit("replicas", 2);
+  world.settle(3);
+  ASSERT_FALSE(world.nodes.contains("cpu-2"));
+  ASSERT_FALSE(world.pod("cpu-2").meta.terminating());
+  world.refuse.clear();
+  world.edit("replicas", 3);  // Wanted again, but slurmd does not register again by itself: it is replaced.
+  world.settle(10);
+  EXPECT_TRUE(world.pod("cpu-2").meta.terminating());
+  world.finish_pods();
+  world.settle(3);
+  ASSERT_TRUE(world.pods.contains("cpu-2"));
+  EXPECT_EQ(world.pod("cpu-2").phase, "Pending");
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, ANodeThatTurnsBusyAtTheFenceIsKept) {
+  World world = serving(2);
+  world.edit("replicas", 1);
+  world.run(plan_nodeset(world.observe()));
+  const plan::Plan plan = plan_nodeset(world.observe());
+  world.jobs[7] = {.id = 7, .state = "RUNNING", .flags = {}, .user = "", .partition = "", .nodes = {"cpu-1"},
+                   .required_nodes = {}, .start = {}, .end = {}};
+  world.run(plan);
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
+  World world = serving(3);
+  world.node("cpu-1").state.flags.insert("DRAIN");
+  world.node("cpu-1").reason = "bad disk";
+  world.settle(4);
+  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+  EXPECT_EQ(world.pod("cpu-1").condition("SlurmNodeStateDrain")->message, "bad disk");
+  EXPECT_EQ(world.condition("Ready"), "False NotUsable");
+  EXPECT_THAT(world.message("Ready"), HasSubstr("bad disk"));
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
+  World world = serving(2);
+  slurm::Node& node = world.node("cpu-1");
+  node.state.base = "DOWN";
+  node.reason = "slurm-operator: Pod is terminating";
+  node.slurmd_start_time = world.now - core::Duration{7200 * 1000};
+  node.address = "10.9.9.9";
+  world.pod("cpu-1").ready_since_ = world.now - core::Duration{2000};
+  // The record is of the pod before: jobs would be sent to an address where nobody is.
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
+  node.slurmd_start_time = world.now;
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
+  node.reason = "Not responding";
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
+}
+
+TEST(NodeSetPlan, ReplacesEndedPodsWithBackoff) {
+  World world = serving(2);
+  int deletions = 0;
+  for (int i = 0; i < 100; ++i) {
+    world.settle(1);
+    for (auto& [name, pod] : world.pods) {
+      if (name == "cpu-1" && pod.phase != "Failed") pod.phase = "Failed";
+    }
+    deletions = static_cast<int>(std::count(world.done.begin(), world.done.end(), "delete Pod default/cpu-1"));
+    world.finish_pods();
+  }
+  EXPECT_GE(deletions, 3);
+  EXPECT_LE(deletions, 7);  // In about half a minute.
+}
+
+TEST(NodeSetPlan, ATerminatingPodHoldsItsPlaceUntilItsNodeIsLost) {
+  World world = serving(2);
+  world.pod("cpu-1").meta.deletion_timestamp = world.now + core::Duration{30000};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains(StartsWith("create"))));
+  world.advance(core::Duration{61000});
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("create Pod default/cpu-2"));
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains(StartsWith("delete"))));
+}
+
+TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
+  World world = serving(1);
+  world.add_node("cpu-1").state.base = "DOWN";
+  world.add_node("cpu-2").comment = R"({"nodeSetUID":"set-uid","podName":"cpu-2","namespace":"default"})";
+  world.add_node("cpu-3");  // Answers, and nobody stamped it: a machine outside of Kubernetes with our feature.
+  world.add_node("cpu-4").comment = R"({"nodeSetUID":"another","podName":"cpu-4","namespace":"default"})";
+  world.add_node("cpu-x").state.base = "DOWN";
+  world.add_node("cpu-5").state.base = "DOWN";
+  world.node("cpu-5").features = {"gpu"};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())),
+              ::testing::UnorderedElementsAre("delete Slurm node cpu-1", "delete Slurm node cpu-2"));
+  world.snapshot_age = core::Duration{10000};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), IsEmpty());
+}
+
+TEST(NodeSetPlan, KeepsTheRecordOfAWorkerThatComesBack) {
+  World world(Json{{"replicas", 1}});
+  world.add_node("cpu-0").state.base = "DOWN";
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("delete Slurm node cpu-0")));
+}
+
+TEST(NodeSetPlan, DrainsForCordonsAndResumesAfterwards) {
+  World world = serving(2);
+  world.kube_nodes["kube-1"] = {true, "disk\nfailing"};
+  world.settle(3);
+  EXPECT_EQ(world.node("cpu-1").reason, "slurm-operator: disk failing");
+  world.kube_nodes["kube-1"] = {};
+  world.settle(3);
+  EXPECT_FALSE(world.node("cpu-1").state.has("DRAIN"));
+
+  world.pod("cpu-0").meta.annotations["nodeset.slinky.slurm.net/pod-cordon"] = "true";
+  world.settle(5);
+  EXPECT_TRUE(world.node("cpu-0").state.has("DRAIN"));
+  EXPECT_EQ(world.node("cpu-0").reason, "slurm-operator: Pod (default/cpu-0) was cordoned");
+  world.pod("cpu-0").meta.annotations.erase("nodeset.slinky.slurm.net/pod-cordon");
+  world.settle(3);
+  EXPECT_FALSE(world.node("cpu-0").state.has("DRAIN"));
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, DrainsAllBeforeItGoes) {
+  World world = serving(3);
+  const auto job = world.add_job({"cpu-0"});
+  world.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world.now);
+  world.settle(5);
+  world.finish_pods();
+  world.settle(5);
+  EXPECT_EQ(world.pods.size(), 1U);
+  EXPECT_THAT(world.nodeset["metadata"]["finalizers"], Contains(Json("nodeset.slinky.slurm.net/drain")));
+  world.end_job(job);
+  world.settle(5);
+  world.finish_pods();
+  world.settle(5);
+  EXPECT_TRUE(world.pods.empty());
+  EXPECT_TRUE(world.nodes.empty());
+  EXPECT_TRUE(world.nodeset["metadata"]["finalizers"].empty());
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, OrphanedWorkersStay) {
+  World world = serving(2);
+  world.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world.now);
+  world.nodeset["metadata"]["finalizers"].push_back("orphan");
+  world.settle(3);
+  for (const auto& [name, node] : world.nodes) EXPECT_FALSE(node.state.has("DRAIN")) << name;
+}
+
+TEST(NodeSetPlan, WorkersGoWithTheirController) {
+  World world = serving(2);
+  world.add_job({"cpu-0"});
+  world.controller->meta.deletion_timestamp = world.now;
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_TRUE(world.pod("cpu-0").meta.terminating());
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
+  EXPECT_EQ(world.condition("Ready"), "False ControllerDeleted");
+}
+
+TEST(NodeSetPlan, DeletionPolicyDrainWaitsForJobs) {
+  World world = serving(2);
+  world.add_job({"cpu-0"});
+  world.controller->meta.deletion_timestamp = world.now;
+  world.controller->drain_on_deletion = true;
+  world.settle(4);
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, NeedsItsController) {
+  World world(Json{{"replicas", 2}});
+  world.controller.reset();
+  world.settle(3);
+  EXPECT_TRUE(world.pods.empty());
+  EXPECT_EQ(world.condition("Degraded"), "True ControllerNotFound");
+  World was = serving(2);
+  was.controller.reset();
+  was.edit("replicas", 0);
+  was.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(was.now);
+  was.health = slurm::Snapshot::Health::kNone;
+  was.settle(3);
+  for (const auto& [name, pod] : was.pods) EXPECT_FALSE(pod.meta.terminating()) << name;
+  EXPECT_EQ(was.condition("Degraded"), "True ControllerNotFound");
+}
+
+TEST(NodeSetPlan, WaitsForItsKey) {
+  World world(Json{{"replicas", 1}});
+  world.controller->key = kube::Presence::kAbsent;
+  world.settle(2);
+  EXPECT_TRUE(world.pods.empty());
+  EXPECT_EQ(world.condition("Progressing"), "True WaitingForKey");
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
+  world.controller->slurm_key.generated = false;
+  world.settle(2);
+  EXPECT_EQ(world.condition("Degraded"), "True SlurmKeyMissing");
+}
+
+TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
+  World world(Json{{"replicas", 5}});
+  world.refuse["create Pod"] = {core::ErrorCode::kForbidden, "exceeded quota: pods", 403, "Forbidden", {}};
+  world.settle(2);
+  EXPECT_EQ(world.condition("Degraded"), "True StepFailed");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("exceeded quota: pods"));
+  const std::size_t tries = world.outcomes.size();
+  world.settle(200);  // A minute.
+  EXPECT_LE(world.outcomes["create Pod default/cpu-0"].count, 10);
+  EXPECT_EQ(world.outcomes["create Pod default/cpu-4"].count, 1);
+  EXPECT_EQ(world.outcomes.size(), tries);
+  world.refuse.clear();
+  world.advance(core::Duration{61000});
+  world.settle();
+  EXPECT_EQ(world.pods.size(), 5U);
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
+}
+
+TEST(NodeSetPlan, AMendedSpecIsTriedAtOnce) {
+  World world(Json{{"replicas", 2}});
+  world.refuse["create Pod"] = {core::ErrorCode::kInvalid, "unknown field \"spec.contaners\"", 400, "BadRequest", {}};
+  world.settle(20);
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("spec.contaners"));
+  world.refuse.clear();
+  world.edit("extraConf", "Weight=2");
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_EQ(world.pods.size(), 2U);
+}
+
+TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
+  World world(Json{{"replicas", 1}, {"extraConf", "Weight"}});
+  world.settle(2);
+  EXPECT_EQ(world.condition("Degraded"), "True InvalidSpec");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("spec.extraConf: \"Weight\""));
+
+  World host(Json{{"replicas", 1}, {"template", {{"spec", {{"hostname", "Node_"}}}}}});
+  host.settle(2);
+  EXPECT_EQ(host.condition("Degraded"), "True InvalidHostname");
+
+  World twin(Json{{"replicas", 1}});
+  twin.older_namesake = "other";
+  twin.settle(2);
+  EXPECT_EQ(twin.condition("Degraded"), "True HostnameConflict");
+  EXPECT_TRUE(twin.pods.empty());
+}
+
+TEST(NodeSetPlan, ListsFieldsItDoesNotActOn) {
+  World world(Json{{"replicas", 1}, {"pinToNode", true}});
+  world.settle(2);
+  EXPECT_EQ(world.condition("FieldsNotActedOn"), "True NotActedOn");
+  EXPECT_THAT(world.message("FieldsNotActedOn"), HasSubstr("spec.pinToNode"));
+}
+
+TEST(NodeSetPlan, StampsCommentsButNotOverOthers) {
+  World world(Json{{"replicas", 2}});
+  world.settle(2);
+  world.start_pods();
+  world.node("cpu-1").comment = "rack 7";
+  world.settle();
+  const Json comment = Json::parse(world.node("cpu-0").comment);
+  EXPECT_EQ(comment["podName"], "cpu-0");
+  EXPECT_EQ(comment["nodeSetUID"], "set-uid");
+  EXPECT_EQ(world.node("cpu-1").comment, "rack 7");
+}
+
+TEST(NodeSetPlan, CoalescesReports) {
+  World world(Json{{"replicas", 100}});
+  for (int i = 0; i < 5; ++i) world.run(plan_nodeset(world.observe()));
+  ASSERT_EQ(world.pods.size(), 100U);
+  world.start_pods();
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_EQ(plan.lanes().at("report").groups()[0].size(), 20U);
+  world.settle();
+  EXPECT_NE(world.pod("cpu-99").condition("SlurmNodeStateIdle"), nullptr);
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, KeepsOldRevisionsWithinTheLimit) {
+  World world = serving(1);
+  ASSERT_EQ(world.revisions.size(), 1U);
+  const Json first = world.revisions.begin()->second;
+  EXPECT_EQ(first["revision"], 1);
+  world.edit("extraConf", "Weight=2");
+  world.settle(3);
+  ASSERT_EQ(world.revisions.size(), 1U);  // No worker carries the first: add_pod gives no label.
+  EXPECT_EQ(world.revisions.begin()->second["revision"], 2);
+  world.edit("revisionHistoryLimit", 1);
+  world.edit("extraConf", "Weight=3");
+  world.settle(3);
+  ASSERT_EQ(world.revisions.size(), 2U);
+  world.edit("extraConf", "Weight=2");
+  world.settle(3);
+  int newest = 0;
+  for (const auto& [name, revision] : world.revisions) newest = std::max(newest, revision["revision"].get<int>());
+  EXPECT_EQ(newest, 4);
+  EXPECT_EQ(world.revisions.at("cpu-" + world.status()["nodeSetHash"].get<std::string>())["revision"], 4);
+}
+
+TEST(NodeSetPlan, IsFastForAThousandWorkers) {
+  World world(Json{{"replicas", 1000}});
+  for (int i = 0; i < 1000; ++i) world.add_pod(i);
+  for (int i = 0; i < 1000; i += 2) world.add_job({"cpu-" + std::to_string(i)});
+  const Observed observed = world.observe();
+  const auto begin = std::chrono::steady_clock::now();
+  const plan::Plan plan = plan_nodeset(observed);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LE(plan.step_count(), 64U);
+  // Far above the 5 ms of an optimized build; what it shows is that nothing grows with the square.
+  EXPECT_LT(took, std::chrono::milliseconds{500});
+}
+
+}  // namespace
+}  // namespace op::nodeset

@@ -1,0 +1,96 @@
+// A tiny Kubernetes and a tiny Slurm for tests of NodeSet plans: state that observations are made of, and that plans are applied to.
+//
+//   World world({{"replicas", 3}});
+//   world.run(plan_nodeset(world.observe()));   // creates pods
+//   world.start_pods();                          // they run and register
+//
+// It refuses what the real ones refuse as far as plans depend on it, and fails the test when a worker is deleted that runs a job.
+// Not the simulator: no faults, no delays, one NodeSet.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.hpp"
+#include "kube/acts.hpp"
+#include "kube/object.hpp"
+#include "operator/nodeset/observe.hpp"
+#include "plan/plan.hpp"
+#include "slurm/acts.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace op::nodeset::testing {
+
+class World {
+ public:
+  explicit World(core::Json spec = core::Json::object());
+
+  /// What a pass would see now.
+  [[nodiscard]] Observed observe() const;
+  /// Carries out a plan as the executor does: lanes in turn, a failed step stops its lane. Returns how many steps were done.
+  int run(const plan::Plan& plan);
+  /// Plans and carries out until nothing is left to do, at most `passes` times; the clock moves in between. Returns the passes.
+  int settle(int passes = 50);
+
+  /// All pending pods run, are ready, and register with Slurm.
+  void start_pods();
+  /// Terminating pods go.
+  void finish_pods();
+  void advance(core::Duration by) {
+    now = now + by;
+    mono = mono + by;
+  }
+
+  kube::PodRecord& add_pod(int ordinal);          ///< Running, ready and registered as IDLE.
+  slurm::Node& add_node(const std::string& name);
+  std::int64_t add_job(std::vector<std::string> nodes, std::string state = "RUNNING");
+  void end_job(std::int64_t id);
+  [[nodiscard]] core::Json& spec() { return nodeset["spec"]; }
+  /// Changes the spec as a user does: the generation moves.
+  void edit(const std::string& field, core::Json value);
+  [[nodiscard]] kube::PodRecord& pod(const std::string& name) { return pods.at(name); }
+  [[nodiscard]] slurm::Node& node(const std::string& name) { return nodes.at(name); }
+  [[nodiscard]] core::Json status() const { return nodeset.value("status", core::Json::object()); }
+  /// "True Reason" of a condition of the NodeSet's status, or "".
+  [[nodiscard]] std::string condition(std::string_view type) const;
+  [[nodiscard]] std::string message(std::string_view type) const;
+
+  core::WallTime now{core::Duration{1'767'323'045'000}};  // 2026-01-02T03:04:05Z
+  core::MonoTime mono{core::Duration{1'000'000}};
+  core::Json nodeset;
+  std::map<std::string, kube::PodRecord> pods;
+  std::map<std::string, core::Json> revisions;
+  std::map<std::string, KubeNode, std::less<>> kube_nodes;
+  std::map<std::string, slurm::Node> nodes;
+  std::map<std::int64_t, slurm::Job> jobs;
+  std::optional<ControllerView> controller;
+  std::string older_namesake;
+  slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
+  core::Duration snapshot_age{100};
+  plan::Outcomes outcomes;
+  /// Errors with which steps fail, by the beginning of their id.
+  std::map<std::string, core::Error> refuse;
+
+  std::vector<std::string> done;        ///< Ids of all steps carried out.
+  std::vector<std::string> violations;  ///< What must never be done, and was.
+
+ private:
+  core::Result<void> carry_out(const plan::Act& act);
+  core::Result<void> create(const kube::Create& act);
+  core::Result<void> patch(const kube::Patch& act);
+  core::Result<void> remove(const kube::Delete& act);
+  core::Result<void> slurm_act(const plan::Act& act);
+  void remember(const std::string& id, const core::Result<void>& result);
+  [[nodiscard]] bool job_on(const std::string& node) const;
+  std::string next_version();
+
+  int version_ = 100;
+  int uid_ = 0;
+  std::int64_t job_ = 0;
+};
+
+}  // namespace op::nodeset::testing

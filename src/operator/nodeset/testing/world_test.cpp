@@ -1,0 +1,382 @@
+#include "operator/nodeset/testing/world.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "kube/record.hpp"
+#include "operator/nodeset/plan.hpp"
+#include "operator/nodeset/worker_names.hpp"
+
+namespace op::nodeset::testing {
+namespace {
+
+using core::Json;
+
+constexpr int kMaxSteps = 64;
+
+std::string text(const kube::Key& key) {
+  return key.str();
+}
+
+}  // namespace
+
+World::World(Json spec) {
+  nodeset = {{"apiVersion", api::kApiVersion},
+             {"kind", "NodeSet"},
+             {"metadata",
+              {{"name", "cpu"},
+               {"namespace", "default"},
+               {"uid", "set-uid"},
+               {"resourceVersion", "1"},
+               {"generation", 1},
+               {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+             {"spec", {{"controllerRef", {{"name", "demo"}}}, {"slurmd", {{"image", "local/slurmd:26.05"}}}}}};
+  nodeset["spec"].merge_patch(spec);
+  ControllerView view;
+  view.meta.ns = "default";
+  view.meta.name = "demo";
+  view.meta.uid = "controller-uid";
+  view.endpoint = {"demo-controller.default", 6817};
+  view.slurm_key = {"demo-slurm-key", "slurm.key", true};
+  view.key = kube::Presence::kPresent;
+  controller = view;
+}
+
+Observed World::observe() const {
+  Observed out;
+  out.now = now;
+  out.mono = mono;
+  out.outcomes = outcomes;
+  auto object = std::make_shared<kube::Object>();
+  object->meta = kube::parse_meta(nodeset);
+  object->body = nodeset;
+  out.object = object;
+  if (core::Result<api::NodeSet> parsed = api::from_json<api::NodeSet>(nodeset)) {
+    out.nodeset = std::move(*parsed);
+  } else {
+    out.invalid = parsed.error().message;
+    out.nodeset.spec.controller_ref.name = core::get_string(nodeset, {"spec", "controllerRef", "name"});
+  }
+  out.controller = controller;
+  out.older_namesake = older_namesake;
+  for (const auto& [name, pod] : pods) out.pods.push_back(std::make_shared<kube::PodRecord>(pod));
+  for (const auto& [name, body] : revisions) {
+    auto revision = std::make_shared<kube::Object>();
+    revision->meta = kube::parse_meta(body);
+    revision->body = body;
+    out.revisions.push_back(revision);
+  }
+  out.nodes = kube_nodes;
+  auto snapshot = std::make_shared<slurm::Snapshot>();
+  snapshot->health = health;
+  snapshot->requested_at = mono - snapshot_age;
+  if (health != slurm::Snapshot::Health::kNone) {
+    for (const auto& [name, node] : nodes) snapshot->nodes.emplace(name, std::make_shared<slurm::Node>(node));
+    for (const auto& [id, job] : jobs) snapshot->jobs.emplace(id, std::make_shared<slurm::Job>(job));
+  }
+  if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";
+  out.snapshot = snapshot;
+  return out;
+}
+
+int World::run(const plan::Plan& plan) {
+  int count = 0;
+  for (const auto& [name, lane] : plan.lanes()) {
+    bool failed = false;
+    for (const auto& group : lane.groups()) {
+      if (failed) break;
+      for (const plan::Step& step : group) {
+        if (count == kMaxSteps) violations.push_back("more than 64 steps in a plan");
+        ++count;
+        core::Result<void> result;
+        for (const auto& [prefix, error] : refuse) {
+          if (step.id.starts_with(prefix)) result = std::unexpected(error);
+        }
+        if (result) result = carry_out(*step.act);
+        remember(step.id, result);
+        failed = failed || !result;
+        if (result) done.push_back(step.id);
+      }
+    }
+  }
+  return count;
+}
+
+int World::settle(int passes) {
+  for (int pass = 1; pass <= passes; ++pass) {
+    const plan::Plan plan = plan_nodeset(observe());
+    if (run(plan) == 0 && !plan.wake()) return pass;
+    advance(core::Duration{300});
+  }
+  return passes;
+}
+
+void World::remember(const std::string& id, const core::Result<void>& result) {
+  const auto state = result ? plan::Outcome::State::kDone : plan::Outcome::State::kFailed;
+  const auto [it, fresh] = outcomes.try_emplace(id, plan::Outcome{state, 0, mono, mono, {}});
+  plan::Outcome& outcome = it->second;
+  if (outcome.state != state) outcome = {state, 0, mono, mono, {}};
+  ++outcome.count;
+  outcome.last = mono;
+  outcome.error = result ? std::nullopt : std::optional(result.error());
+}
+
+std::string World::next_version() {
+  return std::to_string(++version_);
+}
+
+core::Result<void> World::carry_out(const plan::Act& act) {
+  if (const auto* it = dynamic_cast<const kube::Create*>(&act)) return create(*it);
+  if (const auto* it = dynamic_cast<const kube::Patch*>(&act)) return patch(*it);
+  if (const auto* it = dynamic_cast<const kube::Delete*>(&act)) return remove(*it);
+  if (dynamic_cast<const kube::EventAct*>(&act) != nullptr) return {};
+  return slurm_act(act);
+}
+
+core::Result<void> World::create(const kube::Create& act) {
+  Json object = act.object;
+  const std::string name = core::get_string(object, {"metadata", "name"});
+  object["metadata"]["uid"] = fmt::format("uid-{}", ++uid_);
+  object["metadata"]["resourceVersion"] = next_version();
+  object["metadata"]["creationTimestamp"] = core::format_rfc3339(now);
+  if (act.resource == kube::resources::kControllerRevision) {
+    if (revisions.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
+    revisions[name] = object;
+    return {};
+  }
+  if (pods.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
+  object["status"]["phase"] = "Pending";
+  const auto record = kube::record_from_json<kube::PodRecord>(object);
+  if (!record) return std::unexpected(record.error());
+  pods[name] = **record;
+  return {};
+}
+
+core::Result<void> World::patch(const kube::Patch& act) {
+  if (act.resource == resources::kNodeSet) {
+    if (!act.resource_version.empty() && act.resource_version != core::get_string(nodeset, {"metadata", "resourceVersion"})) {
+      return core::fail(core::ErrorCode::kConflict, "NodeSet changed");
+    }
+    if (act.type == kube::PatchType::kJson) {
+      nodeset = nodeset.patch(act.patch);
+    } else {
+      nodeset.merge_patch(act.patch);
+    }
+    nodeset["metadata"]["resourceVersion"] = next_version();
+    return {};
+  }
+  if (act.resource == kube::resources::kControllerRevision) {
+    revisions.at(act.key.name).merge_patch(act.patch);
+    return {};
+  }
+  const auto it = pods.find(act.key.name);
+  if (it == pods.end()) return core::fail(core::ErrorCode::kNotFound, text(act.key));
+  kube::PodRecord& pod = it->second;
+  if (act.uid.empty()) violations.push_back("patch without uid: " + text(act.key));
+  if (act.uid != pod.meta.uid) return core::fail(core::ErrorCode::kConflict, "uid");
+  pod.meta.resource_version = next_version();
+  if (act.subresource == "status") {
+    for (const Json& change : act.patch.at("status").at("conditions")) {
+      const std::string type = change.at("type");
+      if (!type.starts_with(api::kPodConditionPrefix)) violations.push_back("touches condition " + type);
+      std::erase_if(pod.conditions, [&](const kube::PodCondition& c) { return c.type == type; });
+      if (!change.contains("$patch")) pod.conditions.push_back({type, change.at("status"), "", change.value("message", "")});
+    }
+    return {};
+  }
+  const auto apply = [](kube::StringMap& map, const Json& changes) {
+    for (const auto& [key, value] : changes.items()) {
+      if (value.is_null()) {
+        map.erase(key);
+      } else {
+        map[key] = value.get<std::string>();
+      }
+    }
+  };
+  const Json& meta = act.patch.at("metadata");
+  if (meta.contains("labels")) apply(pod.meta.labels, meta["labels"]);
+  if (meta.contains("annotations")) apply(pod.meta.annotations, meta["annotations"]);
+  return {};
+}
+
+core::Result<void> World::remove(const kube::Delete& act) {
+  if (act.uid.empty()) violations.push_back("deletion without uid: " + text(act.key));
+  if (act.resource == kube::resources::kControllerRevision) {
+    revisions.erase(act.key.name);
+    return {};
+  }
+  const auto it = pods.find(act.key.name);
+  if (it == pods.end()) return {};
+  kube::PodRecord& pod = it->second;
+  if (act.uid != pod.meta.uid) return core::fail(core::ErrorCode::kConflict, "uid");
+  if (!act.resource_version.empty() && act.resource_version != pod.meta.resource_version) {
+    return core::fail(core::ErrorCode::kConflict, "resourceVersion");
+  }
+  if (!act.evidence) {
+    violations.push_back("deletion without evidence: " + text(act.key));
+  } else if (act.evidence->kind() != plan::Evidence::Kind::kOwnerEnds && act.evidence->kind() != plan::Evidence::Kind::kEnded &&
+             job_on(slurm_node_name(pod))) {
+    violations.push_back("deleted while it runs a job: " + text(act.key));
+  }
+  if (!pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = now + core::Duration{30000};
+  return {};
+}
+
+bool World::job_on(const std::string& node) const {
+  return std::any_of(jobs.begin(), jobs.end(), [&](const auto& item) {
+    const auto& list = item.second.nodes;
+    return item.second.holds_nodes() && std::find(list.begin(), list.end(), node) != list.end();
+  });
+}
+
+core::Result<void> World::slurm_act(const plan::Act& act) {
+  if (health != slurm::Snapshot::Health::kComplete) return core::fail(core::ErrorCode::kUnavailable, "connection refused");
+  if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(&act)) {
+    for (const std::string& name : drain->nodes) {
+      const auto it = nodes.find(name);
+      if (it == nodes.end() || it->second.state.has("DRAIN")) continue;
+      it->second.state.flags.insert("DRAIN");
+      it->second.reason = std::string(slurm::kReasonPrefix) + drain->reason;
+    }
+    return {};
+  }
+  if (const auto* resume = dynamic_cast<const slurm::ResumeNode*>(&act)) {
+    const auto it = nodes.find(resume->node);
+    if (it == nodes.end()) return core::fail(core::ErrorCode::kNotFound, resume->node);
+    if (!slurm::ours(it->second.reason)) {
+      violations.push_back("undid a foreign drain: " + resume->node);
+      return core::fail(core::ErrorCode::kConflict, "not ours");
+    }
+    it->second.state.flags.erase("DRAIN");
+    if (it->second.state.base == "DOWN") it->second.state.base = "IDLE";
+    it->second.reason.clear();
+    return {};
+  }
+  if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) {
+    if (job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
+    const auto it = nodes.find(gone->node);
+    if (it == nodes.end()) return {};
+    if (gone->expect_down && it->second.state.base != "DOWN" && !it->second.state.has("DRAIN")) {
+      return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
+    }
+    nodes.erase(it);
+    return {};
+  }
+  if (const auto* update = dynamic_cast<const slurm::UpdateNode*>(&act)) {
+    if (update->update.state || update->update.reason) violations.push_back("a state with an update: " + update->node);
+    nodes.at(update->node).comment = update->update.comment.value_or(nodes.at(update->node).comment);
+    return {};
+  }
+  violations.push_back("unknown act " + act.describe().dump());
+  return {};
+}
+
+void World::start_pods() {
+  for (auto& [name, pod] : pods) {
+    if (pod.phase != "Pending" || pod.meta.terminating()) continue;
+    pod.phase = "Running";
+    if (pod.node_name.empty()) pod.node_name = "kube-1";
+    pod.pod_ip = fmt::format("10.0.0.{}", pods.size());
+    pod.meta.resource_version = next_version();
+    pod.ready_since_ = now;
+    pod.conditions.push_back({"Ready", "True", "", ""});
+    kube::ContainerState& slurmd = pod.containers.emplace_back();
+    slurmd.name = "slurmd";
+    slurmd.ready = slurmd.started_once = true;
+    const std::string host = slurm_node_name(pod);
+    slurm::Node& node = nodes[host];
+    if (node.name.empty()) {
+      node.name = host;
+      node.state.base = "IDLE";
+      node.features = {"cpu"};
+    }
+    node.address = pod.pod_ip;
+    node.slurmd_start_time = now;
+  }
+}
+
+void World::finish_pods() {
+  std::erase_if(pods, [](const auto& item) { return item.second.meta.terminating(); });
+}
+
+kube::PodRecord& World::add_pod(int ordinal) {
+  const std::string name = fmt::format("cpu-{}", ordinal);
+  kube::PodRecord& pod = pods[name];
+  pod.meta.ns = "default";
+  pod.meta.name = name;
+  pod.meta.uid = fmt::format("uid-{}", ++uid_);
+  pod.meta.resource_version = next_version();
+  pod.meta.created = now - core::Duration{3600 * 1000};
+  pod.hostname = name;
+  pod.phase = "Pending";
+  pod.node_name = fmt::format("kube-{}", ordinal);
+  start_pods();
+  pod.ready_since_ = now - core::Duration{3500 * 1000};
+  pod.conditions.push_back({"SlurmNodeStateIdle", "True", "", ""});
+  return pod;
+}
+
+slurm::Node& World::add_node(const std::string& name) {
+  slurm::Node& node = nodes[name];
+  node.name = name;
+  node.state.base = "IDLE";
+  node.features = {"cpu"};
+  return node;
+}
+
+std::int64_t World::add_job(std::vector<std::string> names, std::string state) {
+  slurm::Job job;
+  job.id = ++job_;
+  job.state = std::move(state);
+  job.nodes = std::move(names);
+  job.end = now + core::Duration{3600 * 1000};
+  for (const std::string& name : job.nodes) nodes.at(name).state.base = job.state == "SUSPENDED" ? "IDLE" : "ALLOCATED";
+  jobs[job.id] = job;
+  return job.id;
+}
+
+void World::end_job(std::int64_t id) {
+  for (const std::string& name : jobs.at(id).nodes) {
+    const auto it = nodes.find(name);
+    if (it != nodes.end() && it->second.state.base == "ALLOCATED") it->second.state.base = "IDLE";
+  }
+  jobs.erase(id);
+}
+
+void World::edit(const std::string& field, Json value) {
+  spec()[field] = std::move(value);
+  nodeset["metadata"]["generation"] = nodeset["metadata"]["generation"].get<int>() + 1;
+}
+
+std::string World::condition(std::string_view type) const {
+  for (const Json& item : status().value("conditions", Json::array())) {
+    if (item["type"] == type) return item["status"].get<std::string>() + " " + item["reason"].get<std::string>();
+  }
+  return "";
+}
+
+std::string World::message(std::string_view type) const {
+  for (const Json& item : status().value("conditions", Json::array())) {
+    if (item["type"] == type) return item["message"].get<std::string>();
+  }
+  return "";
+}
+
+TEST(World, SeesADeletionUnderAJob) {
+  World world;
+  world.add_pod(0);
+  world.add_job({"cpu-0"});
+  kube::Delete act;
+  act.resource = kube::resources::kPod;
+  act.key = {"default", "cpu-0"};
+  act.uid = world.pod("cpu-0").meta.uid;
+  plan::Plan plan;
+  plan.lane("x").add({"x", "", std::make_shared<kube::Delete>(act)});
+  world.run(plan);
+  EXPECT_EQ(world.violations.size(), 1U);
+}
+
+}  // namespace op::nodeset::testing
