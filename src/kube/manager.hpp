@@ -122,6 +122,8 @@ class Manager final : private CacheDirectory {
   [[nodiscard]] std::vector<std::string> held() const;
   /// The outcomes kept for a key. For tests.
   [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
+  /// Brings the gauges of the metrics up to date; before they are written out.
+  void collect() const;
   [[nodiscard]] Client& client();
   [[nodiscard]] EventRecorder& events();
 

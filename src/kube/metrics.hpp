@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -30,7 +31,7 @@ class Metrics {
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
-  void watch_failure(const std::string& name);
+  void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
   /// The exposition text.
   [[nodiscard]] std::string text();

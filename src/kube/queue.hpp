@@ -12,6 +12,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/random.hpp"
@@ -49,6 +51,7 @@ class WorkQueue {
   /// The key did well: its next failure starts from the base again.
   void forget(const WorkKey& key) { failures_.erase(key); }
   [[nodiscard]] int failures(const WorkKey& key) const;
+  [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
   /// The next ready key, which counts as processing from now on.
   std::optional<WorkKey> pop(core::MonoTime now);
@@ -59,6 +62,9 @@ class WorkQueue {
   [[nodiscard]] std::optional<core::MonoTime> next_due() const;
   [[nodiscard]] bool has_ready(core::MonoTime now) const;
   [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Waiting, ready, or to run again.
+  void count_by_controller(std::map<std::uint32_t, std::size_t>& counts) const {
+    for (const auto& [key, item] : items_) ++counts[key.controller];
+  }
   [[nodiscard]] std::size_t ready_count() const { return ready_.size(); }
   [[nodiscard]] std::size_t processing() const { return processing_.size(); }
   [[nodiscard]] bool is_processing(const WorkKey& key) const { return processing_.contains(key); }

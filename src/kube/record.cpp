@@ -59,7 +59,7 @@ StringMap strings(dom::element element, std::string_view key) {
 }
 
 core::Result<ObjectMeta> checked_meta(dom::element object) {
-  ObjectMeta meta = parse_meta(object);
+  ObjectMeta meta = meta_of_element(object);
   if (meta.name.empty()) return core::fail(core::ErrorCode::kInvalid, "object without metadata.name");
   return meta;
 }
@@ -101,20 +101,20 @@ core::Json without(dom::object object, std::string_view left_out, std::string_vi
         continue;
       }
     }
-    result[std::string(field.key)] = to_json(field.value);
+    result[std::string(field.key)] = json_of_element(field.value);
   }
   return result;
 }
 
 }  // namespace
 
-core::Json to_json(const dom::element& element) {
+core::Json json_of_element(const dom::element& element) {
   switch (element.type()) {
     case dom::element_type::ARRAY: {
       core::Json result = core::Json::array();
       dom::array array;
       if (element.get(array) == simdjson::SUCCESS) {
-        for (const dom::element item : array) result.push_back(to_json(item));
+        for (const dom::element item : array) result.push_back(json_of_element(item));
       }
       return result;
     }
@@ -122,7 +122,7 @@ core::Json to_json(const dom::element& element) {
       core::Json result = core::Json::object();
       dom::object object;
       if (element.get(object) == simdjson::SUCCESS) {
-        for (const auto field : object) result[std::string(field.key)] = to_json(field.value);
+        for (const auto field : object) result[std::string(field.key)] = json_of_element(field.value);
       }
       return result;
     }
@@ -136,7 +136,7 @@ core::Json to_json(const dom::element& element) {
   return nullptr;
 }
 
-ObjectMeta parse_meta(const dom::element& object) {
+ObjectMeta meta_of_element(const dom::element& object) {
   ObjectMeta meta;
   dom::element m;
   if (object["metadata"].get(m) != simdjson::SUCCESS) return meta;
@@ -174,7 +174,7 @@ core::Result<std::shared_ptr<const Object>> parse_record<Object>(const dom::elem
     if (field.key == "metadata" && field.value.get(inner) == simdjson::SUCCESS) {
       record->body["metadata"] = without(inner, "managedFields", kLastApplied);
     } else {
-      record->body[std::string(field.key)] = to_json(field.value);
+      record->body[std::string(field.key)] = json_of_element(field.value);
     }
   }
   return record;

@@ -61,7 +61,7 @@ class DocumentParser {
 };
 
 /// The resourceVersion and other facts of an object that need no record.
-ObjectMeta parse_meta(const simdjson::dom::element& object);
-core::Json to_json(const simdjson::dom::element& element);
+ObjectMeta meta_of_element(const simdjson::dom::element& object);
+core::Json json_of_element(const simdjson::dom::element& element);
 
 }  // namespace kube

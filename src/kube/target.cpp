@@ -73,8 +73,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   using Then = std::function<void(core::Result<core::Json>)>;
 
   std::shared_ptr<Gate> gate(Wanted wanted);
-  std::shared_ptr<Gate> version_gate(const Resource& resource, const core::Json& reply);
-  std::shared_ptr<Gate> gone_gate(const Resource& resource, const Key& key, const std::string& uid);
+  plan::GatePtr version_gate(const Resource& resource, const core::Json& reply);
+  plan::GatePtr gone_gate(const Resource& resource, const Key& key, const std::string& uid);
 
   // Recipes.
 
@@ -435,7 +435,7 @@ std::shared_ptr<Target::Impl::Gate> Target::Impl::gate(Wanted wanted) {
   return std::make_shared<Gate>(shared_from_this(), std::move(wanted));
 }
 
-std::shared_ptr<Target::Impl::Gate> Target::Impl::version_gate(const Resource& resource, const core::Json& reply) {
+plan::GatePtr Target::Impl::version_gate(const Resource& resource, const core::Json& reply) {
   Wanted wanted;
   wanted.what = Wanted::What::kVersion;
   wanted.resource = resource;
@@ -446,7 +446,7 @@ std::shared_ptr<Target::Impl::Gate> Target::Impl::version_gate(const Resource& r
   return gate(std::move(wanted));
 }
 
-std::shared_ptr<Target::Impl::Gate> Target::Impl::gone_gate(const Resource& resource, const Key& key, const std::string& uid) {
+plan::GatePtr Target::Impl::gone_gate(const Resource& resource, const Key& key, const std::string& uid) {
   Wanted wanted;
   wanted.what = Wanted::What::kGone;
   wanted.resource = resource;
@@ -464,7 +464,7 @@ void Target::Impl::failed(core::Error error, const Resource& resource, const Key
   wanted.uid = uid;
   const auto closed = gate(std::move(wanted));
   closed->read_at(std::max(deadline, loop.clock().mono()));
-  done({std::unexpected(std::move(error)), {closed}});
+  done({std::unexpected(std::move(error)), {plan::GatePtr(closed)}});
 }
 
 Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,

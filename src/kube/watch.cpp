@@ -296,7 +296,7 @@ struct Watch::Impl {
         return core::fail(core::ErrorCode::kInvalid, "no watch event");
       }
       if (type == "ERROR") {
-        status = error_from_status(to_json(object));
+        status = error_from_status(json_of_element(object));
         return {};
       }
       return take_event(type, object);
@@ -324,7 +324,7 @@ struct Watch::Impl {
       healthy();
       return sink.upsert(object);
     }
-    const ObjectMeta meta = parse_meta(object);
+    const ObjectMeta meta = meta_of_element(object);
     if (type == "DELETED") {
       if (initial) {
         sink.unstage(meta);

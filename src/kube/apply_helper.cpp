@@ -1,0 +1,23 @@
+#include "kube/apply_helper.hpp"
+
+#include "core/hash.hpp"
+
+namespace kube {
+
+std::string intent_hash(const core::Json& desired) { return core::short_hash(core::canonical(desired), 16); }
+
+plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, const Object* observed, std::string manager) {
+  const std::string hash = intent_hash(desired);
+  const bool same = observed != nullptr && observed->meta.annotation(kIntentHash) == hash;
+  desired["metadata"]["annotations"][std::string(kIntentHash)] = hash;
+  if (same) {
+    // What a list of a built-in kind leaves out of its items is no difference.
+    core::Json intent = desired;
+    intent.erase("apiVersion");
+    intent.erase("kind");
+    if (core::contains(observed->body, intent)) return nullptr;
+  }
+  return apply(resource, std::move(desired), std::move(manager));
+}
+
+}  // namespace kube

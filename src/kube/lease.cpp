@@ -1,0 +1,210 @@
+#include "kube/lease.hpp"
+
+#include <algorithm>
+
+namespace kube {
+
+namespace {
+constexpr core::Duration kRequestTimeout{4000};
+}
+
+struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl> {
+  Impl(core::Loop& l, core::Random& r, core::Logger& g, Client& c, LeaseOptions o, Callbacks cb)
+      : loop(l), random(r), logger(g), client(c), options(std::move(o)), callbacks(std::move(cb)), tick(l), deadline_timer(l) {}
+
+  core::Loop& loop;
+  core::Random& random;
+  core::Logger& logger;
+  Client& client;
+  LeaseOptions options;
+  Callbacks callbacks;
+  core::Timer tick;
+  core::Timer deadline_timer;
+
+  bool running = false;
+  bool leading = false;
+  bool ended = false;
+  core::MonoTime renewed_at;    ///< When the request that last renewed was sent.
+  core::Json lease;             ///< As last seen; null: never, or not to be relied on.
+  core::Json observed_spec;     ///< What the holder wrote last, and when we first saw it.
+  core::MonoTime observed_at;
+  std::string told_holder;
+
+  [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
+  [[nodiscard]] core::MonoTime deadline() const { return renewed_at + options.renew_deadline; }
+
+  void again() {
+    if (ended) return;
+    // Standbys spread out, so that they do not all ask at once.
+    const double spread = leading ? 1.0 : 1.0 + random.unit() * options.jitter;
+    const double delay = static_cast<double>(options.retry_period.count()) * spread;
+    tick.set(core::Duration{static_cast<core::Duration::rep>(delay)}, [this] { attempt(); });
+  }
+
+  void attempt() {
+    // A leader's own copy is the newest, as long as nobody interferes: one request is enough.
+    if (leading && !lease.is_null()) return write();
+    read();
+  }
+
+  void read() {
+    client.get(resources::kLease, options.key, [weak = weak_from_this()](core::Result<core::Json> reply) {
+      const auto self = weak.lock();
+      if (!self || self->ended) return;
+      if (reply) return self->seen(std::move(*reply));
+      if (reply.error().code == core::ErrorCode::kNotFound) {
+        self->lease = nullptr;
+        return self->write();
+      }
+      self->logger.warn("lease: cannot read it", {core::error_field(reply.error())});
+      self->again();
+    });
+  }
+
+  void seen(core::Json current) {
+    lease = std::move(current);
+    const core::Json spec = lease.value("spec", core::Json::object());
+    if (spec != observed_spec) {
+      observed_spec = spec;
+      observed_at = now();
+    }
+    const std::string holder = core::get_string(spec, {"holderIdentity"});
+    tell(holder);
+    const bool ours = holder == options.identity;
+    if (leading && !ours) return lose("another replica holds it: " + holder);
+    // Whether the holder lives is judged by when we saw it change, never by its clock.
+    const bool expired = now() - observed_at >= options.duration;
+    if (!holder.empty() && !ours && !expired) return again();
+    write();
+  }
+
+  void tell(const std::string& holder) {
+    if (holder == told_holder) return;
+    told_holder = holder;
+    if (callbacks.on_holder) callbacks.on_holder(holder);
+  }
+
+  [[nodiscard]] core::Json wanted() const {
+    const std::string at = core::format_rfc3339_micro(loop.clock().wall());
+    core::Json object = lease;
+    if (object.is_null()) {
+      object = {{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}, {"metadata", meta_json(options.key)}};
+    } else {
+      object["metadata"].erase("managedFields");
+    }
+    core::Json& spec = object["spec"];
+    const bool ours = core::get_string(object, {"spec", "holderIdentity"}) == options.identity;
+    if (!ours) {
+      spec["acquireTime"] = at;
+      spec["leaseTransitions"] = core::get_int(object, {"spec", "leaseTransitions"}) + (lease.is_null() ? 0 : 1);
+    }
+    spec["holderIdentity"] = options.identity;
+    spec["leaseDurationSeconds"] = options.duration.count() / 1000;
+    spec["renewTime"] = at;
+    return object;
+  }
+
+  void write() {
+    WriteOptions write_options;
+    write_options.fenced = false;
+    write_options.timeout = kRequestTimeout;
+    if (leading) write_options.timeout = std::clamp(deadline() - now(), core::Duration{1}, kRequestTimeout);
+    const core::MonoTime sent = now();
+    const auto answered = [weak = weak_from_this(), sent](core::Result<core::Json> reply) {
+      const auto self = weak.lock();
+      if (self && !self->ended) self->written(sent, std::move(reply));
+    };
+    if (lease.is_null()) {
+      client.create(resources::kLease, wanted(), answered, write_options);
+    } else {
+      client.update(resources::kLease, wanted(), answered, write_options);
+    }
+  }
+
+  void written(core::MonoTime sent, core::Result<core::Json> reply) {
+    if (!reply) {
+      lease = nullptr;  // Read it again first.
+      logger.warn(leading ? "lease: cannot renew it" : "lease: cannot take it", {core::error_field(reply.error())});
+      return again();
+    }
+    lease = std::move(*reply);
+    observed_spec = lease.value("spec", core::Json::object());
+    observed_at = now();
+    renewed_at = sent;
+    if (now() >= deadline()) {
+      // The answer took so long that it means nothing any more.
+      if (leading) return lose("renewed too late");
+      return again();
+    }
+    deadline_timer.set(deadline() - now(), [this] { lose("not renewed in time"); });
+    tell(options.identity);
+    if (!leading) {
+      leading = true;
+      logger.info("lease taken", {{"lease", options.key.str()}, {"holder", options.identity}});
+      if (callbacks.on_leading) callbacks.on_leading();
+    }
+    again();
+  }
+
+  void lose(const std::string& why) {
+    if (ended) return;
+    const bool led = leading;
+    leading = false;
+    ended = true;
+    tick.cancel();
+    deadline_timer.cancel();
+    if (led && callbacks.on_lost) callbacks.on_lost(why);
+  }
+
+  void release(std::function<void()> done) {
+    const bool held = leading;
+    leading = false;
+    ended = true;
+    tick.cancel();
+    deadline_timer.cancel();
+    if (!held || lease.is_null()) {
+      loop.after(core::Duration{0}, std::move(done));
+      return;
+    }
+    core::Json object = wanted();
+    object["spec"]["holderIdentity"] = "";
+    object["spec"]["leaseDurationSeconds"] = 1;
+    WriteOptions write_options;
+    write_options.fenced = false;
+    write_options.timeout = kRequestTimeout;
+    client.update(
+        resources::kLease, object,
+        [weak = weak_from_this(), done = std::move(done)](core::Result<core::Json> reply) {
+          if (const auto self = weak.lock(); self && !reply) self->logger.warn("lease: cannot release it", {core::error_field(reply.error())});
+          done();
+        },
+        write_options);
+  }
+};
+
+LeaderElection::LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, LeaseOptions options,
+                               Callbacks callbacks)
+    : impl_(std::make_shared<Impl>(loop, random, logger, client, std::move(options), std::move(callbacks))) {}
+
+LeaderElection::~LeaderElection() {
+  impl_->ended = true;
+  impl_->tick.cancel();
+  impl_->deadline_timer.cancel();
+}
+
+void LeaderElection::start() {
+  if (impl_->running) return;
+  impl_->running = true;
+  impl_->tick.set(core::Duration{0}, [impl = impl_.get()] { impl->attempt(); });
+}
+
+void LeaderElection::release(std::function<void()> done) { impl_->release(std::move(done)); }
+
+bool LeaderElection::leading() const { return impl_->leading && impl_->now() < impl_->deadline(); }
+
+std::optional<core::MonoTime> LeaderElection::deadline() const {
+  if (!leading()) return std::nullopt;
+  return impl_->deadline();
+}
+
+}  // namespace kube

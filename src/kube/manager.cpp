@@ -1,0 +1,728 @@
+#include "kube/manager.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "kube/metrics.hpp"
+
+namespace kube {
+
+namespace {
+
+constexpr core::Duration kUnobservedRetry{5000};  ///< A key that could not observe, when nothing else wakes it.
+constexpr core::Duration kGateTick{1000};         ///< How often closed gates are looked at when nothing moves.
+constexpr core::Duration kEventGrace{2000};
+constexpr int kMaxNeedRounds = 8;
+constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
+/// A step that was done this often in a row without the caches ever showing it wanted no more is slowed down.
+constexpr int kChurn = 5;
+constexpr core::Duration kChurnBase{100};
+constexpr core::Duration kChurnCap{30000};
+
+/// A cache with its watch.
+struct CacheEntry {
+  Resource resource;
+  Scope scope;
+  std::type_index record = typeid(void);
+  std::unique_ptr<CacheBase> cache;
+  std::unique_ptr<WatchSink> sink;
+  std::unique_ptr<Watch> watch;
+};
+
+/// One pass of a key, from pop to the last gate.
+struct Pass {
+  WorkKey key;
+  std::string controller;
+  core::MonoTime began;
+  plan::Facts facts;
+  int rounds = 0;
+  std::shared_ptr<const void> observed;
+  plan::Plan plan;
+  bool failed = false;        ///< Planning itself went wrong.
+  std::vector<plan::GatePtr> gates;
+  core::MonoTime gated_since;
+  core::MonoTime settle_at;
+  bool settled_live = false;
+  plan::PassResult result;
+};
+using PassPtr = std::shared_ptr<Pass>;
+
+}  // namespace
+
+struct Manager::Impl {
+  Impl(Manager& m, core::Loop& l, core::Random& r, core::Logger& g, Client& c, ManagerOptions o)
+      : manager(m),
+        loop(l),
+        random(r),
+        logger(g),
+        client(c),
+        options(std::move(o)),
+        queue(r, options.queue),
+        events(l, r, g, c, options.events),
+        target(l, r, g, c, m, events),
+        executor(l, router, options.limits),
+        due(l),
+        gate_tick(l),
+        stop_timer(l) {
+    if (options.secret_salt.empty()) options.secret_salt = random.bytes(16);
+    context.secret_salt = options.secret_salt;
+    router.add(target);
+    target.on_settled([this] { manager.moved(); });
+  }
+
+  Manager& manager;
+  core::Loop& loop;
+  core::Random& random;
+  core::Logger& logger;
+  Client& client;
+  ManagerOptions options;
+  ParseContext context;
+  DocumentParser parser;
+  std::vector<std::unique_ptr<CacheEntry>> entries;
+
+  struct ControllerEntry {
+    Controller* controller = nullptr;
+    std::string name;
+  };
+  std::vector<ControllerEntry> controllers;
+  std::map<std::string, std::uint32_t, std::less<>> controller_ids;
+
+  WorkQueue queue;
+  EventRecorder events;
+  plan::Router router;
+  Target target;
+  plan::Executor executor;
+  std::unique_ptr<LeaderElection> election;
+
+  core::Timer due;
+  core::Timer gate_tick;
+  core::Timer stop_timer;
+  bool pump_planned = false;
+  bool moved_planned = false;
+  bool started = false;
+  bool leads = false;
+  bool ready_logged = false;
+  bool stopping = false;
+  bool stopped = false;
+  std::function<void()> stop_done;
+
+  std::map<WorkKey, PassPtr> running;  ///< Observing, planning, acting.
+  std::map<WorkKey, PassPtr> gated;    ///< Held by a gate.
+  std::set<WorkKey> unobserved;        ///< Tried again when something moves.
+  std::map<WorkKey, plan::Outcomes> outcomes;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+
+  // Objects that users name.
+
+  struct NamedEntry {
+    std::unique_ptr<CacheEntry> entry;
+    std::set<WorkKey> users;
+    bool was_synced = false;
+  };
+  using NamedId = std::pair<std::string, Key>;  ///< plural, key
+  std::map<NamedId, NamedEntry> named;
+  std::map<WorkKey, std::set<NamedId>> reads;  ///< What the last observe of a key named.
+
+  class KeyRecorder;
+
+  [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
+
+  template <class Call>
+  core::Callback guarded(Call call) {
+    return [weak = std::weak_ptr<bool>(alive), call = std::move(call)]() mutable {
+      if (!weak.expired()) call();
+    };
+  }
+
+  std::unique_ptr<Watch> make_watch(CacheEntry& entry) {
+    return std::make_unique<Watch>(loop, random, logger, client, parser, entry.resource, entry.scope, *entry.sink, options.watch);
+  }
+
+  [[nodiscard]] bool all_synced() const {
+    return std::ranges::all_of(entries, [](const auto& entry) { return entry->cache->synced(); });
+  }
+
+  [[nodiscard]] bool may_work() const { return started && !stopping && leads && all_synced(); }
+
+  // Waking.
+
+  void add(const WorkKey& key, core::Duration delay) {
+    if (stopping) return;
+    const int priority = ready_logged ? 0 : kInitialPriority;
+    queue.add_after(key, delay, now(), priority);
+    if (options.metrics != nullptr) options.metrics->queue_added(controllers[key.controller].name);
+    plan_pump();
+  }
+
+  void plan_pump() {
+    if (pump_planned) return;
+    pump_planned = true;
+    loop.after(core::Duration{0}, guarded([this] {
+                 pump_planned = false;
+                 pump();
+               }));
+  }
+
+  void pump() {
+    if (!may_work()) return;
+    if (!ready_logged) {
+      ready_logged = true;
+      logger.info("caches synced: passes begin", {{"caches", entries.size()}, {"keys", queue.depth()}});
+    }
+    while (running.size() < options.max_in_flight) {
+      const auto key = queue.pop(now());
+      if (!key) break;
+      begin(*key);
+    }
+    if (const auto at = queue.next_due()) {
+      due.set(std::max(*at - now(), core::Duration{0}), [this] { pump(); });
+    } else {
+      due.cancel();
+    }
+  }
+
+  /// Something moved, once per turn of the loop however much did.
+  void on_moved() {
+    for (auto& [id, entry] : named) {
+      if (entry.was_synced || !entry.entry->cache->synced()) continue;
+      // That it is known now, be it absent, is news to all who asked.
+      entry.was_synced = true;
+      for (const WorkKey& user : entry.users) add(user, core::Duration{0});
+    }
+    for (const WorkKey& key : unobserved) add(key, core::Duration{0});
+    unobserved.clear();
+    check_gates();
+    plan_pump();
+  }
+
+  // A pass.
+
+  void begin(const WorkKey& key) {
+    auto pass = std::make_shared<Pass>();
+    pass->key = key;
+    pass->controller = controllers[key.controller].name;
+    pass->began = now();
+    running[key] = pass;
+    if (options.metrics != nullptr) {
+      options.metrics->queue_popped(pass->controller, queue.last_wait());
+      options.metrics->pass_started(pass->controller);
+    }
+    observe(pass);
+  }
+
+  void observe(const PassPtr& pass);
+  void forget_reads(const WorkKey& key, const std::set<NamedId>& kept);
+
+  void plan_off_loop(const PassPtr& pass) {
+    Controller* controller = controllers[pass->key.controller].controller;
+    auto made = std::make_shared<std::pair<plan::Plan, std::string>>();
+    loop.offload(
+        [controller, observed = pass->observed, made] {
+          // A plan that throws is a bug of that controller. It must not take the others down, nor be mistaken for an empty plan.
+          try {
+            made->first = controller->plan(observed.get());
+          } catch (const std::exception& error) {
+            made->second = error.what();
+            if (made->second.empty()) made->second = "exception";
+          }
+        },
+        guarded([this, pass, made] {
+          pass->observed.reset();
+          planned(pass, std::move(made->first), made->second);
+        }));
+  }
+
+  void planned(const PassPtr& pass, plan::Plan made, const std::string& bug) {
+    if (!bug.empty()) {
+      logger.error("plan failed: this is a bug", fields(*pass, {{"what", bug}}));
+      pass->failed = true;
+      return finish(pass);
+    }
+    std::vector<plan::Need> open;
+    for (const plan::Need& need : made.needs()) {
+      if (!pass->facts.contains(need.id)) open.push_back(need);
+    }
+    if (!open.empty() && !stopping) {
+      if (++pass->rounds > kMaxNeedRounds) {
+        logger.error("a plan asks for ever more facts: this is a bug", fields(*pass, {{"need", open.front().id}}));
+        pass->failed = true;
+        return finish(pass);
+      }
+      executor.fetch(open, [this, weak = std::weak_ptr<bool>(alive), pass](plan::Facts facts) {
+        if (weak.expired()) return;
+        for (auto& [id, fact] : facts) pass->facts.insert_or_assign(id, std::move(fact));
+        observe(pass);
+      });
+      return;
+    }
+    pass->plan = std::move(made);
+    act(pass);
+  }
+
+  void act(const PassPtr& pass) {
+    drop_old_outcomes(*pass);
+    if (pass->plan.step_count() == 0 || stopping) return finish(pass);
+    if (options.dry_run) {
+      logger.info("plan (not carried out)", fields(*pass, {{"plan", pass->plan.describe()}}));
+      return finish(pass);
+    }
+    executor.run(pass->plan, [this, weak = std::weak_ptr<bool>(alive), pass](plan::PassResult result) {
+      if (weak.expired()) return;
+      acted(pass, std::move(result));
+    });
+  }
+
+  /// Outcomes are kept for as long as the plan still names their step.
+  void drop_old_outcomes(const Pass& pass) {
+    const auto it = outcomes.find(pass.key);
+    if (it == outcomes.end()) return;
+    std::set<std::string_view> named_steps;
+    for (const auto& [name, lane] : pass.plan.lanes()) {
+      for (const auto& group : lane.groups()) {
+        for (const plan::Step& step : group) named_steps.insert(step.id);
+      }
+    }
+    std::erase_if(it->second, [&](const auto& outcome) { return !named_steps.contains(outcome.first); });
+    if (it->second.empty()) outcomes.erase(it);
+  }
+
+  void acted(const PassPtr& pass, plan::PassResult result) {
+    pass->result = std::move(result);
+    add_up(*pass);
+    log_pass(*pass);
+    pass->gates = std::move(pass->result.gates);
+    std::erase_if(pass->gates, [](const plan::GatePtr& gate) { return gate == nullptr || gate->open(); });
+    if (pass->gates.empty() || stopping) return finish(pass);
+    pass->gated_since = now();
+    pass->settle_at = now() + options.gate_cap;
+    running.erase(pass->key);
+    gated[pass->key] = pass;
+    tick_gates();
+    plan_pump();
+  }
+
+  void add_up(const Pass& pass) {
+    if (pass.result.outcomes.empty()) return;
+    plan::Outcomes& known = outcomes[pass.key];
+    for (const auto& [id, outcome] : pass.result.outcomes) {
+      const auto it = known.find(id);
+      if (it == known.end() || it->second.state != outcome.state) {
+        known[id] = outcome;
+        continue;
+      }
+      it->second.count += outcome.count;
+      it->second.last = outcome.last;
+      it->second.error = outcome.error;
+    }
+  }
+
+  void log_pass(const Pass& pass) {
+    std::vector<core::Json> done;
+    core::Json failed = core::Json::array();
+    for (const auto& [id, outcome] : pass.result.outcomes) {
+      if (outcome.state == plan::Outcome::State::kDone) {
+        done.push_back(id);
+      } else if (outcome.error) {
+        const std::string code(core::to_string(outcome.error->code));
+        failed.push_back({{"step", id}, {"code", code}, {"message", outcome.error->message}});
+      }
+    }
+    std::vector<core::Field> more = {{"done", done}, {"took_ms", (now() - pass.began).count()}};
+    if (!pass.plan.intent.summary.empty()) more.push_back({"intent", pass.plan.intent.summary});
+    if (!failed.empty()) more.push_back({"failed", failed});
+    if (!pass.result.complete) more.push_back({"complete", false});
+    const bool conflicts_only = std::ranges::all_of(pass.result.outcomes, [](const auto& outcome) {
+      return !outcome.second.error || outcome.second.error->code == core::ErrorCode::kConflict;
+    });
+    logger.log(failed.empty() || conflicts_only ? core::Level::kInfo : core::Level::kWarn, "pass", fields(pass, std::move(more)));
+    if (options.metrics != nullptr) options.metrics->steps(pass.controller, done.size(), failed.size());
+  }
+
+  [[nodiscard]] static std::vector<core::Field> fields(const Pass& pass, std::vector<core::Field> more) {
+    std::vector<core::Field> all = {
+        {"controller", pass.controller}, {"namespace", pass.key.key.ns}, {"name", pass.key.key.name}};
+    for (core::Field& field : more) all.push_back(std::move(field));
+    return all;
+  }
+
+  // Gates.
+
+  void tick_gates() {
+    if (gated.empty()) return gate_tick.cancel();
+    if (!gate_tick.pending()) {
+      gate_tick.set(kGateTick, [this] {
+        check_gates();
+        tick_gates();
+      });
+    }
+  }
+
+  void check_gates() {
+    std::vector<PassPtr> free;
+    for (const auto& [key, pass] : gated) {
+      std::erase_if(pass->gates, [](const plan::GatePtr& gate) { return gate->open(); });
+      if (pass->gates.empty()) {
+        free.push_back(pass);
+      } else if (now() >= pass->settle_at) {
+        settle(*pass);
+      }
+    }
+    for (const PassPtr& pass : free) {
+      gated.erase(pass->key);
+      if (options.metrics != nullptr) options.metrics->gate_waited(pass->controller, now() - pass->gated_since, pass->settled_live);
+      finish(pass);
+    }
+  }
+
+  void settle(Pass& pass) {
+    pass.settle_at = now() + options.gate_cap;
+    pass.settled_live = true;
+    for (const plan::GatePtr& gate : pass.gates) {
+      logger.warn("caches are slow to show a write: reading it live", fields(pass, {{"gate", gate->describe()}}));
+      if (const auto* kube_gate = dynamic_cast<const KubeGate*>(gate.get())) kube_gate->settle();
+    }
+  }
+
+  // The end of a pass.
+
+  void finish(const PassPtr& pass) {
+    const WorkKey key = pass->key;
+    running.erase(key);
+    queue.done(key, now());
+    const Metrics::PassEnd end = requeue(*pass);
+    if (options.metrics != nullptr) {
+      options.metrics->pass_ended(pass->controller, end, now() - pass->began);
+      if (end == Metrics::PassEnd::kError) options.metrics->queue_retried(pass->controller);
+    }
+    if (stopping) return check_stopped();
+    plan_pump();
+  }
+
+  Metrics::PassEnd requeue(const Pass& pass) {
+    if (stopping) return Metrics::PassEnd::kSuccess;
+    const WorkKey& key = pass.key;
+    if (pass.failed || pass.result.failed) {
+      queue.add_backoff(key, now(), pass.result.retry_after.value_or(core::Duration{0}));
+      if (pass.plan.wake()) queue.add_after(key, *pass.plan.wake(), now());
+      return Metrics::PassEnd::kError;
+    }
+    queue.forget(key);
+    if (pass.plan.wake()) queue.add_after(key, *pass.plan.wake(), now());
+    const int repeated = most_repeated(pass);
+    if (!pass.result.complete || repeated > 0) {
+      queue.add_after(key, churn_delay(pass, repeated), now());
+      return Metrics::PassEnd::kRequeue;
+    }
+    return pass.plan.wake() ? Metrics::PassEnd::kRequeueAfter : Metrics::PassEnd::kSuccess;
+  }
+
+  /// How often in a row the step of this pass that was done most often was done; 0 when nothing but events was.
+  [[nodiscard]] int most_repeated(const Pass& pass) const {
+    int most = 0;
+    const auto known = outcomes.find(pass.key);
+    if (known == outcomes.end()) return 0;
+    for (const auto& [name, lane] : pass.plan.lanes()) {
+      for (const auto& group : lane.groups()) {
+        for (const plan::Step& step : group) {
+          if (!pass.result.outcomes.contains(step.id) || dynamic_cast<const EventAct*>(step.act.get()) != nullptr) continue;
+          const auto outcome = known->second.find(step.id);
+          if (outcome != known->second.end()) most = std::max(most, outcome->second.count);
+        }
+      }
+    }
+    return most;
+  }
+
+  [[nodiscard]] core::Duration churn_delay(const Pass& pass, int repeated) const {
+    if (repeated <= kChurn) return core::Duration{0};
+    logger.warn("a step is done again and again", fields(pass, {{"times", repeated}}));
+    return std::min(kChurnCap, kChurnBase * (1L << std::min(repeated - kChurn, 16)));
+  }
+
+  // The end.
+
+  void check_stopped() {
+    if (!stopping || stopped || !running.empty()) return;
+    end_now();
+  }
+
+  void end_now() {
+    if (stopped) return;
+    stopped = true;
+    stop_timer.cancel();
+    for (const auto& entry : entries) {
+      if (entry->watch) entry->watch->stop();
+    }
+    for (const auto& [id, entry] : named) entry.entry->watch->stop();
+    // Later: this may have been called from a pass of the executor.
+    loop.after(core::Duration{0}, guarded([this] {
+                 events.stop(kEventGrace, guarded([this] {
+                               if (!election) return ended();
+                               election->release(guarded([this] { ended(); }));
+                             }));
+               }));
+  }
+
+  void ended() {
+    logger.info("stopped");
+    if (stop_done) stop_done();
+  }
+
+  void begin_leading() {
+    leads = true;
+    if (options.metrics != nullptr && options.election) options.metrics->leader(options.election->key.name, true);
+    plan_pump();
+  }
+
+  void lost(const std::string& why) {
+    leads = false;
+    stopping = true;
+    if (options.metrics != nullptr && options.election) options.metrics->leader(options.election->key.name, false);
+    logger.error("the lease was lost", {{"why", why}});
+    if (options.on_lost) options.on_lost(why);
+  }
+};
+
+/// Reads named objects for one observe of one key.
+class Manager::Impl::KeyRecorder final : public Recorder {
+ public:
+  KeyRecorder(Impl& owner, WorkKey key) : owner_(owner), key_(std::move(key)) {}
+  [[nodiscard]] const std::set<NamedId>& names() const { return names_; }
+
+  Named<SecretRecord> secret(const Key& key) override { return read<SecretRecord>(resources::kSecret, key); }
+  Named<Object> config_map(const Key& key) override { return read<Object>(resources::kConfigMap, key); }
+
+ private:
+  template <class Record>
+  Named<Record> read(const Resource& resource, const Key& key) {
+    // An unnamed object is watched by nobody: it cannot exist.
+    if (key.name.empty() || key.ns.empty()) return {Presence::kAbsent, nullptr};
+    const NamedId id{resource.plural, key};
+    names_.insert(id);
+    NamedEntry& entry = owner_.named[id];
+    entry.users.insert(key_);
+    if (!entry.entry) make<Record>(entry, id, resource);
+    const auto& cache = static_cast<const Cache<Record>&>(*entry.entry->cache);
+    if (!cache.synced()) return {Presence::kUnknown, nullptr};
+    auto record = cache.find(key);
+    if (!record) return {Presence::kAbsent, nullptr};
+    return {Presence::kPresent, std::move(record)};
+  }
+
+  template <class Record>
+  void make(NamedEntry& entry, const NamedId& id, const Resource& resource) {
+    auto cache = std::make_unique<Cache<Record>>();
+    Impl* owner = &owner_;
+    cache->listen([owner, id](const auto&, const auto&) {
+      const auto it = owner->named.find(id);
+      if (it == owner->named.end()) return;
+      for (const WorkKey& user : it->second.users) owner->add(user, core::Duration{0});
+    });
+    cache->listen_moved([owner] { owner->manager.moved(); });
+    entry.entry = std::make_unique<CacheEntry>();
+    entry.entry->resource = resource;
+    entry.entry->scope = {id.second.ns, "", "metadata.name=" + id.second.name};
+    entry.entry->record = typeid(Record);
+    entry.entry->sink = std::make_unique<CacheSink<Record>>(*cache, owner_.context);
+    entry.entry->cache = std::move(cache);
+    entry.entry->watch = owner_.make_watch(*entry.entry);
+    entry.entry->watch->start();
+  }
+
+  Impl& owner_;
+  WorkKey key_;
+  std::set<NamedId> names_;
+};
+
+void Manager::Impl::observe(const PassPtr& pass) {
+  if (stopping) return finish(pass);
+  KeyRecorder recorder(*this, pass->key);
+  Context observed_context;
+  observed_context.now = loop.clock().wall();
+  observed_context.mono = now();
+  if (const auto it = outcomes.find(pass->key); it != outcomes.end()) observed_context.outcomes = it->second;
+  observed_context.facts = pass->facts;
+  pass->observed = controllers[pass->key.controller].controller->observe(pass->key.key, recorder, observed_context);
+  forget_reads(pass->key, recorder.names());
+  if (pass->observed) return plan_off_loop(pass);
+  running.erase(pass->key);
+  queue.done(pass->key, now());
+  unobserved.insert(pass->key);
+  queue.add_after(pass->key, kUnobservedRetry, now());
+  if (options.metrics != nullptr) options.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter, now() - pass->began);
+  plan_pump();
+}
+
+void Manager::Impl::forget_reads(const WorkKey& key, const std::set<NamedId>& kept) {
+  std::set<NamedId>& before = reads[key];
+  for (const NamedId& id : before) {
+    if (kept.contains(id)) continue;
+    const auto it = named.find(id);
+    if (it == named.end()) continue;
+    it->second.users.erase(key);
+    if (it->second.users.empty()) named.erase(it);
+  }
+  if (kept.empty()) {
+    reads.erase(key);
+  } else {
+    before = kept;
+  }
+}
+
+Manager::Manager(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, ManagerOptions options)
+    : impl_(std::make_unique<Impl>(*this, loop, random, logger, client, std::move(options))) {
+  if (!impl_->options.election) return;
+  LeaderElection::Callbacks callbacks;
+  callbacks.on_leading = [impl = impl_.get()] { impl->begin_leading(); };
+  callbacks.on_lost = [impl = impl_.get()](const std::string& why) { impl->lost(why); };
+  impl_->election = std::make_unique<LeaderElection>(loop, random, logger, client, *impl_->options.election, std::move(callbacks));
+  client.set_lease_deadline([election = impl_->election.get()] { return election->deadline(); });
+}
+
+Manager::~Manager() {
+  impl_->alive.reset();
+  // No more leader, no more writes: whoever still uses the client has lost the right to.
+  if (impl_->election) impl_->client.set_lease_deadline([]() -> std::optional<core::MonoTime> { return std::nullopt; });
+}
+
+CacheBase* Manager::find_cache(const Resource& resource, const Scope& scope, std::type_index record) {
+  for (const auto& entry : impl_->entries) {
+    if (entry->resource == resource && entry->scope == scope && entry->record == record) return entry->cache.get();
+  }
+  return nullptr;
+}
+
+void Manager::add_cache(const Resource& resource, const Scope& scope, std::type_index record, std::unique_ptr<CacheBase> cache,
+                        std::unique_ptr<WatchSink> sink) {
+  auto entry = std::make_unique<CacheEntry>();
+  entry->resource = resource;
+  entry->scope = scope;
+  entry->record = record;
+  entry->cache = std::move(cache);
+  entry->sink = std::move(sink);
+  entry->watch = impl_->make_watch(*entry);
+  if (impl_->started) entry->watch->start();
+  impl_->entries.push_back(std::move(entry));
+}
+
+void Manager::add(Controller& controller) {
+  const auto id = static_cast<std::uint32_t>(impl_->controllers.size());
+  const auto [it, is_new] = impl_->controller_ids.emplace(controller.name(), id);
+  if (!is_new) throw std::logic_error("two controllers named " + controller.name());
+  impl_->controllers.push_back({&controller, controller.name()});
+  if (impl_->options.metrics != nullptr) impl_->options.metrics->add_controller(controller.name(), impl_->options.max_in_flight);
+}
+
+void Manager::add_target(plan::Target& target) { impl_->router.add(target); }
+
+void Manager::wake(std::string_view controller, const Key& key, core::Duration delay) {
+  const auto it = impl_->controller_ids.find(controller);
+  if (it == impl_->controller_ids.end()) throw std::logic_error("no controller named " + std::string(controller));
+  impl_->add({it->second, key}, delay);
+}
+
+void Manager::wake_all(std::string_view controller, const std::vector<Key>& keys) {
+  for (const Key& key : keys) wake(controller, key);
+}
+
+void Manager::moved() {
+  if (impl_->moved_planned) return;
+  impl_->moved_planned = true;
+  impl_->loop.after(core::Duration{0}, impl_->guarded([impl = impl_.get()] {
+                      impl->moved_planned = false;
+                      impl->on_moved();
+                    }));
+}
+
+void Manager::start() {
+  impl_->started = true;
+  for (const auto& entry : impl_->entries) entry->watch->start();
+  if (impl_->election) {
+    impl_->election->start();
+  } else {
+    impl_->begin_leading();
+  }
+}
+
+void Manager::stop(std::function<void()> done) {
+  impl_->stop_done = std::move(done);
+  if (impl_->stopping) return;
+  impl_->stopping = true;
+  impl_->due.cancel();
+  impl_->gate_tick.cancel();
+  // What only waits for a gate does nothing any more.
+  for (const auto& [key, pass] : impl_->gated) impl_->queue.done(key, impl_->now());
+  impl_->gated.clear();
+  impl_->logger.info("stopping", {{"passes", impl_->running.size()}});
+  if (impl_->running.empty()) return impl_->end_now();
+  impl_->stop_timer.set(impl_->options.stop_grace, [impl = impl_.get()] {
+    impl->logger.warn("passes did not end in time", {{"passes", impl->running.size()}});
+    impl->end_now();
+  });
+}
+
+bool Manager::synced() const { return impl_->all_synced(); }
+bool Manager::leading() const { return impl_->leads; }
+
+bool Manager::idle() const {
+  return impl_->running.empty() && impl_->gated.empty() && impl_->unobserved.empty() && !impl_->queue.has_ready(impl_->now()) &&
+         !impl_->moved_planned && !impl_->pump_planned && !impl_->queue.has_failures();
+}
+
+std::vector<std::string> Manager::held() const {
+  std::vector<std::string> result;
+  for (const auto& [key, pass] : impl_->gated) {
+    for (const plan::GatePtr& gate : pass->gates) result.push_back(pass->controller + " " + key.key.str() + ": " + gate->describe());
+  }
+  return result;
+}
+
+plan::Outcomes Manager::outcomes(std::string_view controller, const Key& key) const {
+  const auto id = impl_->controller_ids.find(controller);
+  if (id == impl_->controller_ids.end()) return {};
+  const auto it = impl_->outcomes.find(WorkKey{id->second, key});
+  return it == impl_->outcomes.end() ? plan::Outcomes{} : it->second;
+}
+
+void Manager::collect() const {
+  Metrics* metrics = impl_->options.metrics;
+  if (metrics == nullptr) return;
+  std::map<std::uint32_t, std::size_t> depths;
+  impl_->queue.count_by_controller(depths);
+  for (std::uint32_t id = 0; id < impl_->controllers.size(); ++id) {
+    const std::string& name = impl_->controllers[id].name;
+    core::Duration sum{0};
+    core::Duration longest{0};
+    for (const auto& [key, pass] : impl_->running) {
+      if (key.controller != id) continue;
+      const core::Duration age = impl_->now() - pass->began;
+      sum += age;
+      longest = std::max(longest, age);
+    }
+    metrics->queue_depth(name, depths[id]);
+    metrics->unfinished(name, sum, longest);
+  }
+  for (const auto& entry : impl_->entries) {
+    const std::string name = entry->resource.plural + (entry->resource.group.empty() ? "" : "." + entry->resource.group);
+    metrics->cache(name, entry->cache->size(), entry->cache->resource_version());
+    metrics->watch_failures(name, entry->watch->stats().failures);
+  }
+  metrics->events_dropped(impl_->events.dropped());
+}
+
+Client& Manager::client() { return impl_->client; }
+EventRecorder& Manager::events() { return impl_->events; }
+const ParseContext& Manager::parse_context() const { return impl_->context; }
+
+std::vector<CacheView> Manager::caches(const Resource& resource) const {
+  std::vector<CacheView> views;
+  const auto add_view = [&](const CacheEntry& entry) {
+    if (entry.resource.plural != resource.plural || entry.resource.group != resource.group) return;
+    views.push_back({entry.cache.get(), entry.scope, [watch = entry.watch.get()] { watch->distrust(); }});
+  };
+  for (const auto& entry : impl_->entries) add_view(*entry);
+  for (const auto& [id, entry] : impl_->named) add_view(*entry.entry);
+  return views;
+}
+
+}  // namespace kube
