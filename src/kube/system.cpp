@@ -81,8 +81,9 @@ core::Result<std::string> run(const System::Command& command) {
   posix_spawn_file_actions_adddup2(&actions, out.fds[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err.fds[1], 2);
   std::vector<std::string> env;
-  for (char** e = environ; *e != nullptr; ++e) env.emplace_back(*e);
+  // Of a name given twice the first counts.
   for (const auto& [name, value] : command.env) env.push_back(name + "=" + value);
+  for (char** e = environ; *e != nullptr; ++e) env.emplace_back(*e);
   std::vector<char*> argv_pointers;
   std::vector<char*> env_pointers;
   for (const std::string& arg : command.argv) argv_pointers.push_back(const_cast<char*>(arg.c_str()));
