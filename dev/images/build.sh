@@ -72,10 +72,7 @@ base_of() {
   local suite=$1 packages mirror temporary log option options=()
   packages=$(grep -v '^#' "$recipes/base/packages" | paste -sd,)
   base=$cache/base-$suite-$(content_hash "$recipes/base/prepare.sh" "$packages" "$suite" "$(declare -f base_of)")
-  if ((refresh)) && [[ -d $base && ! -e $base/refreshed-by-$$ ]]; then
-    mv "$base" "$base.old-$$"
-  fi
-  if [[ -d $base ]]; then
+  if [[ -d $base ]] && { ((!refresh)) || [[ -e $base/refreshed-by-$$ ]]; }; then
     say "$suite: base is at hand, Slurm $(<"$base/version")"
     return
   fi
@@ -109,8 +106,9 @@ base_of() {
   layer_of "$temporary/rootfs" "$temporary/layer.tar" --exclude=./dev/* --exclude=./proc/* --exclude=./sys/*
   digest_of "$temporary/layer.tar" >"$temporary/digest"
   touch "$temporary/refreshed-by-$$"
+  if [[ -d $base ]]; then mv "$base" "$cache/tmp-old-$$"; fi
   mv "$temporary" "$base"
-  rm -rf "$base".old-*
+  rm -rf --one-file-system "$cache/tmp-old-$$"
   say "$suite: Slurm $(<"$base/version"), layer of $(du -m "$base/layer.tar" | cut -f1) MB"
 }
 
@@ -167,7 +165,8 @@ notify_init() {
 # slurm_archive TAG BASE
 slurm_archive() {
   local tag=$1 base=$2 target stage image root from to id file
-  target=$cache/slurm-$tag-$(content_hash "$(<"$base/digest")" "$notify_init" "$(declare -f)" \
+  target=$cache/slurm-$tag-$(content_hash "$(<"$base/digest")" "$notify_init" \
+    "$(declare -f slurm_archive image_config add_image archive layer_of)" \
     "${slurm_images[@]/#/$recipes/}").tar
   if [[ -f $target ]]; then
     say "$tag: images are at hand"
@@ -225,7 +224,8 @@ binary_archive() {
   [[ -f $binary ]] || fail "no such file: $binary"
   path=${name%:*}
   path=/${path##*/}
-  target=$cache/${path#/}-$(content_hash "$binary" "$name" "$recipes/slurm-operator" "$(declare -f)").tar
+  target=$cache/${path#/}-$(content_hash "$binary" "$name" "$recipes/slurm-operator" \
+    "$(declare -f binary_archive image_config add_image archive layer_of)").tar
   if [[ ! -f $target ]]; then
     stage=$(mktemp -d "$cache/tmp-stage-XXXXXX")
     manifest=''

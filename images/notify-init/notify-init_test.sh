@@ -21,9 +21,9 @@ failures=0
 expect() { # NAME WANTED GOT
   if [[ $2 == "$3" ]]; then echo "ok   $1"; else echo "FAIL $1: wanted '$2', got '$3'"; failures=$((failures + 1)); fi
 }
-# in_background SCRIPT: runs a daemon under notify-init: $!.
+# in_background SCRIPT: runs a daemon under notify-init: $!. Signals may only follow once the daemon has written something.
 in_background() {
-  rm -f "$pids" "$socket"
+  rm -f "$pids" "$socket" "$scratch/log"
   "$init" bash -c "$1" 2>"$scratch/log" &
 }
 await() { for ((i = 0; i < 200; i++)); do eval "$1" && return; sleep 0.02; done; echo "FAIL never: $1"; failures=$((failures + 1)); }
@@ -62,7 +62,7 @@ expect "ends with the successor's code" 5 $?
 expect "removes its socket" no "$([[ -e $(<"$socket") || -e $(dirname "$(<"$socket")") ]] && echo yes || echo no)"
 
 in_background "setsid bash -c '$successor' & child=\$!; until [[ -s \$pids ]]; do sleep 0.02; done
-  (sleep 0.4; \$notify MAINPID=\$child) & exit 0"
+  (sleep 0.2; \$notify MAINPID=\$child) & exit 0"
 await 'grep -q "takes over" $scratch/log'
 expect "waits a moment for a late announcement" yes "$(alive $! && echo yes)"
 kill -TERM $!
@@ -72,7 +72,6 @@ expect "and follows it" 5 $?
 in_background 'trap "exit 4" TERM; (exit 1); echo $$ >$pids; while :; do sleep 0.02; done'
 await '[[ -s $pids ]]'
 expect "a successor that failed changes nothing" yes "$(alive $! && echo yes)"
-"$notify" x 2>/dev/null
 kill -TERM $!
 wait $!
 expect "and the old one still gets signals" 4 $?
