@@ -8,7 +8,9 @@ core::Json DrainNodes::describe() const {
   return {{"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"nodes", nodes}, {"reason", reason}};
 }
 
-core::Json ResumeNode::describe() const { return {{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"node", node}}; }
+core::Json ResumeNode::describe() const {
+  return {{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"node", node}};
+}
 
 core::Json UpdateNode::describe() const {
   core::Json out{{"act", "slurm.UpdateNode"}, {"cluster", cluster}, {"node", node}};
@@ -25,9 +27,13 @@ core::Json DeleteNode::describe() const {
   return out;
 }
 
-core::Json Reconfigure::describe() const { return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}}; }
+core::Json Reconfigure::describe() const {
+  return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
+}
 
-core::Json ReadNode::describe() const { return {{"act", "slurm.ReadNode"}, {"cluster", cluster}, {"node", node}}; }
+core::Json ReadNode::describe() const {
+  return {{"act", "slurm.ReadNode"}, {"cluster", cluster}, {"node", node}};
+}
 
 plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason) {
   auto act = std::make_shared<DrainNodes>();

@@ -15,10 +15,12 @@ namespace slurm {
 
 /// Every reason that we write starts with this; a drain or down with another reason is somebody else's.
 inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
-[[nodiscard]] inline bool ours(std::string_view reason) { return reason.starts_with(kReasonPrefix); }
+[[nodiscard]] inline bool ours(std::string_view reason) {
+  return reason.starts_with(kReasonPrefix);
+}
 
-/// Drains nodes with our reason (given without prefix). A node that is draining already keeps its reason and owner. Batched where
-/// the server can.
+/// Drains nodes with our reason (given without prefix). A node that is draining already keeps its reason and owner. Batched
+/// where the server can.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   std::vector<std::string> nodes;
@@ -26,8 +28,8 @@ struct DrainNodes final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Takes our own drain or down off a node: UNDRAIN when it is drained, RESUME when it is down. Refused (kConflict) when the live
-/// node's reason is not ours, or when there is nothing to undo.
+/// Takes our own drain or down off a node: UNDRAIN when it is drained, RESUME when it is down. Refused (kConflict) when the
+/// live node's reason is not ours, or when there is nothing to undo.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   std::string node;

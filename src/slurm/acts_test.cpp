@@ -7,7 +7,8 @@ namespace {
 
 TEST(Acts, DescribeThemselves) {
   EXPECT_EQ(drain_nodes("default/c", {"cpu-0", "cpu-1"}, "scale in")->describe(),
-            (core::Json{{"act", "slurm.DrainNodes"}, {"cluster", "default/c"}, {"nodes", {"cpu-0", "cpu-1"}}, {"reason", "scale in"}}));
+            (core::Json{
+                {"act", "slurm.DrainNodes"}, {"cluster", "default/c"}, {"nodes", {"cpu-0", "cpu-1"}}, {"reason", "scale in"}}));
   EXPECT_EQ(resume_node("c", "n")->describe(), (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"node", "n"}}));
   EXPECT_EQ(delete_node("c", "n", "gone")->describe(),
             (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"node", "n"}, {"why", "gone"}}));
@@ -17,8 +18,9 @@ TEST(Acts, DescribeThemselves) {
   NodeUpdate update;
   update.comment = "x";
   update.features = {"a", "b"};
-  EXPECT_EQ(update_node("c", "n", update)->describe(),
-            (core::Json{{"act", "slurm.UpdateNode"}, {"cluster", "c"}, {"node", "n"}, {"comment", "x"}, {"features", {"a", "b"}}}));
+  EXPECT_EQ(
+      update_node("c", "n", update)->describe(),
+      (core::Json{{"act", "slurm.UpdateNode"}, {"cluster", "c"}, {"node", "n"}, {"comment", "x"}, {"features", {"a", "b"}}}));
 }
 
 TEST(Acts, OnlyDeletionTakesAway) {

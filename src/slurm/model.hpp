@@ -20,11 +20,16 @@ namespace slurm {
 using ClusterKey = std::string;
 
 /// Slurm's numbers have three kinds of value, and they are three different things.
-struct Unset { friend bool operator==(Unset, Unset) = default; };
-struct Infinite { friend bool operator==(Infinite, Infinite) = default; };
+struct Unset {
+  friend bool operator==(Unset, Unset) = default;
+};
+struct Infinite {
+  friend bool operator==(Infinite, Infinite) = default;
+};
 using Number = std::variant<Unset, Infinite, std::int64_t>;
 
-/// A node's state: one base state and any number of flags, in upper case as Slurm names them ("IDLE", "DRAIN", "NOT_RESPONDING").
+/// A node's state: one base state and any number of flags, in upper case as Slurm names them ("IDLE", "DRAIN",
+/// "NOT_RESPONDING").
 struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
@@ -43,13 +48,13 @@ struct Node {
 
 struct Job {
   std::int64_t id = 0;
-  std::string state;               ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
+  std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
   std::set<std::string, std::less<>> flags;  ///< COMPLETING CONFIGURING ...
   std::string user, partition;
-  std::vector<std::string> nodes;           ///< Allocated nodes, expanded.
-  std::vector<std::string> required_nodes;  ///< -w, expanded.
+  std::vector<std::string> nodes;            ///< Allocated nodes, expanded.
+  std::vector<std::string> required_nodes;   ///< -w, expanded.
   std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
-  [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING.
+  [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
   friend bool operator==(const Job&, const Job&) = default;
 };
 
@@ -73,13 +78,13 @@ struct NodeUpdate {
 
 /// What this server can do, learnt from /openapi/v3 and its release; no other code looks at versions.
 struct Capabilities {
-  std::string release;      ///< "26.05.5".
-  std::string data_parser;  ///< "v0.0.45".
-  bool batch_node_update = false;    ///< POST nodes
-  bool nodes_difference = false;     ///< update_time on nodes is safe
+  std::string release;             ///< "26.05.5".
+  std::string data_parser;         ///< "v0.0.45".
+  bool batch_node_update = false;  ///< POST nodes
+  bool nodes_difference = false;   ///< update_time on nodes is safe
   bool jobs_difference = false;
-  bool conf = false;                 ///< GET conf
-  bool http_probes = false;          ///< /livez and /readyz on the daemons' ports (25.11 and later)
+  bool conf = false;         ///< GET conf
+  bool http_probes = false;  ///< /livez and /readyz on the daemons' ports (25.11 and later)
   bool slurmdb = false;
 };
 

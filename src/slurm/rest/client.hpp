@@ -43,11 +43,14 @@ struct ClientOptions {
   /// With slurmctld away slurmrestd answers after 9 to 10 s; a shorter wait would hide its word for it.
   core::Duration read_timeout{12000};
   core::Duration write_timeout{11000};
+  /// No newer data_parser is chosen: for tests of the older ones.
+  std::string newest_parser = "v0.0.45";
 };
 
-/// Calls of `done` come later, on the loop, exactly once unless the client goes first. Errors of every call: kUnavailable (no
-/// connection, or slurmctld is away or in standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (an answer that makes no
-/// sense, or is not whole), kUnsupported (no data_parser in common, or no such path), and for writes kUnknownOutcome.
+/// Calls of `done` come later, on the loop, exactly once; when the client goes first, from its destructor with kCancelled (a
+/// write under way: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in standby),
+/// kUnauthorized, kForbidden, kTooManyRequests, kInternal (an answer that makes no sense, or is not whole), kUnsupported (no
+/// data_parser in common, or no such path), and for writes kUnknownOutcome.
 class Client {
  public:
   template <class T>

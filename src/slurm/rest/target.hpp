@@ -1,7 +1,7 @@
 // Carries out the acts of slurm/acts.hpp. Slurm has no conditional writes: the node is read live right before each write.
 //
-// Each write closes a gate until a snapshot is in that was asked for after the reply. A lost reply is settled by a snapshot asked for
-// after the request's deadline.
+// Each write closes a gate until a snapshot is in that was asked for after the reply. A lost reply is settled by a snapshot
+// asked for after the request's deadline.
 #pragma once
 
 #include "core/loop.hpp"

@@ -7,7 +7,9 @@
 namespace slurm {
 namespace {
 
-std::int64_t seconds(core::Duration d) { return std::chrono::duration_cast<std::chrono::seconds>(d).count(); }
+std::int64_t seconds(core::Duration d) {
+  return std::chrono::duration_cast<std::chrono::seconds>(d).count();
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Who we are to slurmrestd: a user's name and a token. Tokens are minted from the cluster's HS256 key, and renewed before they end.
+// Who we are to slurmrestd: a user's name and a token. Tokens are minted from the cluster's HS256 key, and renewed before they
+// end.
 //
 //   slurm::Hs256Tokens tokens(clock, key_bytes, "slurm");
 //   request.headers["x-slurm-user-token"] = tokens.current().token;
@@ -31,8 +32,8 @@ class Hs256Tokens final : public TokenSource {
  public:
   static constexpr core::Duration kLifetime{std::chrono::minutes{15}};
 
-  /// `key`: the bytes of jwt_hs256.key as they are. Renewed when 80 % of `lifetime` has passed on the monotonic clock, or when the
-  /// wall clock has left the first 80 % of it.
+  /// `key`: the bytes of jwt_hs256.key as they are. Renewed when 80 % of `lifetime` has passed on the monotonic clock, or when
+  /// the wall clock has left the first 80 % of it.
   Hs256Tokens(const core::Clock& clock, std::string key, std::string user, core::Duration lifetime = kLifetime);
   Credentials current() override;
   void refused() override { token_.clear(); }

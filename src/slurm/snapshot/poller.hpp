@@ -1,9 +1,9 @@
 // Keeps the snapshot of one cluster: asks for nodes, jobs and partitions again and again, and makes one immutable value of each
 // complete round. A round that fails, or is not whole, leaves the contents as they were and says kStale.
 //
-// A round asks for partitions and nodes first and for jobs after them: a node that was seen draining takes no new job, so the jobs
-// read afterwards are all that can hold it. While slurmctld is away, slurmrestd takes 10 s to say so to anything but a ping, so
-// after a failure a ping goes first.
+// A round asks for partitions and nodes first and for jobs after them: a node that was seen draining takes no new job, so the
+// jobs read afterwards are all that can hold it. While slurmctld is away, slurmrestd takes 10 s to say so to anything but a
+// ping, so after a failure a ping goes first.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@
 namespace slurm {
 
 struct PollerOptions {
-  core::Duration period{1000};         ///< From the start of one round to the next.
-  core::Duration hurried{300};         ///< The same while somebody waits.
-  core::Duration hurry_for{2000};      ///< How long one hurry() counts.
-  int cost_factor = 20;                ///< A round starts no sooner than this many times the length of the last after its start.
-  core::Duration first_backoff{300};   ///< After a failure; doubles, with jitter ...
-  core::Duration last_backoff{5000};   ///< ... up to this, or ...
+  core::Duration period{1000};        ///< From the start of one round to the next.
+  core::Duration hurried{300};        ///< The same while somebody waits.
+  core::Duration hurry_for{2000};     ///< How long one hurry() counts.
+  int cost_factor = 20;               ///< A round starts no sooner than this many times the length of the last after its start.
+  core::Duration first_backoff{300};  ///< After a failure; doubles, with jitter ...
+  core::Duration last_backoff{5000};  ///< ... up to this, or ...
   core::Duration hurried_backoff{500};  ///< ... up to this while somebody waits.
 };
 
@@ -43,6 +43,8 @@ class Poller {
 
   /// Starts polling at once. `last_known`: contents of an earlier connection, to start from as kStale.
   void start(SnapshotPtr last_known = nullptr);
+  /// No more rounds, no more calls of the listener; the snapshot stays.
+  void stop();
   /// A round starts as soon as the cost of the last allows; when one is under way, another follows it.
   void poke();
   void hurry();

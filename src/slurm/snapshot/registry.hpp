@@ -35,10 +35,10 @@ struct Endpoint {
 struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;
-  std::vector<std::string> nodes;   ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
-  bool partitions = false;          ///< Some partition came, changed or went.
-  bool jobs = false;                ///< Some job came, changed or went.
-  bool health = false;              ///< Completeness, error or capabilities changed.
+  std::vector<std::string> nodes;  ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
+  bool partitions = false;         ///< Some partition came, changed or went.
+  bool jobs = false;               ///< Some job came, changed or went.
+  bool health = false;             ///< Completeness, error or capabilities changed.
   /// True when nothing but the age moved.
   [[nodiscard]] bool quiet() const { return nodes.empty() && !partitions && !jobs && !health; }
 };

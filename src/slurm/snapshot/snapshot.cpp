@@ -4,7 +4,9 @@
 
 namespace slurm {
 
-bool Snapshot::fresh(core::MonoTime now, core::Duration max_age) const { return complete() && now - requested_at <= max_age; }
+bool Snapshot::fresh(core::MonoTime now, core::Duration max_age) const {
+  return complete() && now - requested_at <= max_age;
+}
 
 const Node* Snapshot::node(std::string_view name) const {
   const auto it = nodes.find(name);

@@ -1,5 +1,5 @@
-// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: a snapshot that could not be
-// had says so, and nothing may be concluded from what is missing in it.
+// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: a snapshot that could not
+// be had says so, and nothing may be concluded from what is missing in it.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct Snapshot {
     kComplete,  ///< Nodes, jobs and partitions all answered in one round.
   };
   Health health = Health::kNone;
-  std::string error;              ///< Why it is not complete.
-  core::MonoTime requested_at;    ///< Its requests started no earlier than this.
-  std::uint64_t round = 0;        ///< Which round of polls gave the contents; later rounds have greater numbers.
+  std::string error;            ///< Why it is not complete.
+  core::MonoTime requested_at;  ///< Its requests started no earlier than this.
+  std::uint64_t round = 0;      ///< Which round of polls gave the contents; later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
   SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Not yet ended, or ended lately.
@@ -50,8 +50,8 @@ class SnapshotWitness {
   /// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
   static std::optional<plan::Evidence> drained(const Snapshot& snapshot, std::string_view node, core::MonoTime now);
   /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false).
-  static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
-                                                      bool stamped, core::MonoTime now);
+  static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node,
+                                                        std::string_view pod_uid, bool stamped, core::MonoTime now);
 };
 
 /// The longest age at which a snapshot counts as evidence.

@@ -30,7 +30,9 @@ std::shared_ptr<const Job> job(std::int64_t id, std::string state, std::set<std:
   return out;
 }
 
-bool is_drained(const Snapshot& snapshot) { return SnapshotWitness::drained(snapshot, "cpu-0", kNow).has_value(); }
+bool is_drained(const Snapshot& snapshot) {
+  return SnapshotWitness::drained(snapshot, "cpu-0", kNow).has_value();
+}
 
 TEST(Witness, SaysDrainedOfANodeThatRunsAndTakesNothing) {
   const auto evidence = SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN", "DYNAMIC_NORM"}}), "cpu-0", kNow);

@@ -1,0 +1,419 @@
+#include "slurm/rest/decode.hpp"
+
+#include <simdjson.h>
+
+#include <array>
+#include <utility>
+
+#include "core/hostlist.hpp"
+
+namespace slurm {
+namespace {
+
+namespace od = simdjson::ondemand;
+
+constexpr std::array<std::string_view, 7> kNodeBases{"ALLOCATED", "DOWN", "ERROR", "FUTURE", "IDLE", "MIXED", "UNKNOWN"};
+constexpr std::array<std::string_view, 13> kJobBases{"PENDING",  "RUNNING",       "SUSPENDED", "COMPLETED", "CANCELLED",
+                                                     "FAILED",   "TIMEOUT",       "NODE_FAIL", "PREEMPTED", "BOOT_FAIL",
+                                                     "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
+
+template <std::size_t N>
+bool among(const std::array<std::string_view, N>& words, std::string_view word) {
+  for (const std::string_view w : words) {
+    if (w == word) return true;
+  }
+  return false;
+}
+
+std::string_view text_of(od::value value) {
+  if (value.type() == od::json_type::string) return value.get_string();
+  return {};
+}
+
+std::int64_t integer_of(od::value value) {
+  if (value.type() != od::json_type::number) return 0;
+  const od::number number = value.get_number();
+  return number.is_double() ? static_cast<std::int64_t>(number.get_double()) : number.get_int64();
+}
+
+bool truth_of(od::value value) {
+  return value.type() == od::json_type::boolean && value.get_bool();
+}
+
+/// {set, infinite, number}, or a plain number of older data_parsers. An infinite one is dumped with set false.
+Number number_of(od::value value) {
+  const od::json_type type = value.type();
+  if (type == od::json_type::number) return integer_of(value);
+  if (type != od::json_type::object) return Unset{};
+  bool set = false;
+  bool infinite = false;
+  std::int64_t number = 0;
+  for (auto field : value.get_object()) {
+    const std::string_view key = field.unescaped_key();
+    if (key == "set") set = truth_of(field.value());
+    if (key == "infinite") infinite = truth_of(field.value());
+    if (key == "number") number = integer_of(field.value());
+  }
+  if (infinite) return Infinite{};
+  if (!set) return Unset{};
+  return number;
+}
+
+std::optional<core::WallTime> time_of(od::value value) {
+  const Number number = number_of(value);
+  const auto* seconds = std::get_if<std::int64_t>(&number);
+  if (seconds == nullptr || *seconds <= 0) return std::nullopt;
+  return core::WallTime{std::chrono::seconds{*seconds}};
+}
+
+/// Calls `each` for the words of an array, or for the one word that stands in its place.
+template <class Each>
+void for_words(od::value value, Each each) {
+  const od::json_type type = value.type();
+  if (type == od::json_type::string) {
+    if (const std::string_view word = value.get_string(); !word.empty()) each(word);
+  } else if (type == od::json_type::array) {
+    for (auto item : value.get_array()) each(text_of(item.value()));
+  }
+}
+
+std::vector<std::string> words_of(od::value value) {
+  std::vector<std::string> out;
+  for_words(value, [&](std::string_view word) { out.emplace_back(word); });
+  return out;
+}
+
+/// A reading that came out wrong; only inside this file.
+struct Nonsense {
+  std::string what;
+};
+
+std::vector<std::string> hostlist_of(od::value value) {
+  auto names = core::expand_hostlist(text_of(value));
+  if (!names) throw Nonsense{names.error().message};
+  return *std::move(names);
+}
+
+Node node_of(od::object object) {
+  Node node;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "name") {
+      node.name = text_of(value);
+    } else if (key == "state") {
+      for_words(value, [&](std::string_view word) {
+        if (node.state.base.empty() && among(kNodeBases, word)) {
+          node.state.base = word;
+        } else {
+          node.state.flags.emplace(word);
+        }
+      });
+    } else if (key == "reason") {
+      node.reason = text_of(value);
+    } else if (key == "comment") {
+      node.comment = text_of(value);
+    } else if (key == "address") {
+      node.address = text_of(value);
+    } else if (key == "hostname") {
+      node.hostname = text_of(value);
+    } else if (key == "features") {
+      node.features = words_of(value);
+    } else if (key == "active_features") {
+      node.active_features = words_of(value);
+    } else if (key == "partitions") {
+      node.partitions = words_of(value);
+    } else if (key == "extra") {
+      node.extra = text_of(value);
+    } else if (key == "instance_id") {
+      node.instance_id = text_of(value);
+    } else if (key == "version") {
+      node.version = text_of(value);
+    } else if (key == "slurmd_start_time") {
+      node.slurmd_start_time = time_of(value);
+    } else if (key == "boot_time") {
+      node.boot_time = time_of(value);
+    } else if (key == "cpus") {
+      node.cpus = integer_of(value);
+    } else if (key == "real_memory") {
+      node.real_memory_mib = integer_of(value);
+    }
+  }
+  if (node.name.empty()) throw Nonsense{"a node without a name"};
+  if (node.state.base.empty()) throw Nonsense{"node " + node.name + " without a state"};
+  return node;
+}
+
+Job job_of(od::object object) {
+  Job job;
+  std::optional<core::WallTime> end;
+  Number limit;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "job_id") {
+      job.id = integer_of(value);
+    } else if (key == "job_state") {
+      for_words(value, [&](std::string_view word) {
+        if (job.state.empty() && among(kJobBases, word)) {
+          job.state = word;
+        } else {
+          job.flags.emplace(word);
+        }
+      });
+    } else if (key == "user_name") {
+      job.user = text_of(value);
+    } else if (key == "partition") {
+      job.partition = text_of(value);
+    } else if (key == "nodes") {
+      job.nodes = hostlist_of(value);
+    } else if (key == "required_nodes") {
+      job.required_nodes = hostlist_of(value);
+    } else if (key == "start_time") {
+      job.start = time_of(value);
+    } else if (key == "end_time") {
+      end = time_of(value);
+    } else if (key == "time_limit") {
+      limit = number_of(value);
+    }
+  }
+  if (job.id <= 0) throw Nonsense{"a job without a number"};
+  if (job.state.empty() && job.flags.empty()) throw Nonsense{"job " + std::to_string(job.id) + " without a state"};
+  // A job that has not ended and has no limit is given a far end by Slurm; it has none.
+  const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
+  if (!open_ended) job.end = end;
+  return job;
+}
+
+Partition partition_of(od::object object) {
+  Partition partition;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "name") {
+      partition.name = text_of(value);
+    } else if (key == "nodes" && value.type() == od::json_type::object) {
+      for (auto inner : value.get_object()) {
+        if (std::string_view(inner.unescaped_key()) == "configured") partition.nodes = text_of(inner.value());
+      }
+    } else if (key == "partition" && value.type() == od::json_type::object) {
+      for (auto inner : value.get_object()) {
+        if (std::string_view(inner.unescaped_key()) != "state") continue;
+        for_words(inner.value(), [&](std::string_view word) {
+          if (partition.state.empty()) partition.state = word;
+        });
+      }
+    } else if (key == "flags") {
+      for_words(value, [&](std::string_view word) { partition.hidden = partition.hidden || word == "HIDDEN"; });
+    }
+  }
+  if (partition.name.empty()) throw Nonsense{"a partition without a name"};
+  return partition;
+}
+
+bool says(od::value value, std::string_view word) {
+  if (value.type() == od::json_type::boolean) return value.get_bool();
+  return text_of(value) == word;
+}
+
+Ping ping_of(od::object object, const Spelling& spelling) {
+  Ping ping;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "hostname") {
+      ping.hostname = text_of(value);
+    } else if (key == spelling.ping_up) {
+      ping.responding = says(value, "UP");
+    } else if (key == spelling.ping_role) {
+      ping.primary = says(value, "primary");
+    }
+  }
+  return ping;
+}
+
+Diag diag_of(od::object object) {
+  Diag diag;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "server_thread_count") {
+      diag.server_threads = integer_of(value);
+    } else if (key == "agent_queue_size") {
+      diag.agent_queue = integer_of(value);
+    } else if (key == "jobs_running") {
+      diag.jobs_running = integer_of(value);
+    } else if (key == "jobs_pending") {
+      diag.jobs_pending = integer_of(value);
+    }
+  }
+  return diag;
+}
+
+void read_errors(od::value value, Envelope& envelope) {
+  if (value.type() != od::json_type::array) return;
+  for (auto item : value.get_array()) {
+    RestError error;
+    for (auto field : item.get_object()) {
+      const std::string_view key = field.unescaped_key();
+      if (key == "error_number") error.number = integer_of(field.value());
+      if (key == "error") error.text = text_of(field.value());
+      if (key == "description") error.description = text_of(field.value());
+    }
+    envelope.errors.push_back(std::move(error));
+  }
+}
+
+void read_warnings(od::value value, Envelope& envelope) {
+  if (value.type() != od::json_type::array) return;
+  for (auto item : value.get_array()) {
+    for (auto field : item.get_object()) {
+      if (std::string_view(field.unescaped_key()) == "description") envelope.warnings.emplace_back(text_of(field.value()));
+    }
+  }
+}
+
+void read_meta(od::value value, Envelope& envelope) {
+  if (value.type() != od::json_type::object) return;
+  for (auto field : value.get_object()) {
+    const std::string_view key = field.unescaped_key();
+    od::value inner = field.value();
+    if ((key != "slurm" && key != "Slurm") || inner.type() != od::json_type::object) continue;
+    for (auto detail : inner.get_object()) {
+      if (std::string_view(detail.unescaped_key()) == "release") envelope.release = text_of(detail.value());
+    }
+  }
+}
+
+/// Reads a whole document: the envelope here, all other keys by `each(key, value)`. What it throws becomes an error.
+template <class Each>
+core::Result<void> read_document(std::string& body, Envelope* envelope, Each each) {
+  try {
+    body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
+    od::parser parser;
+    od::document document = parser.iterate(simdjson::padded_string_view(body.data(), body.size(), body.capacity()));
+    od::object object = document.get_object();
+    for (auto field : object) {
+      const std::string_view key = field.unescaped_key();
+      od::value value = field.value();
+      if (envelope != nullptr && key == "errors") {
+        read_errors(value, *envelope);
+      } else if (envelope != nullptr && key == "warnings") {
+        read_warnings(value, *envelope);
+      } else if (envelope != nullptr && key == "meta") {
+        read_meta(value, *envelope);
+      } else {
+        each(key, value);
+      }
+    }
+    return {};
+  } catch (const simdjson::simdjson_error& error) {
+    return core::fail(core::ErrorCode::kInternal, std::string("a reply that does not read as JSON: ") + error.what());
+  } catch (const Nonsense& nonsense) {
+    return core::fail(core::ErrorCode::kInternal, "a reply that makes no sense: " + nonsense.what);
+  }
+}
+
+template <class T, class RowOf>
+core::Result<Decoded<T>> decode_list(std::string body, std::string_view list, RowOf row_of) {
+  Decoded<T> out;
+  const auto read = read_document(body, &out.envelope, [&](std::string_view key, od::value value) {
+    if (key == "last_update") {
+      const Number number = number_of(value);
+      if (const auto* seconds = std::get_if<std::int64_t>(&number)) out.last_update = *seconds;
+    } else if (key == list && value.type() == od::json_type::array) {
+      out.present = true;
+      for (auto item : value.get_array()) out.rows.push_back(std::make_shared<const T>(row_of(item.get_object())));
+    }
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+}  // namespace
+
+core::Result<Decoded<Node>> decode_nodes(std::string body) {
+  return decode_list<Node>(std::move(body), "nodes", [](od::object object) { return node_of(object); });
+}
+
+core::Result<Decoded<Job>> decode_jobs(std::string body) {
+  return decode_list<Job>(std::move(body), "jobs", [](od::object object) { return job_of(object); });
+}
+
+core::Result<Decoded<Partition>> decode_partitions(std::string body) {
+  return decode_list<Partition>(std::move(body), "partitions", [](od::object object) { return partition_of(object); });
+}
+
+core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling) {
+  return decode_list<Ping>(std::move(body), "pings", [&](od::object object) { return ping_of(object, spelling); });
+}
+
+core::Result<Decoded<Diag>> decode_diag(std::string body) {
+  Decoded<Diag> out;
+  const auto read = read_document(body, &out.envelope, [&](std::string_view key, od::value value) {
+    if (key != "statistics" || value.type() != od::json_type::object) return;
+    out.present = true;
+    out.rows.push_back(std::make_shared<const Diag>(diag_of(value.get_object())));
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+core::Result<Envelope> decode_envelope(std::string body) {
+  Envelope out;
+  bool marked = false;
+  const auto read = read_document(body, nullptr, [&](std::string_view key, od::value value) {
+    if (key == "errors") {
+      marked = true;
+      read_errors(value, out);
+    } else if (key == "warnings") {
+      read_warnings(value, out);
+    } else if (key == "meta") {
+      marked = true;
+      read_meta(value, out);
+    }
+  });
+  if (!read) return std::unexpected(read.error());
+  if (!marked) return core::fail(core::ErrorCode::kInternal, "a reply that is not slurmrestd's");
+  return out;
+}
+
+bool Paths::has(std::string_view path, std::string_view method) const {
+  const auto it = methods.find(path);
+  return it != methods.end() && it->second.contains(std::string(method));
+}
+
+core::Result<Paths> decode_paths(std::string body) {
+  Paths out;
+  const auto read_info = [&](od::object info) {
+    std::string version;
+    for (auto field : info) {
+      const std::string_view key = field.unescaped_key();
+      od::value value = field.value();
+      if (key == "version") {
+        version = text_of(value);
+      } else if (key == "x-slurm" && value.type() == od::json_type::object) {
+        for (auto inner : value.get_object()) {
+          if (std::string_view(inner.unescaped_key()) == "release") out.release = text_of(inner.value());
+        }
+      }
+    }
+    // Before 26.05: "Slurm-24.11.5&openapi/slurmctld".
+    if (out.release.empty() && version.starts_with("Slurm-")) out.release = version.substr(6, version.find('&') - 6);
+  };
+  const auto read = read_document(body, nullptr, [&](std::string_view key, od::value value) {
+    if (key == "info") read_info(value.get_object());
+    if (key != "paths") return;
+    for (auto path : value.get_object()) {
+      std::string name(std::string_view(path.unescaped_key()));
+      while (name.ends_with('/')) name.pop_back();
+      auto& methods = out.methods[name];
+      for (auto method : path.value().get_object()) methods.emplace(std::string_view(method.unescaped_key()));
+    }
+  });
+  if (!read) return std::unexpected(read.error());
+  if (out.methods.empty()) return core::fail(core::ErrorCode::kInternal, "/openapi/v3 lists no paths");
+  return out;
+}
+
+}  // namespace slurm

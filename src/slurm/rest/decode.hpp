@@ -1,0 +1,52 @@
+// Replies of slurmrestd, read from the text in one pass into the neutral model. Anything that does not read as what it should
+// be is an error: half a table must never pass for a table.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.hpp"
+#include "slurm/model.hpp"
+#include "slurm/rest/client.hpp"
+#include "slurm/rest/errors.hpp"
+#include "slurm/rest/spelling.hpp"
+
+namespace slurm {
+
+/// What every reply carries beside its contents.
+struct Envelope {
+  std::vector<RestError> errors;
+  std::vector<std::string> warnings;
+  std::string release;  ///< Of slurmrestd: "26.05.5".
+};
+
+template <class T>
+struct Decoded {
+  Envelope envelope;
+  bool present = false;  ///< The list was there, be it empty.
+  std::int64_t last_update = 0;
+  std::vector<std::shared_ptr<const T>> rows;
+};
+
+// `body` is taken because the reader needs room behind its end. Error of all: kInternal.
+core::Result<Decoded<Node>> decode_nodes(std::string body);
+core::Result<Decoded<Job>> decode_jobs(std::string body);
+core::Result<Decoded<Partition>> decode_partitions(std::string body);
+core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling);
+core::Result<Decoded<Diag>> decode_diag(std::string body);
+core::Result<Envelope> decode_envelope(std::string body);
+
+/// What /openapi/v3 says: paths without their last slash, with their methods in lower case; and the release if it is told.
+struct Paths {
+  std::map<std::string, std::set<std::string>, std::less<>> methods;
+  std::string release;
+  [[nodiscard]] bool has(std::string_view path, std::string_view method) const;
+};
+core::Result<Paths> decode_paths(std::string body);
+
+}  // namespace slurm

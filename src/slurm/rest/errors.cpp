@@ -1,0 +1,130 @@
+#include "slurm/rest/errors.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace slurm {
+namespace {
+
+using core::ErrorCode;
+
+std::optional<ErrorCode> by_number(std::int64_t number, bool write) {
+  const ErrorCode lost = write ? ErrorCode::kUnknownOutcome : ErrorCode::kUnavailable;
+  switch (number) {
+    case 111:   // ECONNREFUSED
+    case 1001:  // SLURM_COMMUNICATIONS_CONNECTION_ERROR
+    case 1021:  // SLURM_COMMUNICATIONS_CONNECT_TIMEOUT
+    case 1800:  // SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR
+    case 1805:  // SLURMCTLD_COMMUNICATIONS_HARD_DROP
+    case 2027:  // ESLURM_IN_STANDBY_MODE
+    case 2041:  // ESLURM_TAKEOVER_NO_HEARTBEAT
+      return ErrorCode::kUnavailable;
+    case 104:   // ECONNRESET
+    case 110:   // ETIMEDOUT
+    case 1002:  // SLURM_COMMUNICATIONS_SEND_ERROR
+    case 1003:  // SLURM_COMMUNICATIONS_RECEIVE_ERROR
+    case 1004:  // SLURM_COMMUNICATIONS_SHUTDOWN_ERROR
+    case 1022:  // SLURM_COMMUNICATIONS_WRITE_TIMEOUT
+    case 1023:  // SLURM_COMMUNICATIONS_READ_TIMEOUT
+    case 1801:  // SLURMCTLD_COMMUNICATIONS_SEND_ERROR
+    case 1802:  // SLURMCTLD_COMMUNICATIONS_RECEIVE_ERROR
+    case 1803:  // SLURMCTLD_COMMUNICATIONS_SHUTDOWN_ERROR
+    case 5003:  // ESLURM_PROTOCOL_INCOMPLETE_PACKET
+    case 5004:  // SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
+    case 5005:  // SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT
+      return lost;
+    case 1804:  // SLURMCTLD_COMMUNICATIONS_BACKOFF
+      return ErrorCode::kTooManyRequests;
+    case 1007:  // SLURM_PROTOCOL_AUTHENTICATION_ERROR
+      return ErrorCode::kUnauthorized;
+    case 2002:  // ESLURM_ACCESS_DENIED
+    case 2010:  // ESLURM_USER_ID_MISSING
+      return ErrorCode::kForbidden;
+    case 2016:  // ESLURM_NODES_BUSY
+    case 2019:  // ESLURM_WRITING_TO_FILE
+    case 2020:  // ESLURM_TRANSITION_STATE_NO_UPDATE
+    case 2055:  // ESLURM_RESERVATION_BUSY
+    case 2061:  // ESLURM_PROLOG_RUNNING
+    case 2075:  // ESLURM_PARTITION_IN_USE
+      return ErrorCode::kBusy;
+    case 2017:  // ESLURM_INVALID_JOB_ID
+    case 2018:  // ESLURM_INVALID_NODE_NAME
+      return ErrorCode::kNotFound;
+    case 2168:  // ESLURM_NODE_ALREADY_EXISTS
+      return ErrorCode::kAlreadyExists;
+    case 1005:  // SLURM_PROTOCOL_VERSION_ERROR
+    case 2036:  // ESLURM_NOT_SUPPORTED
+    case 2037:  // ESLURM_DISABLED
+      return ErrorCode::kUnsupported;
+    case 2000:  // ESLURM_INVALID_PARTITION_NAME
+    case 2028:  // ESLURM_INVALID_NODE_STATE
+    case 2029:  // ESLURM_INVALID_FEATURE
+    case 2180:  // ESLURM_INVALID_NODE_STATE_TRANSITION
+      return ErrorCode::kInvalid;
+    default:
+      return std::nullopt;
+  }
+}
+
+ErrorCode by_status(int status, bool write) {
+  switch (status) {
+    case 401:
+    case 511:  // Network Authentication Required: how slurmrestd passes slurmctld's refusal of a token on.
+      return ErrorCode::kUnauthorized;
+    case 403:
+      return ErrorCode::kForbidden;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 429:
+      return ErrorCode::kTooManyRequests;
+    case 503:
+      return ErrorCode::kUnavailable;
+    case 502:
+    case 504:
+      return write ? ErrorCode::kUnknownOutcome : ErrorCode::kUnavailable;
+    default:
+      return status >= 400 && status < 500 ? ErrorCode::kInvalid : ErrorCode::kInternal;
+  }
+}
+
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kLongest = 300;
+  std::string out(text.substr(0, kLongest));
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  while (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+ErrorCode classify(std::int64_t number, int http_status, bool write) {
+  return by_number(number, write).value_or(by_status(http_status, write));
+}
+
+core::Error to_error(const std::vector<RestError>& errors, int http_status, bool write) {
+  const auto numbered = std::ranges::find_if(errors, [](const RestError& e) { return e.number > 0; });
+  const std::int64_t number = numbered == errors.end() ? 0 : numbered->number;
+  core::Error out;
+  out.code = classify(number, http_status, write);
+  out.http_status = http_status;
+  if (number != 0) out.reason = std::to_string(number);
+  for (const RestError& error : errors) {
+    if (!out.message.empty()) out.message += "; ";
+    out.message += error.description;
+    if (error.number != 0) out.message += (error.description.empty() ? "" : ": ") + error.text;
+  }
+  out.message = one_line(out.message);
+  return out;
+}
+
+core::Error to_error(int http_status, std::string_view body, bool write) {
+  core::Error out;
+  out.code = by_status(http_status, write);
+  out.http_status = http_status;
+  out.message = "HTTP " + std::to_string(http_status) + (body.empty() ? "" : ": ") + one_line(body);
+  return out;
+}
+
+}  // namespace slurm

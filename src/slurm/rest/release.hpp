@@ -1,0 +1,17 @@
+// Slurm's releases as numbers, for the quirks that depend on them.
+#pragma once
+
+#include <compare>
+#include <string_view>
+
+namespace slurm {
+
+struct Release {
+  int major = 0, minor = 0, patch = 0;
+  friend auto operator<=>(const Release&, const Release&) = default;
+};
+
+/// "26.05.5", "slurm 24.11.5-1": the first three numbers; missing ones are 0.
+[[nodiscard]] Release parse_release(std::string_view text);
+
+}  // namespace slurm

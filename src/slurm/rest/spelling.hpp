@@ -1,0 +1,29 @@
+// How the data_parsers differ in the fields that we read: the only place that knows.
+//
+// Each release of Slurm ships three or four of them; we speak the newest that both sides know. From v0.0.40 on all have states
+// as arrays and times and limits as {set, infinite, number}.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace slurm {
+
+struct Spelling {
+  std::string_view parser;
+  std::string_view ping_up;    ///< Field that says whether slurmctld answers: boolean, or the word "UP".
+  std::string_view ping_role;  ///< Field that says whether it is the primary: boolean, or the word "primary".
+  bool partition_flags;        ///< Partitions have flags[]; before, nothing says that one is hidden.
+};
+
+/// Newest first.
+inline constexpr std::array<Spelling, 6> kSpellings{{
+    {"v0.0.45", "responding", "primary", true},
+    {"v0.0.44", "responding", "primary", false},
+    {"v0.0.43", "responding", "primary", false},
+    {"v0.0.42", "responding", "primary", false},
+    {"v0.0.41", "pinged", "mode", false},
+    {"v0.0.40", "pinged", "mode", false},
+}};
+
+}  // namespace slurm

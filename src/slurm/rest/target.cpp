@@ -1,0 +1,339 @@
+#include "slurm/rest/target.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/hostlist.hpp"
+#include "slurm/acts.hpp"
+
+namespace slurm {
+namespace {
+
+using core::ErrorCode;
+using plan::ActResult;
+
+/// Up to so many nodes are read one by one before a drain; for more the whole table is asked for.
+constexpr std::size_t kReadSingly = 8;
+/// slurmrestd may try for as long as its own timeout, a little longer than ours.
+constexpr core::Duration kSettled{3000};
+constexpr std::string_view kNotResponding = "Not responding";
+
+/// Whose word keeps the node from work. A reason on a node that works is left over from an earlier drain (before 26.05).
+bool kept_from_work(const Node& node) {
+  return node.state.has("DRAIN") || node.state.base == "DOWN";
+}
+
+}  // namespace
+
+struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
+  Impl(core::Loop& in_loop, Clusters& in_clusters, core::Logger& in_log) : loop(in_loop), clusters(in_clusters), log(in_log) {}
+
+  /// What an act is about, and whom to tell how it went.
+  struct Job {
+    ClusterKey cluster;
+    std::string what;  ///< For gates and errors: "drain cpu-[0-3]".
+    Done done;
+    bool wrote = false;  ///< A write was sent.
+  };
+  using JobPtr = std::shared_ptr<Job>;
+
+  void fail(const JobPtr& job, core::Error error) {
+    ActResult result{std::unexpected(error.with(job->what)), {}};
+    if (error.code == ErrorCode::kUnknownOutcome) {
+      const core::MonoTime settled = loop.clock().mono() + kSettled;
+      result.gates.push_back(clusters.gate_after(job->cluster, settled, job->what + " (reply lost)"));
+    } else if (job->wrote) {
+      result.gates.push_back(clusters.gate_from_now(job->cluster, job->what));
+    }
+    if (job->wrote) clusters.poke(job->cluster);
+    job->done(std::move(result));
+  }
+
+  /// Done. When the snapshot may be of an earlier time than what was found or made, a gate waits for the next one.
+  void succeed(const JobPtr& job, core::Json value) {
+    ActResult result{std::move(value), {clusters.gate_from_now(job->cluster, job->what)}};
+    clusters.poke(job->cluster);
+    job->done(std::move(result));
+  }
+
+  /// The cluster's client, or the end of the job.
+  Client* client(const JobPtr& job) {
+    Client* found = clusters.client(job->cluster);
+    if (found == nullptr) fail(job, {ErrorCode::kUnavailable, clusters.snapshot(job->cluster)->error, 0, {}, {}});
+    return found;
+  }
+
+  /// Calls `then` when an act may begin, on the loop.
+  void begin(const ClusterKey& cluster, std::string what, Done done, std::function<void(const JobPtr&)> then) {
+    auto job = std::make_shared<Job>(Job{cluster, std::move(what), std::move(done)});
+    loop.after(core::Duration{0}, [weak = weak_from_this(), job, then = std::move(then)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      const SnapshotPtr snapshot = self->clusters.snapshot(job->cluster);
+      if (!snapshot->complete()) {
+        return self->fail(job, {ErrorCode::kUnavailable, "Slurm does not answer: " + snapshot->error, 0, {}, {}});
+      }
+      then(job);
+    });
+  }
+
+  /// Guards a callback of the client: called only while this target lives.
+  template <class T>
+  Client::Done<T> guard(std::function<void(Impl&, core::Result<T>)> then) {
+    return [weak = weak_from_this(), then = std::move(then)](core::Result<T> result) {
+      if (const auto self = weak.lock()) then(*self, std::move(result));
+    };
+  }
+
+  Client::Done<void> finish_write(const JobPtr& job, core::Json value) {
+    job->wrote = true;
+    return guard<void>([job, value = std::move(value)](Impl& self, core::Result<void> result) {
+      if (!result) return self.fail(job, result.error());
+      self.succeed(job, value);
+    });
+  }
+
+  // --- Drain ------------------------------------------------------------------------------------------------------
+
+  struct Found {
+    std::vector<Node> nodes;
+    std::vector<std::string> unknown;
+    std::optional<core::Error> error;
+    std::size_t open = 0;
+  };
+
+  void drain(const DrainNodes& act, Done done) {
+    if (act.nodes.empty()) {
+      return refuse(std::move(done), {ErrorCode::kInvalid, "drain without nodes", 0, {}, {}});
+    }
+    begin(act.cluster, "drain " + core::compress_hostlist(act.nodes), std::move(done),
+          [this, nodes = act.nodes, reason = act.reason](const JobPtr& job) {
+            read_live(job, nodes, [this, job, reason](Found found) { drain_found(job, reason, std::move(found)); });
+          });
+  }
+
+  void read_live(const JobPtr& job, const std::vector<std::string>& names, std::function<void(Found)> then) {
+    Client* to = client(job);
+    if (to == nullptr) return;
+    if (names.size() > kReadSingly) {
+      to->nodes({}, guard<Table<Node>>([job, names, then](Impl& self, core::Result<Table<Node>> table) {
+                  if (!table) return self.fail(job, table.error());
+                  Found found;
+                  std::map<std::string_view, const Node*> by_name;
+                  for (const auto& row : table->rows) by_name.emplace(row->name, row.get());
+                  for (const std::string& name : names) {
+                    if (const auto it = by_name.find(name); it != by_name.end()) {
+                      found.nodes.push_back(*it->second);
+                    } else {
+                      found.unknown.push_back(name);
+                    }
+                  }
+                  then(std::move(found));
+                }));
+      return;
+    }
+    const auto found = std::make_shared<Found>();
+    found->open = names.size();
+    for (const std::string& name : names) {
+      to->node(name, guard<Node>([job, name, found, then](Impl& self, core::Result<Node> node) {
+                 if (node) {
+                   found->nodes.push_back(*std::move(node));
+                 } else if (node.error().code == ErrorCode::kNotFound) {
+                   found->unknown.push_back(name);
+                 } else {
+                   found->error = node.error();
+                 }
+                 if (--found->open != 0) return;
+                 if (found->error) return self.fail(job, *found->error);
+                 then(std::move(*found));
+               }));
+    }
+  }
+
+  /// Nodes that nobody keeps from work, or that only went silent, are drained with our reason. A down of somebody else's keeps
+  /// its reason, and with it its owner. What drains already is left alone.
+  void drain_found(const JobPtr& job, const std::string& reason, Found found) {
+    Client* to = client(job);
+    if (to == nullptr) return;
+    struct Wish {
+      std::vector<std::string> ours, theirs, kept;
+    } wish;
+    for (const Node& node : found.nodes) {
+      if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) {
+        wish.kept.push_back(node.name);
+      } else if (node.state.base == "DOWN" && !node.reason.empty() && !ours(node.reason) &&
+                 !node.reason.starts_with(kNotResponding)) {
+        wish.theirs.push_back(node.name);
+      } else {
+        wish.ours.push_back(node.name);
+      }
+    }
+    std::vector<std::string> drained = wish.ours;
+    drained.insert(drained.end(), wish.theirs.begin(), wish.theirs.end());
+    std::ranges::sort(drained);
+    std::ranges::sort(wish.kept);
+    core::Json value{{"drained", drained}, {"kept", wish.kept}};
+    NodeUpdate update;
+    update.state = "DRAIN";
+    const auto report = guard<void>([job, value, unknown = found.unknown](Impl& self, core::Result<void> result) {
+      if (!result) return self.fail(job, result.error());
+      if (!unknown.empty())
+        return self.fail(job, {ErrorCode::kNotFound, "node " + unknown.front() + " is not known to Slurm", 0, {}, {}});
+      self.succeed(job, value);
+    });
+    const auto write_theirs = [this, job, update, theirs = wish.theirs, report](core::Result<void> result) {
+      if (!result || theirs.empty()) return report(std::move(result));
+      if (Client* again = client(job)) again->update_nodes(theirs, update, report);
+    };
+    if (drained.empty()) return report({});
+    job->wrote = true;
+    if (wish.ours.empty()) return write_theirs({});
+    NodeUpdate with_reason = update;
+    with_reason.reason = std::string(kReasonPrefix) + reason;
+    to->update_nodes(wish.ours, with_reason,
+                     guard<void>([write_theirs](Impl&, core::Result<void> result) { write_theirs(std::move(result)); }));
+  }
+
+  // --- Resume, update, delete, reconfigure, read ------------------------------------------------------------------
+
+  void resume(const ResumeNode& act, Done done) {
+    begin(act.cluster, "resume " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(name, guard<Node>([job, name](Impl& self, core::Result<Node> node) {
+                 if (!node) return self.fail(job, node.error());
+                 if (!kept_from_work(*node))
+                   return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
+                 if (!ours(node->reason)) {
+                   return self.fail(job, {ErrorCode::kConflict, "its reason is not ours: \"" + node->reason + "\"", 0, {}, {}});
+                 }
+                 NodeUpdate update;
+                 update.state = node->state.base == "DOWN" ? "RESUME" : "UNDRAIN";
+                 if (Client* again = self.client(job)) {
+                   again->update_node(name, update, self.finish_write(job, {{"resumed", name}, {"by", *update.state}}));
+                 }
+               }));
+    });
+  }
+
+  void update(const UpdateNode& act, Done done) {
+    if (act.update.state || act.update.reason) {
+      return refuse(std::move(done),
+                    {ErrorCode::kInvalid, "update " + act.node + ": state and reason are not for this act", 0, {}, {}});
+    }
+    begin(act.cluster, "update " + act.node, std::move(done), [this, name = act.node, wish = act.update](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(name, guard<Node>([job, name, wish](Impl& self, core::Result<Node> node) {
+                 if (!node) return self.fail(job, node.error());
+                 const bool as_wished =
+                     (!wish.comment || *wish.comment == node->comment) && (!wish.features || *wish.features == node->features);
+                 if (as_wished) return self.succeed(job, {{"updated", false}});
+                 if (Client* again = self.client(job))
+                   again->update_node(name, wish, self.finish_write(job, {{"updated", true}}));
+               }));
+    });
+  }
+
+  void remove(const DeleteNode& act, Done done) {
+    begin(act.cluster, "delete " + act.node, std::move(done),
+          [this, name = act.node, expect_down = act.expect_down](const JobPtr& job) {
+            Client* to = client(job);
+            if (to == nullptr) return;
+            to->node(name, guard<Node>([job, name, expect_down](Impl& self, core::Result<Node> node) {
+                       if (!node && node.error().code == ErrorCode::kNotFound) return self.succeed(job, {{"deleted", false}});
+                       if (!node) return self.fail(job, node.error());
+                       if (expect_down && !kept_from_work(*node)) {
+                         return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
+                       }
+                       self.remove_unless_held(job, name);
+                     }));
+          });
+  }
+
+  /// slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended.
+  void remove_unless_held(const JobPtr& job, const std::string& name) {
+    clusters.live_jobs(
+        job->cluster,
+        guard<std::vector<std::shared_ptr<const slurm::Job>>>(
+            [job, name](Impl& self, core::Result<std::vector<std::shared_ptr<const slurm::Job>>> jobs) {
+              if (!jobs) return self.fail(job, jobs.error());
+              for (const auto& row : *jobs) {
+                if (!row->holds_nodes() || std::ranges::find(row->nodes, name) == row->nodes.end()) continue;
+                return self.fail(
+                    job, {ErrorCode::kBusy, "job " + std::to_string(row->id) + " (" + row->state + ") holds it", 0, {}, {}});
+              }
+              Client* to = self.client(job);
+              if (to == nullptr) return;
+              job->wrote = true;
+              to->delete_node(name, self.guard<void>([job](Impl& me, core::Result<void> result) {
+                if (result) return me.succeed(job, {{"deleted", true}});
+                if (result.error().code == ErrorCode::kNotFound) return me.succeed(job, {{"deleted", false}});
+                me.fail(job, result.error());
+              }));
+            }));
+  }
+
+  void reconfigure(const Reconfigure& act, Done done) {
+    begin(act.cluster, "reconfigure", std::move(done), [this](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      job->wrote = true;
+      to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
+        if (result) return self.succeed(job, {{"reconfigured", true}});
+        core::Error error = result.error();
+        // All that slurmctld itself says against it is said against the configuration.
+        if (error.code == ErrorCode::kInternal && !error.reason.empty()) error.code = ErrorCode::kInvalid;
+        if (error.code == ErrorCode::kBusy) error.code = ErrorCode::kUnavailable;
+        self.fail(job, std::move(error));
+      }));
+    });
+  }
+
+  void read(const ReadNode& act, Done done) {
+    begin(act.cluster, "read " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(name, guard<Node>([job](Impl& self, core::Result<Node> node) {
+                 if (!node && node.error().code != ErrorCode::kNotFound) return self.fail(job, node.error());
+                 if (!node)
+                   return job->done({core::Json{{"exists", false}, {"state", core::Json::array()}, {"reason", ""}}, {}});
+                 core::Json state = core::Json::array({node->state.base});
+                 for (const std::string& flag : node->state.flags) state.push_back(flag);
+                 job->done({core::Json{{"exists", true}, {"state", std::move(state)}, {"reason", node->reason}}, {}});
+               }));
+    });
+  }
+
+  void refuse(Done done, core::Error error) {
+    loop.after(core::Duration{0}, [done = std::move(done), error = std::move(error)] { done({std::unexpected(error), {}}); });
+  }
+
+  core::Loop& loop;
+  Clusters& clusters;
+  core::Logger& log;
+};
+
+Target::Target(core::Loop& loop, Clusters& clusters, core::Logger& log) : impl_(std::make_shared<Impl>(loop, clusters, log)) {}
+
+Target::~Target() = default;
+
+bool Target::handles(const plan::Act& act) const {
+  return dynamic_cast<const DrainNodes*>(&act) != nullptr || dynamic_cast<const ResumeNode*>(&act) != nullptr ||
+         dynamic_cast<const UpdateNode*>(&act) != nullptr || dynamic_cast<const DeleteNode*>(&act) != nullptr ||
+         dynamic_cast<const Reconfigure*>(&act) != nullptr || dynamic_cast<const ReadNode*>(&act) != nullptr;
+}
+
+void Target::execute(plan::ActPtr act, Done done) {
+  if (const auto* drain = dynamic_cast<const DrainNodes*>(act.get())) return impl_->drain(*drain, std::move(done));
+  if (const auto* resume = dynamic_cast<const ResumeNode*>(act.get())) return impl_->resume(*resume, std::move(done));
+  if (const auto* update = dynamic_cast<const UpdateNode*>(act.get())) return impl_->update(*update, std::move(done));
+  if (const auto* remove = dynamic_cast<const DeleteNode*>(act.get())) return impl_->remove(*remove, std::move(done));
+  if (const auto* reconfigure = dynamic_cast<const Reconfigure*>(act.get()))
+    return impl_->reconfigure(*reconfigure, std::move(done));
+  if (const auto* read = dynamic_cast<const ReadNode*>(act.get())) return impl_->read(*read, std::move(done));
+  impl_->refuse(std::move(done), {ErrorCode::kUnsupported, "not an act of Slurm", 0, {}, {}});
+}
+
+}  // namespace slurm

@@ -1,0 +1,261 @@
+#include "slurm/snapshot/poller.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace slurm {
+namespace {
+
+/// A round that took very long must not put the next one off for minutes.
+constexpr core::Duration kLongestPause{15000};
+
+/// Rows by key; a row that is as it was keeps its record, and a table that is as it was keeps its map.
+template <class Key, class T, class KeyOf>
+SharedMap<Key, std::shared_ptr<const T>> merge(const SharedMap<Key, std::shared_ptr<const T>>& before,
+                                               const std::vector<std::shared_ptr<const T>>& rows, KeyOf key_of) {
+  std::map<Key, std::shared_ptr<const T>, std::less<>> now;
+  bool changed = rows.size() != before.size();
+  for (const auto& row : rows) {
+    const auto old = before.find(key_of(*row));
+    const bool same = old != before.end() && *old->second == *row;
+    changed = changed || !same;
+    now.emplace(key_of(*row), same ? old->second : row);
+  }
+  if (!changed && now.size() == before.size()) return before;
+  return now;
+}
+
+SharedMap<std::string, Partition> merge_partitions(const SharedMap<std::string, Partition>& before,
+                                                   const std::vector<std::shared_ptr<const Partition>>& rows) {
+  std::map<std::string, Partition, std::less<>> now;
+  for (const auto& row : rows) now.emplace(row->name, *row);
+  if (std::ranges::equal(before, now)) return before;
+  return now;
+}
+
+}  // namespace
+
+struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
+  Impl(core::Loop& in_loop, core::Random& in_random, core::Logger& in_log, Client& in_client, Rounds in_rounds,
+       Listener in_listener, PollerOptions in_options)
+      : loop(in_loop),
+        random(in_random),
+        log(in_log),
+        client(in_client),
+        rounds(std::move(in_rounds)),
+        listener(std::move(in_listener)),
+        options(in_options),
+        timer(in_loop) {}
+
+  [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
+  [[nodiscard]] bool hurried() const { return now() < hurry_until; }
+
+  // --- One round --------------------------------------------------------------------------------------------------
+
+  struct Round {
+    std::uint64_t number = 0;
+    core::MonoTime started;
+    std::optional<Table<Partition>> partitions;
+    std::optional<Table<Node>> nodes;
+    std::optional<Table<Job>> jobs;
+    bool over = false;
+  };
+  using RoundPtr = std::shared_ptr<Round>;
+
+  void begin_round() {
+    running = true;
+    poked = false;
+    last_started = now();
+    if (snapshot->complete()) return fetch();
+    client.ping([weak = weak_from_this()](core::Result<std::vector<Ping>> pings) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!pings) return self->fail(pings.error());
+      const bool up = std::ranges::any_of(*pings, [](const Ping& p) { return p.responding; });
+      if (!up) return self->fail({core::ErrorCode::kUnavailable, "slurmctld does not answer slurmrestd", 0, {}, {}});
+      self->fetch();
+    });
+  }
+
+  void fetch() {
+    auto round = std::make_shared<Round>();
+    round->number = rounds();
+    round->started = last_started = now();
+    const bool known = snapshot->complete();
+    client.partitions(known ? partitions_update : std::nullopt, take(round, &Round::partitions, &Impl::have_nodes));
+    client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
+  }
+
+  /// A callback that puts a table into its place in the round and goes on, or ends the round with its error.
+  template <class T>
+  Client::Done<Table<T>> take(RoundPtr round, std::optional<Table<T>> Round::*place, void (Impl::*next)(const RoundPtr&)) {
+    return [weak = weak_from_this(), round = std::move(round), place, next](core::Result<Table<T>> table) {
+      const auto self = weak.lock();
+      if (!self || round->over) return;
+      if (!table) {
+        round->over = true;
+        return self->fail(table.error());
+      }
+      (*round).*place = std::move(*table);
+      ((*self).*next)(round);
+    };
+  }
+
+  void have_nodes(const RoundPtr& round) {
+    if (!round->partitions || !round->nodes) return;
+    if (!round->partitions->unchanged && round->nodes->unchanged) {
+      // Nodes say in which partitions they are, but a change of a partition is no change of its nodes.
+      round->nodes.reset();
+      client.nodes({}, take(round, &Round::nodes, &Impl::have_nodes_again));
+      return;
+    }
+    have_nodes_again(round);
+  }
+
+  void have_nodes_again(const RoundPtr& round) {
+    client.jobs(snapshot->complete() ? jobs_update : std::nullopt, take(round, &Round::jobs, &Impl::finish));
+  }
+
+  void finish(const RoundPtr& round) {
+    round->over = true;
+    const SnapshotPtr before = snapshot;
+    auto made = std::make_shared<Snapshot>(*before);
+    made->health = Snapshot::Health::kComplete;
+    made->error.clear();
+    made->requested_at = round->started;
+    made->round = round->number;
+    if (const Capabilities* capabilities = client.capabilities()) made->capabilities = *capabilities;
+    if (!round->partitions->unchanged) made->partitions = merge_partitions(before->partitions, round->partitions->rows);
+    if (!round->nodes->unchanged) {
+      made->nodes = merge(before->nodes, round->nodes->rows, [](const Node& node) -> const std::string& { return node.name; });
+    }
+    if (!round->jobs->unchanged) {
+      made->jobs = merge(before->jobs, round->jobs->rows, [](const Job& job) { return job.id; });
+    }
+    if (!made->holders || !made->jobs.same(before->jobs)) made->index_jobs();
+    partitions_update = round->partitions->last_update;
+    nodes_update = round->nodes->last_update;
+    jobs_update = round->jobs->last_update;
+    // Zero is the answer of a table that nobody keeps a time of.
+    for (auto* time : {&partitions_update, &nodes_update, &jobs_update}) {
+      if (*time == 0) time->reset();
+    }
+    if (!before->complete()) log.info("Slurm answers", {{"nodes", made->nodes.size()}, {"jobs", made->jobs.size()}});
+    cost = now() - round->started;
+    backoff = core::Duration{0};
+    end_round(before, std::move(made));
+  }
+
+  void fail(const core::Error& error) {
+    const SnapshotPtr before = snapshot;
+    auto made = std::make_shared<Snapshot>(*before);
+    if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
+    made->error = error.message;
+    if (before->complete()) log.warn("Slurm does not answer", {core::error_field(error)});
+    partitions_update.reset();
+    nodes_update.reset();
+    jobs_update.reset();
+    const core::Duration longest = hurried() ? options.hurried_backoff : options.last_backoff;
+    backoff = backoff == core::Duration{0} ? options.first_backoff : std::min(backoff * 2, options.last_backoff);
+    pause = std::min(backoff, longest);
+    // Several operators and clusters must not knock in step.
+    pause += core::Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(pause.count() / 4 + 1)))};
+    end_round(before, std::move(made));
+  }
+
+  void end_round(const SnapshotPtr& before, std::shared_ptr<Snapshot> made) {
+    if (!started) return;
+    snapshot = std::move(made);
+    running = false;
+    last_ended = now();
+    schedule();
+    listener(before, snapshot);
+  }
+
+  // --- When the next one starts -----------------------------------------------------------------------------------
+
+  [[nodiscard]] core::MonoTime due() const {
+    if (!snapshot->complete()) {
+      const core::Duration wait = hurried() ? std::min(pause, options.hurried_backoff) : pause;
+      return last_ended + wait;
+    }
+    const core::MonoTime affordable = last_started + std::min(cost * options.cost_factor, kLongestPause);
+    if (poked) return affordable;
+    return std::max(affordable, last_started + (hurried() ? options.hurried : options.period));
+  }
+
+  void schedule() {
+    if (running || !started) return;
+    const core::Duration wait = std::max(core::Duration{0}, due() - now());
+    timer.set(wait, [this] { begin_round(); });
+  }
+
+  core::Loop& loop;
+  core::Random& random;
+  core::Logger& log;
+  Client& client;
+  Rounds rounds;
+  Listener listener;
+  PollerOptions options;
+  core::Timer timer;
+
+  SnapshotPtr snapshot = std::make_shared<const Snapshot>();
+  std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
+  bool started = false;
+  bool running = false;
+  bool poked = false;
+  core::MonoTime last_started, last_ended, hurry_until;
+  core::Duration cost{0};
+  core::Duration backoff{0};  ///< Of the failures in a row; 0 after a success.
+  core::Duration pause{0};    ///< After the last failure, jitter included.
+};
+
+Poller::Poller(core::Loop& loop, core::Random& random, core::Logger& log, Client& client, Rounds rounds, Listener listener,
+               PollerOptions options)
+    : impl_(std::make_shared<Impl>(loop, random, log, client, std::move(rounds), std::move(listener), options)) {}
+
+Poller::~Poller() {
+  stop();
+}
+
+void Poller::stop() {
+  impl_->started = false;
+  impl_->timer.cancel();
+}
+
+void Poller::start(SnapshotPtr last_known) {
+  if (last_known) {
+    auto stale = std::make_shared<Snapshot>(*last_known);
+    if (stale->health == Snapshot::Health::kComplete) stale->health = Snapshot::Health::kStale;
+    if (stale->error.empty()) stale->error = "not asked yet";
+    impl_->snapshot = std::move(stale);
+  } else {
+    auto none = std::make_shared<Snapshot>();
+    none->error = "not asked yet";
+    impl_->snapshot = std::move(none);
+  }
+  impl_->started = true;
+  impl_->last_ended = impl_->now();
+  impl_->schedule();
+}
+
+void Poller::poke() {
+  impl_->poked = true;
+  impl_->schedule();
+}
+
+void Poller::hurry() {
+  impl_->hurry_until = impl_->now() + impl_->options.hurry_for;
+  impl_->schedule();
+}
+
+const SnapshotPtr& Poller::snapshot() const {
+  return impl_->snapshot;
+}
+
+std::int64_t Poller::jobs_update() const {
+  return impl_->jobs_update.value_or(0);
+}
+
+}  // namespace slurm

@@ -1,0 +1,259 @@
+#include "slurm/snapshot/registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "slurm/rest/token.hpp"
+
+namespace slurm {
+namespace {
+
+/// Keys whose value came, changed or went, in order; `same` compares two values.
+template <class Map, class Same, class Found>
+void for_differences(const Map& before, const Map& now, Same same, Found found) {
+  auto a = before.begin();
+  auto b = now.begin();
+  while (a != before.end() || b != now.end()) {
+    if (b == now.end() || (a != before.end() && a->first < b->first)) {
+      found(a->first);
+      ++a;
+    } else if (a == before.end() || b->first < a->first) {
+      found(b->first);
+      ++b;
+    } else {
+      if (!same(a->second, b->second)) found(a->first);
+      ++a;
+      ++b;
+    }
+  }
+}
+
+Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
+  Change change;
+  change.cluster = std::move(cluster);
+  const auto equal = [](const auto& a, const auto& b) { return a == b; };
+  const auto add = [&](const std::string& name) { change.nodes.push_back(name); };
+  if (!before->nodes.same(now->nodes)) for_differences(before->nodes, now->nodes, equal, add);
+  if (before->holders != now->holders) {
+    static const std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>> kNobody;
+    for_differences(before->holders ? *before->holders : kNobody, now->holders ? *now->holders : kNobody, equal, add);
+  }
+  std::ranges::sort(change.nodes);
+  change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
+  change.partitions = !before->partitions.same(now->partitions);
+  change.jobs = !before->jobs.same(now->jobs);
+  change.health = before->health != now->health || before->error != now->error ||
+                  before->capabilities.release != now->capabilities.release ||
+                  before->capabilities.data_parser != now->capabilities.data_parser;
+  change.before = std::move(before);
+  change.now = std::move(now);
+  return change;
+}
+
+SnapshotPtr nothing() {
+  static const SnapshotPtr kNothing = [] {
+    auto snapshot = std::make_shared<Snapshot>();
+    snapshot->error = "no slurmrestd of this cluster is known";
+    return snapshot;
+  }();
+  return kNothing;
+}
+
+}  // namespace
+
+struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
+  Impl(core::Loop& in_loop, core::Random& in_random, core::Logger& in_log, TransportFactory in_factory,
+       PollerOptions in_options)
+      : loop(in_loop), random(in_random), log(in_log), factory(std::move(in_factory)), options(in_options) {}
+
+  struct Connection {
+    Connection(Impl& home, const ClusterKey& cluster, Endpoint to, std::string token_key, std::string as)
+        : endpoint(std::move(to)),
+          key(std::move(token_key)),
+          user(std::move(as)),
+          transport(home.factory(endpoint)),
+          tokens(home.loop.clock(), key, user),
+          client(home.loop, *transport, tokens, home.log),
+          poller(
+              home.loop, home.random, home.log, client, [&home] { return ++home.last_round; },
+              [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) {
+                home.tell(difference(cluster, before, now));
+              },
+              home.options) {}
+
+    Endpoint endpoint;
+    std::string key;
+    std::string user;
+    std::unique_ptr<net::HttpTransport> transport;
+    Hs256Tokens tokens;
+    Client client;
+    Poller poller;
+  };
+
+  void tell(const Change& change) {
+    const auto self = shared_from_this();
+    // Listeners may come and go while they are told.
+    std::vector<ListenerId> ids;
+    for (const auto& [id, listener] : listeners) ids.push_back(id);
+    for (const ListenerId id : ids) {
+      const auto it = listeners.find(id);
+      if (it == listeners.end()) continue;
+      const auto listener = it->second;
+      (*listener)(change);
+    }
+  }
+
+  [[nodiscard]] Connection* find(const ClusterKey& cluster) const {
+    const auto it = connections.find(cluster);
+    return it == connections.end() ? nullptr : it->second.get();
+  }
+
+  /// Connections end outside of their own callbacks.
+  void retire(std::unique_ptr<Connection> connection) {
+    connection->poller.stop();
+    loop.after(core::Duration{0}, [gone = std::shared_ptr<Connection>(std::move(connection))] {});
+  }
+
+  core::Loop& loop;
+  core::Random& random;
+  core::Logger& log;
+  TransportFactory factory;
+  PollerOptions options;
+  std::uint64_t last_round = 0;
+  std::map<ClusterKey, std::unique_ptr<Connection>> connections;
+  ListenerId last_listener = 0;
+  std::map<ListenerId, std::shared_ptr<Listener>> listeners;
+};
+
+namespace {
+
+/// Open when the cluster's snapshot passes a test, or when nobody waits for that cluster any more.
+class SnapshotGate final : public plan::Gate {
+ public:
+  using Test = std::function<bool()>;
+  SnapshotGate(Test test, std::string what) : test_(std::move(test)), what_(std::move(what)) {}
+  [[nodiscard]] bool open() const override { return test_(); }
+  [[nodiscard]] std::string describe() const override { return what_; }
+
+ private:
+  Test test_;
+  std::string what_;
+};
+
+}  // namespace
+
+Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options)
+    : impl_(std::make_shared<Impl>(loop, random, log, std::move(factory), options)) {}
+
+Clusters::~Clusters() {
+  // What the connections still have to say finds none of them.
+  const auto connections = std::move(impl_->connections);
+  impl_->connections.clear();
+  impl_->listeners.clear();
+}
+
+void Clusters::set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user) {
+  SnapshotPtr last_known;
+  auto& place = impl_->connections[cluster];
+  if (place) {
+    if (place->endpoint == endpoint && place->key == token_key && place->user == user) return;
+    last_known = place->poller.snapshot();
+    impl_->retire(std::move(place));
+  }
+  place = std::make_unique<Impl::Connection>(*impl_, cluster, std::move(endpoint), std::move(token_key), std::move(user));
+  place->poller.start(last_known);
+  if (last_known) impl_->tell(difference(cluster, last_known, place->poller.snapshot()));
+}
+
+void Clusters::remove(const ClusterKey& cluster) {
+  const auto it = impl_->connections.find(cluster);
+  if (it == impl_->connections.end()) return;
+  const SnapshotPtr before = it->second->poller.snapshot();
+  impl_->retire(std::move(it->second));
+  impl_->connections.erase(it);
+  impl_->tell(difference(cluster, before, nothing()));
+}
+
+bool Clusters::contains(const ClusterKey& cluster) const {
+  return impl_->find(cluster) != nullptr;
+}
+
+std::vector<ClusterKey> Clusters::keys() const {
+  std::vector<ClusterKey> out;
+  for (const auto& [key, connection] : impl_->connections) out.push_back(key);
+  return out;
+}
+
+SnapshotPtr Clusters::snapshot(const ClusterKey& cluster) const {
+  const auto* connection = impl_->find(cluster);
+  return connection == nullptr ? nothing() : connection->poller.snapshot();
+}
+
+Client* Clusters::client(const ClusterKey& cluster) {
+  auto* connection = impl_->find(cluster);
+  return connection == nullptr ? nullptr : &connection->client;
+}
+
+void Clusters::hurry(const ClusterKey& cluster) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.hurry();
+}
+
+void Clusters::poke(const ClusterKey& cluster) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.poke();
+}
+
+void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done) {
+  auto* connection = impl_->find(cluster);
+  if (connection == nullptr) {
+    impl_->loop.after(core::Duration{0},
+                      [done = std::move(done)] { done(core::fail(core::ErrorCode::kUnavailable, nothing()->error)); });
+    return;
+  }
+  const SnapshotPtr snapshot = connection->poller.snapshot();
+  const std::int64_t update = connection->poller.jobs_update();
+  const auto since = snapshot->complete() && update != 0 ? std::optional(update) : std::nullopt;
+  connection->client.jobs(since, [snapshot, done = std::move(done)](core::Result<Table<Job>> table) {
+    if (!table) return done(std::unexpected(table.error()));
+    if (!table->unchanged) return done(std::move(table->rows));
+    std::vector<std::shared_ptr<const Job>> rows;
+    rows.reserve(snapshot->jobs.size());
+    for (const auto& [id, job] : snapshot->jobs) rows.push_back(job);
+    done(std::move(rows));
+  });
+}
+
+plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string what) {
+  return std::make_shared<SnapshotGate>(
+      [weak = std::weak_ptr(impl_), cluster, after = impl_->last_round] {
+        const auto self = weak.lock();
+        const auto* connection = self ? self->find(cluster) : nullptr;
+        if (connection == nullptr) return true;
+        const SnapshotPtr& snapshot = connection->poller.snapshot();
+        return snapshot->complete() && snapshot->round > after;
+      },
+      std::move(what));
+}
+
+plan::GatePtr Clusters::gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what) {
+  return std::make_shared<SnapshotGate>(
+      [weak = std::weak_ptr(impl_), cluster, when] {
+        const auto self = weak.lock();
+        const auto* connection = self ? self->find(cluster) : nullptr;
+        if (connection == nullptr) return true;
+        const SnapshotPtr& snapshot = connection->poller.snapshot();
+        return snapshot->complete() && snapshot->requested_at > when;
+      },
+      std::move(what));
+}
+
+Clusters::ListenerId Clusters::listen(Listener listener) {
+  const ListenerId id = ++impl_->last_listener;
+  impl_->listeners.emplace(id, std::make_shared<Listener>(std::move(listener)));
+  return id;
+}
+
+void Clusters::unlisten(ListenerId id) {
+  impl_->listeners.erase(id);
+}
+
+}  // namespace slurm
