@@ -235,6 +235,7 @@ all_defaults() {
   defaults Token '{jwtKeyRef: {name: j, key: k}, username: u}' '{.spec.refresh}' true
 }
 
+kubectl version >/dev/null || exit 1
 definitions
 kubectl create namespace "$namespace" >/dev/null || exit 1
 controllers

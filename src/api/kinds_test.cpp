@@ -1,0 +1,232 @@
+#include "api/kinds.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "api/controller.hpp"
+#include "api/nodeset.hpp"
+#include "api/restapi.hpp"
+#include "api/token.hpp"
+
+namespace api {
+namespace {
+
+using core::Json;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Eq;
+using testing::IsEmpty;
+
+TEST(Kinds, CommittedFilesAreUpToDate) {
+  for (const GeneratedFile& file : generated_files()) {
+    std::ifstream in(file.path, std::ios::binary);
+    std::stringstream have;
+    have << in.rdbuf();
+    EXPECT_TRUE(have.str() == file.text) << file.path << " is not what the field lists say: run slurm-operator-gen";
+  }
+}
+
+TEST(Kinds, GenerationGivesTheSameTextEachTime) {
+  const std::vector<GeneratedFile> a = generated_files();
+  const std::vector<GeneratedFile> b = generated_files();
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].text, b[i].text);
+}
+
+TEST(Kinds, AreFoundByKindAndPlural) {
+  EXPECT_EQ(find_kind("NodeSet"), find_kind("nodesets"));
+  EXPECT_NE(find_kind("NodeSet"), nullptr);
+  EXPECT_EQ(find_kind("Pod"), nullptr);
+}
+
+TEST(Kinds, OnlyNodeSetsScale) {
+  for (const Kind& kind : kinds()) {
+    const Json sub = crd(kind)["spec"]["versions"][0]["subresources"];
+    EXPECT_TRUE(sub.contains("status"));
+    EXPECT_EQ(sub.contains("scale"), kind.kind == "NodeSet");
+  }
+}
+
+/// Every schema node with its path.
+template <class Visit>
+void walk(const Json& schema, const std::string& path, const Visit& visit) {
+  visit(path, schema);
+  if (schema.contains("properties")) {
+    for (const auto& [name, property] : schema["properties"].items()) walk(property, path.empty() ? name : path + "." + name, visit);
+  }
+  if (schema.contains("items")) walk(schema["items"], path + "[]", visit);
+}
+
+TEST(Kinds, EveryFieldIsDescribed) {
+  for (const Kind& kind : kinds()) {
+    walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
+      const bool passed_on = path.starts_with("spec.persistence.") && std::count(path.begin(), path.end(), '.') > 2;
+      if (path == "metadata" || path.ends_with("[]") || passed_on) return;
+      EXPECT_TRUE(schema.contains("description")) << kind.kind << " " << path;
+    });
+  }
+}
+
+TEST(Kinds, SchemasAreStructural) {
+  for (const Kind& kind : kinds()) {
+    walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
+      EXPECT_TRUE(schema.contains("type") || schema.contains("x-kubernetes-int-or-string")) << kind.kind << " " << path;
+      if (schema.contains("default")) {
+        EXPECT_THAT(validate(schema, schema["default"], path), IsEmpty());
+      }
+      // An optional field of a required list would be a contradiction.
+      for (const Json& name : schema.value("required", Json::array())) {
+        EXPECT_TRUE(schema["properties"].contains(name.get<std::string>())) << path << " " << name;
+      }
+    });
+  }
+}
+
+/// A valid value for a schema, other than `than`.
+Json other_value(const Json& schema, const Json& than) {
+  if (schema.contains("enum")) {
+    for (const Json& word : schema["enum"]) {
+      if (word != than) return word;
+    }
+  }
+  if (schema.value("x-kubernetes-int-or-string", false)) return than == 7 ? 8 : 7;
+  const std::string type = schema.value("type", "");
+  if (type == "boolean") return than != true;
+  if (type == "integer") {
+    const std::int64_t low = schema.value("minimum", 1);
+    return than == low + 1 ? low + 2 : low + 1;
+  }
+  if (type == "string") {
+    if (schema.value("format", "") == "date-time") return than == "2026-01-02T03:04:05Z" ? "2026-01-02T03:04:06Z" : "2026-01-02T03:04:05Z";
+    for (const char* text : {"abc", "abd", "7s", "8s", "1Gi", "2Gi"}) {
+      if (text != than && validate(schema, text, "").empty()) return text;
+    }
+  }
+  if (type == "array") return Json::array({other_value(schema["items"], than.is_array() && !than.empty() ? than[0] : Json())});
+  if (type == "object") {
+    if (schema.contains("additionalProperties")) {
+      return {{"a", other_value(schema["additionalProperties"], than.is_object() ? than.value("a", Json()) : Json())}};
+    }
+    if (schema.value("x-kubernetes-preserve-unknown-fields", false)) return {{"anything", than.dump()}};
+    Json out = Json::object();
+    for (const auto& [name, property] : schema["properties"].items()) {
+      out[name] = other_value(property, than.is_object() ? than.value(name, Json()) : Json());
+    }
+    return out;
+  }
+  ADD_FAILURE() << "no other value for " << schema.dump();
+  return nullptr;
+}
+
+/// What a round trip keeps of a document.
+template <class T>
+Json through(const Json& json) {
+  auto value = from_json<T>(json);
+  if (!value) {
+    ADD_FAILURE() << value.error().message;
+    return nullptr;
+  }
+  return to_json(*value);
+}
+
+/// Changes each field of `base` in turn, at every depth: the change survives a round trip, and is the only difference.
+template <class T>
+class Mutation {
+ public:
+  Mutation(const Kind& kind, Json base) : base_(through<T>(base)) { members(object_schema(kind), Json::json_pointer(), ""); }
+  std::set<std::string> changed;
+
+ private:
+  void members(const Json& schema, const Json::json_pointer& at, const std::string& path) {
+    for (const auto& [name, property] : schema["properties"].items()) {
+      if (path.empty() && name != "spec" && name != "status") continue;
+      const std::string here = path.empty() ? name : path + "." + name;
+      if (path.empty()) {
+        members(property, at / name, here);
+        continue;
+      }
+      change(property, at / name, here);
+      const bool inner = property.contains("properties") && !property.value("x-kubernetes-preserve-unknown-fields", false);
+      if (inner && base_.contains(at / name)) members(property, at / name, here);
+    }
+  }
+
+  void change(const Json& schema, const Json::json_pointer& at, const std::string& path) {
+    const Json before = base_.contains(at) ? base_[at] : Json();
+    Json changed_document = base_;
+    const Json value = other_value(schema, before);
+    changed_document[at] = value;
+    const Json after = through<T>(changed_document);
+    EXPECT_TRUE(after.contains(at)) << path << " is lost";
+    if (!after.contains(at)) return;
+    EXPECT_TRUE(core::contains(after[at], value)) << path << ": " << value << " became " << after[at];
+    EXPECT_NE(after, base_) << path;
+    for (const std::string& difference : core::diff_paths(base_, after)) {
+      EXPECT_TRUE(difference.starts_with(path)) << "changing " << path << " changed " << difference;
+    }
+    changed.insert(path);
+  }
+
+  Json base_;
+};
+
+const Json kSomeSpec = {{"controllerRef", {{"name", "c"}}}};
+
+TEST(Kinds, EveryFieldOfAControllerSurvivesARoundTrip) {
+  const Mutation<Controller> mutation(*find_kind("Controller"), Json::object());
+  EXPECT_THAT(mutation.changed, Contains("spec.persistence.accessModes"));
+  EXPECT_THAT(mutation.changed, Contains("spec.metrics.serviceMonitor"));
+  EXPECT_GT(mutation.changed.size(), 35u);
+}
+TEST(Kinds, EveryFieldOfAControllerWithAllPartsSurvivesARoundTrip) {
+  const Json schema = object_schema(*find_kind("Controller"));
+  const Json all = {{"spec", other_value(schema["properties"]["spec"], Json())}};
+  const Mutation<Controller> mutation(*find_kind("Controller"), all);
+  EXPECT_THAT(mutation.changed, Contains("spec.metrics.serviceMonitor.labels"));
+  EXPECT_THAT(mutation.changed, Contains("spec.externalConfig.host"));
+  EXPECT_GT(mutation.changed.size(), 70u);
+}
+TEST(Kinds, EveryFieldOfARestApiSurvivesARoundTrip) {
+  const Mutation<RestApi> mutation(*find_kind("RestApi"), {{"spec", kSomeSpec}});
+  EXPECT_GT(mutation.changed.size(), 5u);
+}
+TEST(Kinds, EveryFieldOfANodeSetSurvivesARoundTrip) {
+  const Mutation<NodeSet> mutation(*find_kind("NodeSet"), {{"spec", kSomeSpec}});
+  EXPECT_THAT(mutation.changed, Contains("spec.updateStrategy.rollingUpdate.maxUnavailable"));
+  EXPECT_THAT(mutation.changed, Contains("status.slurmIdle"));
+  EXPECT_GT(mutation.changed.size(), 40u);
+}
+TEST(Kinds, EveryFieldOfATokenSurvivesARoundTrip) {
+  const Json spec = {{"username", "u"}, {"jwtKeyRef", {{"name", "n"}, {"key", "k"}}}};
+  const Mutation<Token> mutation(*find_kind("Token"), {{"spec", spec}});
+  EXPECT_GT(mutation.changed.size(), 10u);
+}
+
+TEST(Kinds, ANewStructIsWhatAnEmptyDocumentReads) {
+  EXPECT_EQ(to_json(Controller{}), through<Controller>(Json::object()));
+  EXPECT_EQ(to_json(ControllerSpec{}), through<ControllerSpec>(Json::object()));
+  NodeSetSpec spec;
+  spec.controller_ref.name = "c";
+  EXPECT_EQ(to_json(spec), through<NodeSetSpec>(kSomeSpec));
+}
+
+TEST(Yaml, BlockStyleWithQuotesWhereNeeded) {
+  EXPECT_EQ(to_yaml({{"a", {1, "b", {{"c", true}, {"d", Json::array()}}}}, {"e", Json::object()}, {"f", {{"g", "x: y"}}}}),
+            "a:\n- 1\n- b\n- c: true\n  d: []\ne: {}\nf:\n  g: \"x: y\"\n");
+  for (const char* text : {"", "true", "No", "null", "1", "-", "a: b", "# c", "a\nb", "\"", "'", "*", " a", "a ", "{", "1.5", "~", "0x1"}) {
+    EXPECT_EQ(to_yaml({{"k", text}}), "k: " + Json(text).dump() + "\n");
+  }
+  EXPECT_EQ(to_yaml({{"k", "plain words, all of them."}}), "k: plain words, all of them.\n");
+}
+
+TEST(Yaml, ListsInLists) {
+  EXPECT_EQ(to_yaml(Json::array({Json::array({1, 2}), Json::array({3})})), "- - 1\n  - 2\n- - 3\n");
+}
+
+}  // namespace
+}  // namespace api

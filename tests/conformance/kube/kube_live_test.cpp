@@ -1,0 +1,456 @@
+// The Kubernetes runtime against a real API server: the one of KUBECONFIG. Works in a namespace of its own, which it removes.
+//
+// Not a unit test: it is built as kube_conformance and run by hand or by the conformance target.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "core/log.hpp"
+#include "core/random.hpp"
+#include "kube/apply_helper.hpp"
+#include "kube/client.hpp"
+#include "kube/conditions.hpp"
+#include "kube/credentials.hpp"
+#include "kube/lease.hpp"
+#include "kube/manager.hpp"
+#include "net/asio_loop.hpp"
+#include "net/beast_transport.hpp"
+
+namespace {
+
+using core::Json;
+using kube::Key;
+using namespace std::chrono_literals;
+
+const char* const kLabel = "conformance";
+
+/// Passes requests on, changing their targets: how a server refuses something can be tried on any server.
+class RewritingTransport final : public net::HttpTransport {
+ public:
+  explicit RewritingTransport(net::HttpTransport& inner) : inner_(inner) {}
+  std::function<void(net::HttpRequest&)> rewrite;
+  int writes = 0;
+  RequestId send(net::HttpRequest request, Done done) override {
+    if (request.method != "GET") ++writes;
+    if (rewrite) rewrite(request);
+    return inner_.send(std::move(request), std::move(done));
+  }
+  RequestId stream(net::HttpRequest request, net::StreamHandler handler) override {
+    if (rewrite) rewrite(request);
+    return inner_.stream(std::move(request), std::move(handler));
+  }
+  void cancel(RequestId id) override { inner_.cancel(id); }
+
+ private:
+  net::HttpTransport& inner_;
+};
+
+class KubeLive : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    KubeLive fixture;
+    fixture.SetUp();
+    fixture.ask([&](auto done) {
+      fixture.client->create(kube::resources::kNamespace, {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns()}}}}, done);
+    });
+  }
+  static void TearDownTestSuite() {
+    KubeLive fixture;
+    fixture.SetUp();
+    fixture.ask([&](auto done) { fixture.client->remove(kube::resources::kNamespace, {"", ns()}, {}, done); });
+  }
+  static std::string ns() { return "kube-conformance-" + std::to_string(getpid()); }
+
+  void TestBody() override {}
+
+  void SetUp() override {
+    const char* path = std::getenv("KUBECONFIG");
+    ASSERT_NE(path, nullptr) << "KUBECONFIG must name the cluster to use";
+    auto found = kube::kubeconfig_credentials(loop, kube::real_system(), path);
+    ASSERT_TRUE(found) << found.error().message;
+    credentials = std::move(*found);
+    beast = std::make_unique<net::BeastTransport>(loop, credentials->endpoint());
+    transport = std::make_unique<RewritingTransport>(*beast);
+    kube::ClientOptions options;
+    options.user_agent = "slurm-operator/conformance";
+    client = std::make_unique<kube::Client>(loop, random, *transport, *credentials, options);
+  }
+
+  bool wait_for(const std::function<bool()>& condition, core::Duration most = 20s) {
+    const core::MonoTime end = loop.clock().mono() + most;
+    std::function<void()> tick = [&] {
+      if (condition() || loop.clock().mono() > end) return loop.stop();
+      loop.after(5ms, tick);
+    };
+    loop.after(0ms, tick);
+    loop.run();
+    return condition();
+  }
+
+  core::Result<Json> ask(const std::function<void(kube::Client::Done)>& call) {
+    std::optional<core::Result<Json>> reply;
+    call([&](core::Result<Json> r) { reply = std::move(r); });
+    EXPECT_TRUE(wait_for([&] { return reply.has_value(); }));
+    return reply.value_or(core::fail(core::ErrorCode::kCancelled, "no reply"));
+  }
+
+  static Json config_map(const std::string& name, const std::string& label, Json data = Json::object()) {
+    return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", kube::meta_json({ns(), name}, {{kLabel, label}})}, {"data", std::move(data)}};
+  }
+  core::Result<Json> create(const Json& object) {
+    return ask([&](auto done) { client->create(kube::resources::kConfigMap, object, done); });
+  }
+  core::Result<Json> remove(const Key& key, const kube::DeleteOptions& options = {}) {
+    return ask([&](auto done) { client->remove(kube::resources::kConfigMap, key, options, done); });
+  }
+
+  struct Watched {
+    kube::Cache<kube::Object> cache;
+    kube::ParseContext context;
+    kube::DocumentParser parser;
+    kube::CacheSink<kube::Object> sink{cache, context};
+    std::unique_ptr<kube::Watch> watch;
+  };
+  std::unique_ptr<Watched> watch(const std::string& label, kube::WatchOptions options = {}) {
+    auto watched = std::make_unique<Watched>();
+    watched->watch = std::make_unique<kube::Watch>(loop, random, log, *client, watched->parser, kube::resources::kConfigMap,
+                                                   kube::Scope{ns(), std::string(kLabel) + "=" + label, ""}, watched->sink, options);
+    watched->watch->start();
+    return watched;
+  }
+
+  net::AsioLoop loop{2};
+  core::SystemRandom random;
+  core::SpdLogger log{core::Level::kInfo, loop.clock()};
+  std::unique_ptr<kube::Credentials> credentials;
+  std::unique_ptr<net::BeastTransport> beast;
+  std::unique_ptr<RewritingTransport> transport;
+  std::unique_ptr<kube::Client> client;
+};
+
+TEST_F(KubeLive, WatchListGivesTheWholeContentsAndThenChanges) {
+  ASSERT_TRUE(create(config_map("wl-a", "wl", {{"k", "1"}})));
+  ASSERT_TRUE(create(config_map("wl-b", "wl")));
+  ASSERT_TRUE(create(config_map("wl-other", "not-wl")));
+  auto watched = watch("wl");
+  ASSERT_TRUE(wait_for([&] { return watched->cache.synced(); }));
+  EXPECT_EQ(watched->cache.size(), 2U);
+  EXPECT_TRUE(watched->watch->stats().used_watch_list);
+  const auto a = watched->cache.find({ns(), "wl-a"});
+  ASSERT_TRUE(a);
+  EXPECT_EQ(core::get_string(a->body, {"data", "k"}), "1");
+  EXPECT_EQ(core::find(a->body, {"metadata", "managedFields"}), nullptr);
+
+  ASSERT_TRUE(create(config_map("wl-c", "wl")));
+  ASSERT_TRUE(wait_for([&] { return watched->cache.size() == 3; }));
+  ASSERT_TRUE(ask([&](auto done) {
+    client->patch(kube::resources::kConfigMap, {ns(), "wl-a"}, kube::PatchType::kMerge, {{"data", {{"k", "2"}}}}, done);
+  }));
+  ASSERT_TRUE(wait_for([&] { return core::get_string(watched->cache.find({ns(), "wl-a"})->body, {"data", "k"}) == "2"; }));
+  const auto removed = remove({ns(), "wl-b"});
+  ASSERT_TRUE(removed);
+  ASSERT_TRUE(wait_for([&] { return watched->cache.size() == 2; }));
+  // A label that no longer matches takes an object out of the cache.
+  ASSERT_TRUE(ask([&](auto done) {
+    client->patch(kube::resources::kConfigMap, {ns(), "wl-c"}, kube::PatchType::kMerge, {{"metadata", {{"labels", {{kLabel, "x"}}}}}}, done);
+  }));
+  ASSERT_TRUE(wait_for([&] { return watched->cache.size() == 1; }));
+  EXPECT_EQ(watched->watch->stats().lists, 1U);
+  EXPECT_EQ(watched->watch->stats().failures, 0U);
+}
+
+TEST_F(KubeLive, PagesGiveTheSameContents) {
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(create(config_map("page-" + std::to_string(i), "page", {{"n", std::to_string(i)}})));
+  kube::WatchOptions options;
+  options.watch_list = false;
+  options.page_size = 3;
+  auto watched = watch("page", options);
+  ASSERT_TRUE(wait_for([&] { return watched->cache.synced(); }));
+  EXPECT_EQ(watched->cache.size(), 7U);
+  EXPECT_FALSE(watched->watch->stats().used_watch_list);
+  EXPECT_EQ(core::get_string(watched->cache.find({ns(), "page-6"})->body, {"data", "n"}), "6");
+  ASSERT_TRUE(create(config_map("page-7", "page")));
+  EXPECT_TRUE(wait_for([&] { return watched->cache.size() == 8; }));
+}
+
+TEST_F(KubeLive, ARefusedWatchListFallsBackToPages) {
+  ASSERT_TRUE(create(config_map("refused-a", "refused")));
+  transport->rewrite = [](net::HttpRequest& request) {
+    const auto at = request.target.find("resourceVersionMatch=NotOlderThan");
+    if (at != std::string::npos) request.target.replace(at, 33, "resourceVersionMatch=Exact");
+  };
+  auto watched = watch("refused");
+  ASSERT_TRUE(wait_for([&] { return watched->cache.synced(); }));
+  EXPECT_FALSE(watched->watch->stats().used_watch_list);
+  EXPECT_EQ(watched->cache.size(), 1U);
+  ASSERT_TRUE(create(config_map("refused-b", "refused")));
+  EXPECT_TRUE(wait_for([&] { return watched->cache.size() == 2; }));
+}
+
+TEST_F(KubeLive, AResourceVersionOfThePastOrTheFutureListsAgain) {
+  ASSERT_TRUE(create(config_map("rv-a", "rv")));
+  int rewritten = 0;
+  std::string bad = "1";
+  transport->rewrite = [&](net::HttpRequest& request) {
+    const auto at = request.target.find("&resourceVersion=");
+    if (at == std::string::npos || rewritten > 0) return;
+    ++rewritten;
+    request.target.resize(at);
+    request.target += "&resourceVersion=" + bad;
+  };
+  kube::WatchOptions options;
+  options.watch_list = false;  // So that the watch is a request of its own.
+  auto watched = watch("rv", options);
+  ASSERT_TRUE(wait_for([&] { return watched->cache.synced() && rewritten == 1; }));
+  ASSERT_TRUE(wait_for([&] { return watched->watch->stats().lists == 2 && watched->watch->stats().watches >= 2; }));
+  EXPECT_EQ(watched->watch->stats().expired, 1U);
+  ASSERT_TRUE(create(config_map("rv-b", "rv")));
+  EXPECT_TRUE(wait_for([&] { return watched->cache.size() == 2; }));
+
+  bad = "999999999";
+  rewritten = 0;
+  auto second = watch("rv", options);
+  ASSERT_TRUE(wait_for([&] { return second->watch->stats().lists == 2; }, 30s)) << second->watch->stats().failures;
+  EXPECT_EQ(second->watch->stats().expired, 1U);
+}
+
+TEST_F(KubeLive, AWatchResumesWithoutAList) {
+  kube::WatchOptions options;
+  options.timeout_least = 2s;
+  options.timeout_most = 2s;
+  auto watched = watch("resume", options);
+  ASSERT_TRUE(wait_for([&] { return watched->cache.synced(); }));
+  ASSERT_TRUE(wait_for([&] { return watched->watch->stats().watches >= 3; }, 20s));
+  ASSERT_TRUE(create(config_map("resume-a", "resume")));
+  EXPECT_TRUE(wait_for([&] { return watched->cache.size() == 1; }));
+  EXPECT_EQ(watched->watch->stats().lists, 1U);
+  EXPECT_EQ(watched->watch->stats().failures, 0U);
+}
+
+TEST_F(KubeLive, ErrorsAreTyped) {
+  const Json object = config_map("err-a", "err");
+  const auto created = create(object);
+  ASSERT_TRUE(created);
+  const std::string uid = core::get_string(*created, {"metadata", "uid"});
+  EXPECT_EQ(create(object).error().code, core::ErrorCode::kAlreadyExists);
+  EXPECT_EQ(remove({ns(), "err-none"}).error().code, core::ErrorCode::kNotFound);
+  EXPECT_EQ(remove({ns(), "err-a"}, {.uid = "other"}).error().code, core::ErrorCode::kConflict);
+  EXPECT_EQ(remove({ns(), "err-a"}, {.resource_version = "1"}).error().code, core::ErrorCode::kConflict);
+
+  Json misspelt = config_map("err-b", "err");
+  misspelt["dataa"] = Json::object();
+  const auto strict = create(misspelt);
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().code, core::ErrorCode::kInvalid);
+  EXPECT_NE(strict.error().message.find("dataa"), std::string::npos) << strict.error().message;
+
+  Json invalid = config_map("Err_C", "err");
+  const auto refused = create(invalid);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, core::ErrorCode::kInvalid);
+  EXPECT_NE(refused.error().message.find("metadata.name"), std::string::npos) << refused.error().message;
+
+  const auto stale = ask([&](auto done) {
+    client->patch(kube::resources::kConfigMap, {ns(), "err-a"}, kube::PatchType::kMerge,
+                  {{"metadata", {{"uid", uid}, {"resourceVersion", "1"}}}, {"data", {{"x", "y"}}}}, done);
+  });
+  EXPECT_EQ(stale.error().code, core::ErrorCode::kConflict) << stale.error().message;
+  const auto foreign = ask([&](auto done) {
+    client->patch(kube::resources::kConfigMap, {ns(), "err-a"}, kube::PatchType::kMerge,
+                  {{"metadata", {{"uid", "other"}}}, {"data", {{"x", "y"}}}}, done);
+  });
+  EXPECT_EQ(foreign.error().code, core::ErrorCode::kConflict) << foreign.error().message;
+}
+
+// A controller over real ConfigMaps: each one labelled "source" gets a Secret with a random key (created), a ConfigMap with a copy
+// (applied), and a finalizer that is taken off when it goes.
+struct Seen {
+  std::shared_ptr<const kube::Object> source, copy;
+  std::shared_ptr<const kube::SecretRecord> key;
+  kube::Presence named = kube::Presence::kAbsent;
+  std::string named_hash;
+};
+
+class CopyController final : public kube::TypedController<Seen> {
+ public:
+  CopyController(kube::Cache<kube::Object>& sources, kube::Cache<kube::Object>& copies, kube::Cache<kube::SecretRecord>& keys)
+      : sources_(sources), copies_(copies), keys_(keys) {}
+  [[nodiscard]] std::string name() const override { return "copy"; }
+  int plans = 0;
+
+ protected:
+  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const kube::Context&) override {
+    ++plans;
+    auto seen = std::make_shared<Seen>();
+    seen->source = sources_.find(key);
+    seen->copy = copies_.find({key.ns, key.name + "-copy"});
+    seen->key = keys_.find({key.ns, key.name + "-key"});
+    if (seen->source) {
+      const std::string named = core::get_string(seen->source->body, {"data", "named"});
+      if (!named.empty()) {
+        const auto secret = recorder.secret({key.ns, named});
+        seen->named = secret.presence;
+        if (secret.record && secret.record->value_hashes.contains("k")) seen->named_hash = secret.record->value_hashes.at("k");
+      }
+    }
+    return seen;
+  }
+  plan::Plan plan_typed(const Seen& seen) const override {
+    plan::Plan plan;
+    if (!seen.source) return plan;
+    const kube::ObjectMeta& meta = seen.source->meta;
+    if (meta.terminating()) {
+      if (auto act = kube::remove_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
+        plan.lane("finalize").add({"remove finalizer", "going", act});
+      }
+      return plan;
+    }
+    if (auto act = kube::add_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
+      plan.lane("protect").add({"add finalizer", "new", act});
+      return plan;
+    }
+    const Json owner = kube::owner_reference_json(kube::resources::kConfigMap, meta);
+    if (!seen.key) {
+      Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
+                     {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
+      secret["metadata"]["ownerReferences"] = {owner};
+      plan.lane("create").add({"create key", "absent", kube::create(kube::resources::kSecret, secret)});
+    }
+    Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
+                 {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
+    copy["metadata"]["ownerReferences"] = {owner};
+    if (seen.named == kube::Presence::kUnknown) return plan;
+    if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
+      plan.lane("apply").add({"apply copy", "differs", act});
+    }
+    return plan;
+  }
+
+ private:
+  kube::Cache<kube::Object>& sources_;
+  kube::Cache<kube::Object>& copies_;
+  kube::Cache<kube::SecretRecord>& keys_;
+};
+
+TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
+  kube::ManagerOptions options;
+  kube::LeaseOptions lease;
+  lease.key = {ns(), "copy"};
+  lease.identity = "one";
+  options.election = lease;
+  kube::Manager manager(loop, random, log, *client, options);
+  const std::string source_label = std::string(kLabel) + "=source";
+  const std::string copy_label = std::string(kLabel) + "=copied";
+  auto& sources = manager.cache<kube::Object>(kube::resources::kConfigMap, {ns(), source_label, ""});
+  auto& copies = manager.cache<kube::Object>(kube::resources::kConfigMap, {ns(), copy_label, ""});
+  auto& keys = manager.cache<kube::SecretRecord>(kube::resources::kSecret, {ns(), copy_label, ""});
+  CopyController controller(sources, copies, keys);
+  manager.add(controller);
+  manager.watch<kube::Object>(controller, sources, kube::self<kube::Object>());
+  manager.watch<kube::Object>(controller, copies, kube::controller_owner<kube::Object>("ConfigMap"));
+  manager.watch<kube::SecretRecord>(controller, keys, kube::controller_owner<kube::SecretRecord>("ConfigMap"));
+  manager.start();
+  ASSERT_TRUE(wait_for([&] { return manager.leading() && manager.synced(); }));
+
+  ASSERT_TRUE(create(config_map("src", "source", {{"text", "one"}, {"named", "user-secret"}})));
+  const auto copy_text = [&]() -> std::string {
+    const auto copy = copies.find({ns(), "src-copy"});
+    return copy ? core::get_string(copy->body, {"data", "text"}) : "";
+  };
+  ASSERT_TRUE(wait_for([&] { return copy_text() == "one" && keys.find({ns(), "src-key"}); }));
+  const auto key = keys.find({ns(), "src-key"});
+  EXPECT_EQ(key->sizes.at("key"), "32");
+  ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
+
+  // What users name wakes the key when it comes and when it changes.
+  const auto named_hash = [&] { return core::get_string(copies.find({ns(), "src-copy"})->body, {"data", "named"}); };
+  ASSERT_EQ(named_hash(), "");
+  ASSERT_TRUE(ask([&](auto done) {
+    client->create(kube::resources::kSecret, {{"metadata", kube::meta_json({ns(), "user-secret"})}, {"data", {{"k", "YQ=="}}}}, done);
+  }));
+  ASSERT_TRUE(wait_for([&] { return named_hash() != ""; }));
+
+  // Somebody else's edit of what is ours is undone.
+  ASSERT_TRUE(ask([&](auto done) {
+    client->patch(kube::resources::kConfigMap, {ns(), "src-copy"}, kube::PatchType::kMerge, {{"data", {{"text", "meddled"}}}}, done);
+  }));
+  ASSERT_TRUE(wait_for([&] { return copy_text() == "one" && manager.idle(); }));
+  const auto copy = copies.find({ns(), "src-copy"});
+
+  // At rest: no writes but the Lease's.
+  ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
+  const int plans = controller.plans;
+  const int writes = transport->writes;
+  const core::MonoTime begin = loop.clock().mono();
+  wait_for([&] { return loop.clock().mono() - begin > 7s; });
+  EXPECT_EQ(controller.plans, plans);
+  EXPECT_LE(transport->writes - writes, 4) << "renewals of the lease only";
+
+  const auto removed = remove({ns(), "src"});
+  ASSERT_TRUE(removed);
+  EXPECT_TRUE(wait_for([&] { return sources.size() == 0; }));
+  EXPECT_TRUE(wait_for([&] { return manager.idle(); })) << testing::PrintToString(manager.held());
+
+  bool stopped = false;
+  manager.stop([&] { stopped = true; });
+  ASSERT_TRUE(wait_for([&] { return stopped; }));
+  const auto left = ask([&](auto done) { client->get(kube::resources::kLease, {ns(), "copy"}, done); });
+  ASSERT_TRUE(left);
+  EXPECT_EQ(core::get_string(*left, {"spec", "holderIdentity"}), "");
+}
+
+TEST_F(KubeLive, OnlyOneLeads) {
+  int first_leads = 0;
+  int second_leads = 0;
+  kube::LeaseOptions options;
+  options.key = {ns(), "election"};
+  options.identity = "first";
+  kube::LeaderElection first(loop, random, log, *client, options, {[&] { ++first_leads; }, {}, {}});
+  options.identity = "second";
+  kube::LeaderElection second(loop, random, log, *client, options, {[&] { ++second_leads; }, {}, {}});
+  first.start();
+  ASSERT_TRUE(wait_for([&] { return first_leads == 1; }));
+  second.start();
+  const core::MonoTime begin = loop.clock().mono();
+  wait_for([&] { return loop.clock().mono() - begin > 6s; });
+  EXPECT_EQ(second_leads, 0);
+  EXPECT_TRUE(first.leading());
+  bool released = false;
+  first.release([&] { released = true; });
+  ASSERT_TRUE(wait_for([&] { return released && second_leads == 1; }, 10s));
+  EXPECT_FALSE(first.leading());
+}
+
+TEST_F(KubeLive, EventsAreSeries) {
+  const auto object = create(config_map("ev-a", "ev"));
+  ASSERT_TRUE(object);
+  kube::EventOptions options;
+  options.instance = "conformance-0";
+  kube::EventRecorder recorder(loop, random, log, *client, options);
+  kube::EventAct event;
+  event.regarding = kube::resources::kConfigMap;
+  event.object = kube::parse_meta(*object);
+  event.type = "Normal";
+  event.reason = "Tried";
+  event.action = "Try";
+  event.note = "tried it";
+  const auto count = [&]() -> long long {
+    const auto list = ask([&](auto done) {
+      client->list(kube::resources::kEvent, ns(), {.label_selector = "", .field_selector = "regarding.name=ev-a"}, done);
+    });
+    if (!list || (*list)["items"].empty()) return -1;
+    return core::get_int((*list)["items"][0], {"series", "count"}, 1);
+  };
+  recorder.record(event);
+  const core::MonoTime begin = loop.clock().mono();
+  wait_for([&] { return loop.clock().mono() - begin > 500ms; });
+  EXPECT_EQ(count(), 1) << recorder.dropped();
+  recorder.record(event);
+  wait_for([&] { return loop.clock().mono() - begin > 1s; });
+  EXPECT_EQ(count(), 2);
+  EXPECT_EQ(recorder.dropped(), 0U);
+}
+
+}  // namespace
