@@ -22,7 +22,7 @@ metadata:
   name: slurm
 spec:
   slurmctld:
-    image: ghcr.io/slinkyproject/slurmctld:26.05-ubuntu24.04
+    image: ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04
   persistence:
     resources:
       requests:
@@ -39,7 +39,7 @@ spec:
   controllerRef:
     name: slurm
   slurmrestd:
-    image: ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu24.04
+    image: ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu26.04
 )"};
 }
 
@@ -53,7 +53,7 @@ spec:
     name: slurm
   replicas: 3
   slurmd:
-    image: ghcr.io/slinkyproject/slurmd:26.05-ubuntu24.04
+    image: ghcr.io/slinkyproject/slurmd:26.05-ubuntu26.04
     resources:
       limits:
         cpu: "4"

@@ -1,0 +1,164 @@
+{{- define "slurm.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "slurm.fullname" -}}
+{{- $name := include "slurm.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "slurm.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
+{{- /* For the custom resources and ConfigMaps only: in a pod template they would make each new chart roll every pod. */}}
+{{- define "slurm.labels" -}}
+app.kubernetes.io/part-of: slurm
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* metadata: of a custom resource. Arguments: root, name, metadata (labels, annotations). */}}
+{{- define "slurm.metadata" -}}
+{{- $metadata := .metadata | default dict -}}
+name: {{ .name }}
+namespace: {{ include "slurm.namespace" .root }}
+labels:
+  {{- merge (deepCopy ($metadata.labels | default dict)) (fromYaml (include "slurm.labels" .root)) | toYaml | nindent 2 }}
+{{- with $metadata.annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* A container: its image as one reference, and the pull policy. Arguments: root, container, path. */}}
+{{- define "slurm.container" -}}
+{{- $container := deepCopy (.container | default dict) }}
+{{- $image := $container.image }}
+{{- if kindIs "map" $image }}
+{{- if not $image.repository }}
+{{- fail (printf "%s.image.repository: required" .path) }}
+{{- end }}
+{{- if $image.digest }}
+{{- $image = printf "%s@%s" $image.repository $image.digest }}
+{{- else if $image.tag }}
+{{- $image = printf "%s:%s" $image.repository (toString $image.tag) }}
+{{- else }}
+{{- fail (printf "%s.image.tag: required, unless there is a digest" .path) }}
+{{- end }}
+{{- end }}
+{{- if $image }}
+{{- $_ := set $container "image" $image }}
+{{- $_ := set $container "imagePullPolicy" ($container.imagePullPolicy | default .root.Values.imagePullPolicy) }}
+{{- end }}
+{{- range $key, $value := $container }}
+{{- if and (not $value) (not (kindIs "bool" $value)) }}
+{{- $_ := unset $container $key }}
+{{- end }}
+{{- end }}
+{{- toYaml $container }}
+{{- end }}
+
+{{- /* template: of a custom resource. Arguments: root, metadata, podSpec. */}}
+{{- define "slurm.podTemplate" -}}
+{{- $metadata := .metadata | default dict }}
+{{- $spec := deepCopy (.podSpec | default dict) }}
+{{- with concat ($spec.imagePullSecrets | default list) (.root.Values.imagePullSecrets | default list) }}
+{{- $_ := set $spec "imagePullSecrets" . }}
+{{- end }}
+{{- if .root.Values.priorityClass.enabled }}
+{{- $_ := set $spec "priorityClassName" ($spec.priorityClassName | default .root.Values.priorityClass.name) }}
+{{- end }}
+{{- range $key, $value := $spec }}
+{{- if and (not $value) (not (kindIs "bool" $value)) }}
+{{- $_ := unset $spec $key }}
+{{- end }}
+{{- end -}}
+metadata:
+  {{- toYaml (pick $metadata "labels" "annotations") | nindent 2 }}
+spec:
+  {{- toYaml $spec | nindent 2 }}
+{{- end }}
+
+{{- /* Key=Value pairs of a map; lists become comma-separated values. Arguments: map, separator. */}}
+{{- define "slurm.pairs" -}}
+{{- $pairs := list }}
+{{- range $key, $value := .map }}
+{{- if kindIs "slice" $value }}
+{{- $pairs = append $pairs (printf "%s=%s" $key (join "," $value)) }}
+{{- else if not (kindIs "invalid" $value) }}
+{{- $pairs = append $pairs (printf "%s=%s" $key (toString $value)) }}
+{{- end }}
+{{- end }}
+{{- join .separator $pairs }}
+{{- end }}
+
+{{- /* The enabled nodesets with their defaults, as a map. */}}
+{{- define "slurm.nodesets" -}}
+{{- $all := dict }}
+{{- range $name, $nodeset := .Values.nodesets }}
+{{- $nodeset = mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($nodeset | default dict)) }}
+{{- if $nodeset.enabled }}
+{{- $_ := set $all $name $nodeset }}
+{{- end }}
+{{- end }}
+{{- toYaml $all }}
+{{- end }}
+
+{{- /* The lines that values add to slurm.conf: extraConf, and the partitions. */}}
+{{- define "slurm.extraConf" -}}
+{{- $lines := list }}
+{{- if .Values.controller.extraConf }}
+{{- $lines = append $lines (trimSuffix "\n" .Values.controller.extraConf) }}
+{{- else if .Values.controller.extraConfMap }}
+{{- $lines = append $lines (include "slurm.pairs" (dict "map" .Values.controller.extraConfMap "separator" "\n")) }}
+{{- end }}
+{{- $nodesets := keys (fromYaml (include "slurm.nodesets" .)) }}
+{{- range $name, $partition := .Values.partitions }}
+{{- if $partition.enabled }}
+{{- $members := $partition.nodesets | default list | uniq | sortAlpha }}
+{{- if not $members }}
+{{- fail (printf "partitions.%s.nodesets: must name a nodeset, or ALL" $name) }}
+{{- end }}
+{{- range $members }}
+{{- if and (ne . "ALL") (not (has . $nodesets)) }}
+{{- fail (printf "partitions.%s.nodesets: %s, must be one of: %s" $name . (join ", " (concat (list "ALL") (sortAlpha $nodesets)))) }}
+{{- end }}
+{{- end }}
+{{- $options := $partition.config | default (include "slurm.pairs" (dict "map" $partition.configMap "separator" " ")) }}
+{{- $lines = append $lines (printf "PartitionName=%s Nodes=%s %s" $name (join "," $members) $options | trim) }}
+{{- end }}
+{{- end }}
+{{- join "\n" $lines }}
+{{- end }}
+
+{{- /*
+The reference of a key, or nothing where the operator generates it. Arguments: root, values (slurmKey or jwtKey), path, legacy (the
+Secret that releases of the chart of slurm-operator 1.x made), key.
+*/}}
+{{- define "slurm.keyRef" -}}
+{{- $ref := .values.secretRef | default dict }}
+{{- if $ref.name }}
+name: {{ $ref.name }}
+key: {{ $ref.key | default .key }}
+{{- else if not .values.create }}
+{{- fail (printf "%s.secretRef.name: required, unless %s.create is true" .path .path) }}
+{{- else if lookup "v1" "Secret" (include "slurm.namespace" .root) .legacy }}
+name: {{ .legacy }}
+key: {{ .key }}
+{{- end }}
+{{- end }}
+
+{{- define "slurm.slurmKeyRef" -}}
+{{- include "slurm.keyRef" (dict "root" . "values" .Values.slurmKey "path" "slurmKey" "legacy" (printf "%s-auth-slurm" (include "slurm.fullname" .)) "key" "slurm.key") }}
+{{- end }}
+{{- define "slurm.jwtKeyRef" -}}
+{{- include "slurm.keyRef" (dict "root" . "values" .Values.jwtKey "path" "jwtKey" "legacy" (printf "%s-auth-jwt" (include "slurm.fullname" .)) "key" "jwt.key") }}
+{{- end }}
