@@ -140,8 +140,9 @@ TEST(Decode, NeverTakesACutReplyForAWholeOne) {
 }
 
 TEST(Decode, RefusesWhatMakesNoSense) {
-  for (const char* body : {"", "[]", "null", "Authentication failure", R"({"nodes":[{"name":"n1"}]})", R"({"nodes":[{"state":["IDLE"]}]})",
-                           R"({"nodes":[{"name":"n1","state":["DRAIN"]}]})", R"({"nodes":[7]})"}) {
+  for (const char* body :
+       {"", "[]", "null", "Authentication failure", R"({"nodes":[{"name":"n1"}]})", R"({"nodes":[{"state":["IDLE"]}]})",
+        R"({"nodes":[{"name":"n1","state":["DRAIN"]}]})", R"({"nodes":[7]})"}) {
     EXPECT_FALSE(decode_nodes(body)) << body;
   }
   EXPECT_FALSE(decode_jobs(R"({"jobs":[{"job_id":1}]})"));
@@ -201,7 +202,8 @@ TEST(Decode, ReadsPathsWithTheirMethods) {
   EXPECT_TRUE(paths->has("/slurm/v0.0.42/nodes", "post"));
   EXPECT_FALSE(paths->has("/slurm/v0.0.42/shares", "post"));
   EXPECT_FALSE(paths->has("/slurm/v0.0.42/conf", "get"));
-  EXPECT_EQ(decode_paths(R"({"info":{"x-slurm":{"release":"26.05.5"},"version":"Slurm-26.05.5"},"paths":{"/a":{"get":{}}}})")->release,
+  EXPECT_EQ(decode_paths(R"({"info":{"x-slurm":{"release":"26.05.5"},"version":"Slurm-26.05.5"},"paths":{"/a":{"get":{}}}})")
+                ->release,
             "26.05.5");
 }
 

@@ -38,7 +38,8 @@ TEST(Errors, UnknownNumbersGoByStatus) {
 }
 
 TEST(Errors, MessageNamesAllAndReasonTheFirstNumber) {
-  const core::Error error = to_error({{0, "No error", "first"}, {2016, "Requested nodes are busy", "Failure to delete node n1"}}, 500, true);
+  const core::Error error =
+      to_error({{0, "No error", "first"}, {2016, "Requested nodes are busy", "Failure to delete node n1"}}, 500, true);
   EXPECT_EQ(error.code, ErrorCode::kBusy);
   EXPECT_EQ(error.reason, "2016");
   EXPECT_EQ(error.http_status, 500);

@@ -85,5 +85,4 @@ class FakeTransport final : public net::HttpTransport {
   std::map<std::string, Answerer> answers_;
 };
 
-
 }  // namespace slurm

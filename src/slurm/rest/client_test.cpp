@@ -1,0 +1,278 @@
+#include "slurm/rest/client.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/testing/manual_loop.hpp"
+#include "slurm/testing/fake_transport.hpp"
+#include "slurm/testing/replies.hpp"
+
+namespace slurm {
+namespace {
+
+using core::ErrorCode;
+
+struct CountingTokens final : TokenSource {
+  Credentials current() override { return {"slurm", "token-" + std::to_string(refusals)}; }
+  void refused() override { ++refusals; }
+  int refusals = 0;
+};
+
+struct ClientTest : ::testing::Test {
+  ClientTest() { testing::serve_quiet_cluster(http); }
+
+  /// Starts a call, runs the loop, and gives its result back.
+  template <class T>
+  core::Result<T> run(std::function<void(Client::Done<T>)> start) {
+    std::optional<core::Result<T>> out;
+    start([&](core::Result<T> result) {
+      EXPECT_FALSE(out) << "called twice";
+      out = std::move(result);
+    });
+    EXPECT_FALSE(out) << "called from inside the call";
+    loop.advance(core::Duration{100});
+    if (!out) return core::fail(ErrorCode::kCancelled, "no answer");
+    return *std::move(out);
+  }
+  core::Result<Table<Node>> nodes(std::optional<std::int64_t> since = {}) {
+    return run<Table<Node>>([&](auto done) { client.nodes(since, std::move(done)); });
+  }
+  core::Result<Table<Job>> jobs(std::optional<std::int64_t> since = {}) {
+    return run<Table<Job>>([&](auto done) { client.jobs(since, std::move(done)); });
+  }
+  core::Result<Node> node(const std::string& name) {
+    return run<Node>([&](auto done) { client.node(name, std::move(done)); });
+  }
+  core::Result<void> reconfigure() {
+    return run<void>([&](auto done) { client.reconfigure(std::move(done)); });
+  }
+
+  core::ManualLoop loop;
+  core::NullLogger log;
+  FakeTransport http{loop};
+  CountingTokens tokens;
+  Client client{loop, http, tokens, log};
+};
+
+TEST_F(ClientTest, NegotiatesOnceForManyCalls) {
+  int answers = 0;
+  for (int i = 0; i < 3; ++i) client.nodes({}, [&](const auto& table) { answers += table ? 1 : 0; });
+  loop.advance(core::Duration{100});
+  ASSERT_TRUE(nodes());
+  EXPECT_EQ(answers, 3);
+  EXPECT_EQ(http.asked("GET", "/openapi/v3"), 1);
+  ASSERT_NE(client.capabilities(), nullptr);
+  EXPECT_EQ(client.capabilities()->data_parser, "v0.0.45");
+  EXPECT_EQ(client.capabilities()->release, "26.05.5");
+  EXPECT_TRUE(client.capabilities()->batch_node_update);
+  EXPECT_TRUE(client.capabilities()->nodes_difference);
+  EXPECT_TRUE(client.capabilities()->conf);
+  EXPECT_TRUE(client.capabilities()->http_probes);
+  EXPECT_FALSE(client.capabilities()->slurmdb);
+}
+
+TEST_F(ClientTest, ChoosesTheNewestParserInCommon) {
+  http.on("GET", "/openapi/v3",
+          testing::ok(R"({"info":{"version":"Slurm-24.11.5&x"},"paths":{"/slurm/v0.0.40/nodes/":{"get":{}},)"
+                      R"("/slurm/v0.0.42/nodes/":{"get":{}},"/slurm/v0.0.99/nodes/":{"get":{},"post":{}}}})"));
+  const auto found = run<Capabilities>([&](auto done) { client.connect(std::move(done)); });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->data_parser, "v0.0.42");
+  EXPECT_FALSE(found->batch_node_update);
+  EXPECT_FALSE(found->nodes_difference);
+  EXPECT_FALSE(found->http_probes);
+  EXPECT_FALSE(found->conf);
+}
+
+TEST_F(ClientTest, RefusesAServerWithoutAnyKnownParser) {
+  http.on("GET", "/openapi/v3", testing::openapi("v0.0.99"));
+  const auto table = nodes();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(ClientTest, SendsTheCredentialsOfTheTokenSource) {
+  ASSERT_TRUE(nodes());
+  for (const auto& request : http.log) {
+    EXPECT_EQ(request.headers.at("x-slurm-user-name"), "slurm");
+    EXPECT_EQ(request.headers.at("x-slurm-user-token"), "token-0");
+  }
+}
+
+TEST_F(ClientTest, RenewsARefusedTokenOnce) {
+  http.on("GET", "/slurm/v0.0.45/nodes/", [](const net::HttpRequest& request) -> FakeTransport::Answer {
+    if (request.headers.at("x-slurm-user-token") == "token-0") return testing::error(511, 1007, "Failure to query nodes");
+    return testing::nodes("");
+  });
+  EXPECT_TRUE(nodes());
+  EXPECT_EQ(tokens.refusals, 1);
+  http.on("GET", "/slurm/v0.0.45/nodes/", testing::error(511, 1007, "Failure to query nodes"));
+  const auto again = nodes();
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kUnauthorized);
+  EXPECT_EQ(http.asked("GET", "/slurm/v0.0.45/nodes/"), 4) << "each tried twice, no more";
+}
+
+TEST_F(ClientTest, NegotiatesAnewAfterTheServerWasAway) {
+  ASSERT_TRUE(nodes());
+  http.on("GET", "/slurm/v0.0.45/nodes/",
+          [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnavailable, "refused"); });
+  EXPECT_EQ(nodes().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(client.capabilities(), nullptr);
+  testing::serve_quiet_cluster(http);
+  EXPECT_TRUE(nodes());
+  EXPECT_EQ(http.asked("GET", "/openapi/v3"), 2);
+}
+
+TEST_F(ClientTest, NegotiatesAnewWhenTheReleaseChanged) {
+  ASSERT_TRUE(nodes());
+  http.on("GET", "/slurm/v0.0.45/nodes/", testing::nodes("", 100, "26.11.0"));
+  EXPECT_TRUE(nodes()) << "the answer itself is good";
+  EXPECT_EQ(client.capabilities(), nullptr);
+  ASSERT_TRUE(jobs());
+  EXPECT_EQ(http.asked("GET", "/openapi/v3"), 2);
+}
+
+TEST_F(ClientTest, NegotiatesAnewWhenAPathHasGone) {
+  ASSERT_TRUE(nodes());
+  http.on("GET", "/slurm/v0.0.45/nodes/", {404, {}, "Unable to find requested URL"});
+  EXPECT_EQ(nodes().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(client.capabilities(), nullptr);
+}
+
+TEST_F(ClientTest, ALostReplyToAReadIsUnavailable) {
+  ASSERT_TRUE(nodes());
+  http.on("GET", "/slurm/v0.0.45/nodes/",
+          [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnknownOutcome, "cut"); });
+  http.on("GET", "/slurm/v0.0.45/reconfigure/",
+          [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnknownOutcome, "cut"); });
+  EXPECT_EQ(nodes().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(reconfigure().error().code, ErrorCode::kUnknownOutcome);
+}
+
+TEST_F(ClientTest, UnchangedIsNotEmpty) {
+  const auto table = nodes(100);
+  ASSERT_TRUE(table);
+  EXPECT_TRUE(table->unchanged);
+  EXPECT_EQ(table->last_update, 100);
+  const auto same_jobs = jobs(100);
+  ASSERT_TRUE(same_jobs);
+  EXPECT_TRUE(same_jobs->unchanged);
+  EXPECT_EQ(same_jobs->last_update, 100);
+  const auto all_jobs = jobs();
+  ASSERT_TRUE(all_jobs);
+  EXPECT_FALSE(all_jobs->unchanged);
+}
+
+TEST_F(ClientTest, NoChangesSinceNeverAskedIsNonsense) {
+  http.on("GET", "/slurm/v0.0.45/jobs/", testing::no_job_changes());
+  EXPECT_EQ(jobs().error().code, ErrorCode::kInternal);
+  http.on("GET", "/slurm/v0.0.45/nodes/", {304, {}, ""});
+  EXPECT_EQ(nodes().error().code, ErrorCode::kInternal);
+}
+
+TEST_F(ClientTest, ErrorsWithHttp200AreErrors) {
+  http.on("GET", "/slurm/v0.0.45/nodes/",
+          testing::ok(R"({"nodes":[],"errors":[{"description":"x","error_number":2002,"error":"denied"}]})"));
+  EXPECT_EQ(nodes().error().code, ErrorCode::kForbidden);
+  http.on("GET", "/slurm/v0.0.45/nodes/", testing::ok(R"({"errors":[]})"));
+  EXPECT_EQ(nodes().error().code, ErrorCode::kInternal) << "an absent list is not an empty one";
+  http.on("GET", "/slurm/v0.0.45/nodes/", {500, {}, "<html>"});
+  EXPECT_EQ(nodes().error().code, ErrorCode::kInternal);
+}
+
+TEST_F(ClientTest, FetchesWholeWhereOldServersStumbleOverADifference) {
+  http.on("GET", "/slurm/v0.0.45/nodes/?update_time=", testing::error(500, -1, "Unable to query partitions"));
+  const auto table = nodes(100);
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_FALSE(table->unchanged);
+  EXPECT_EQ(table->rows.size(), 1U);
+  EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/nodes/");
+}
+
+TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
+  http.on("GET", "/slurm/v0.0.45/node/zz", testing::error(200, 0, "Failure to query node zz"));
+  EXPECT_EQ(node("zz").error().code, ErrorCode::kNotFound);
+  http.on("GET", "/slurm/v0.0.45/node/zz", testing::nodes(""));
+  EXPECT_EQ(node("zz").error().code, ErrorCode::kNotFound);
+  http.on("GET", "/slurm/v0.0.45/node/zz", testing::error(502, 1800, "Failure to query node zz"));
+  EXPECT_EQ(node("zz").error().code, ErrorCode::kUnavailable) << "a slurmctld that is away knows of no node";
+  http.on("GET", "/slurm/v0.0.45/node/zz", {500, {}, ""});
+  EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal);
+  http.on("GET", "/slurm/v0.0.45/node/zz", testing::nodes(testing::node("n1", R"("IDLE")")));
+  EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal) << "another node";
+}
+
+TEST_F(ClientTest, WritesOnlyWhatIsSet) {
+  http.on("POST", "/slurm/v0.0.45/node/n1", testing::done());
+  NodeUpdate update;
+  update.state = "DRAIN";
+  update.reason = "slurm-operator: \"x\"";
+  EXPECT_TRUE(run<void>([&](auto done) { client.update_node("n1", update, std::move(done)); }));
+  EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"state", {"DRAIN"}}, {"reason", "slurm-operator: \"x\""}}));
+  EXPECT_EQ(http.log.back().headers.at("content-type"), "application/json");
+}
+
+TEST_F(ClientTest, EncodesNamesInPaths) {
+  EXPECT_FALSE(node("a/../b c"));
+  EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/node/a%2F..%2Fb%20c");
+}
+
+TEST_F(ClientTest, BatchesWhereTheServerCan) {
+  http.on("POST", "/slurm/v0.0.45/nodes/", testing::done());
+  NodeUpdate update;
+  update.state = "DRAIN";
+  EXPECT_TRUE(run<void>([&](auto done) { client.update_nodes({"n1", "n2"}, update, std::move(done)); }));
+  EXPECT_EQ((*core::parse_json(http.log.back().body))["name"], (core::Json{"n2", "n1"}));
+}
+
+TEST_F(ClientTest, WritesOneByOneWhereTheServerCannot) {
+  http.on("GET", "/openapi/v3",
+          testing::ok(R"({"info":{"version":"Slurm-24.05.1"},"paths":{"/slurm/v0.0.41/nodes/":{"get":{}}}})"));
+  http.on("POST", "/slurm/v0.0.41/node/", testing::done());
+  http.on("POST", "/slurm/v0.0.41/node/n2", testing::error(500, 2018, "Failure to update node n2"));
+  NodeUpdate update;
+  update.state = "DRAIN";
+  const auto result = run<void>([&](auto done) { client.update_nodes({"n1", "n2", "n3"}, update, std::move(done)); });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(http.asked("POST", "/slurm/v0.0.41/node/"), 3) << "one failure does not keep the others";
+}
+
+TEST_F(ClientTest, AReplyThatDoesNotReadLeavesAWriteOpen) {
+  http.on("DELETE", "/slurm/v0.0.45/node/n1", testing::ok("{\"errors\":["));
+  const auto remove = [&] { return run<void>([&](auto done) { client.delete_node("n1", std::move(done)); }); };
+  EXPECT_EQ(remove().error().code, ErrorCode::kUnknownOutcome);
+  http.on("DELETE", "/slurm/v0.0.45/node/n1", testing::ok("hello"));
+  EXPECT_EQ(remove().error().code, ErrorCode::kUnknownOutcome);
+  http.on("DELETE", "/slurm/v0.0.45/node/n1", testing::error(500, 2016, "Failure to delete"));
+  EXPECT_EQ(remove().error().code, ErrorCode::kBusy);
+  http.on("DELETE", "/slurm/v0.0.45/node/n1", testing::done());
+  EXPECT_TRUE(remove());
+}
+
+TEST_F(ClientTest, LongTablesAreReadBesideTheLoop) {
+  std::string rows;
+  for (int i = 0; i < 3000; ++i)
+    rows += (i == 0 ? "" : ",") + testing::node("node-" + std::to_string(i), R"("IDLE","DYNAMIC_NORM")");
+  http.on("GET", "/slurm/v0.0.45/nodes/", testing::nodes(rows));
+  const auto table = nodes();
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->rows.size(), 3000U);
+}
+
+TEST_F(ClientTest, WhoWaitsIsToldWhenTheClientGoes) {
+  std::vector<ErrorCode> codes;
+  {
+    Client brief(loop, http, tokens, log);
+    http.held = "/slurm/";
+    brief.nodes({}, [&](const auto& result) { codes.push_back(result.error().code); });
+    brief.reconfigure([&](const auto& result) { codes.push_back(result.error().code); });
+    loop.advance(core::Duration{50});
+    EXPECT_TRUE(codes.empty());
+  }
+  EXPECT_EQ(codes, (std::vector{ErrorCode::kCancelled, ErrorCode::kUnknownOutcome}));
+  http.release();
+}
+
+}  // namespace
+}  // namespace slurm

@@ -1,0 +1,338 @@
+#include "slurm/rest/target.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/testing/manual_loop.hpp"
+#include "slurm/acts.hpp"
+#include "slurm/testing/fake_transport.hpp"
+#include "slurm/testing/replies.hpp"
+
+namespace slurm {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+const std::string kBase = "/slurm/v0.0.45";
+
+struct ZeroRandom final : core::Random {
+  std::uint64_t below(std::uint64_t) override { return 0; }
+  std::string bytes(std::size_t n) override { return std::string(n, '0'); }
+};
+
+struct Link final : net::HttpTransport {
+  explicit Link(FakeTransport& to) : to_(to) {}
+  RequestId send(net::HttpRequest request, Done done) override { return to_.send(std::move(request), std::move(done)); }
+  RequestId stream(net::HttpRequest, net::StreamHandler) override { return 0; }
+  void cancel(RequestId id) override { to_.cancel(id); }
+  FakeTransport& to_;
+};
+
+struct TargetTest : ::testing::Test {
+  TargetTest() {
+    testing::serve_quiet_cluster(http);
+    for (const char* method : {"POST", "DELETE"}) http.on(method, kBase + "/node", testing::done());
+    http.on("GET", kBase + "/reconfigure/", testing::done());
+    clusters.set("c", {"restapi", 6820}, "key");
+    loop.advance(100ms);
+    http.log.clear();
+  }
+
+  void live(const std::string& name, const std::string& states, const std::string& reason = "") {
+    http.on("GET", kBase + "/node/" + name, testing::nodes(testing::node(name, states, reason)));
+  }
+  plan::ActResult run(plan::ActPtr act) {
+    std::optional<plan::ActResult> out;
+    target.execute(std::move(act), [&](plan::ActResult result) {
+      EXPECT_FALSE(out) << "told twice";
+      out = std::move(result);
+    });
+    EXPECT_FALSE(out) << "told from inside";
+    loop.advance(50ms);
+    EXPECT_TRUE(out) << "never told";
+    return out ? *std::move(out) : plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}};
+  }
+  ErrorCode failure(plan::ActPtr act) {
+    const auto result = run(std::move(act));
+    if (result.value) {
+      ADD_FAILURE() << "should fail, gave " << *result.value;
+      return ErrorCode::kInternal;
+    }
+    return result.value.error().code;
+  }
+  /// Bodies of what was posted, in order.
+  [[nodiscard]] std::vector<core::Json> posted() const {
+    std::vector<core::Json> out;
+    for (const auto& request : http.log) {
+      if (request.method == "POST") out.push_back(*core::parse_json(request.body));
+    }
+    return out;
+  }
+  [[nodiscard]] int writes() const {
+    return http.asked("POST", "/") + http.asked("DELETE", "/") + http.asked("GET", kBase + "/reconfigure");
+  }
+
+  core::ManualLoop loop;
+  ZeroRandom random;
+  core::NullLogger log;
+  FakeTransport http{loop};
+  Clusters clusters{loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }};
+  Target target{loop, clusters, log};
+};
+
+TEST_F(TargetTest, KnowsItsActs) {
+  struct Other final : plan::Act {
+    [[nodiscard]] core::Json describe() const override { return {}; }
+  };
+  EXPECT_FALSE(target.handles(Other{}));
+  for (const auto& act : {drain_nodes("c", {"n"}, ""), resume_node("c", "n"), update_node("c", "n", {}),
+                          delete_node("c", "n", ""), reconfigure("c"), read_node("c", "n")}) {
+    EXPECT_TRUE(target.handles(*act));
+  }
+  EXPECT_EQ(failure(std::make_shared<Other>()), ErrorCode::kUnsupported);
+}
+
+TEST_F(TargetTest, DrainsWithOurReason) {
+  live("n1", R"("IDLE")");
+  const auto result = run(drain_nodes("c", {"n1"}, "scale in"));
+  ASSERT_TRUE(result.value);
+  EXPECT_EQ(*result.value, (core::Json{{"drained", {"n1"}}, {"kept", core::Json::array()}}));
+  EXPECT_EQ(posted(), (std::vector<core::Json>{{{"state", {"DRAIN"}}, {"reason", "slurm-operator: scale in"}}}));
+  ASSERT_EQ(result.gates.size(), 1U);
+}
+
+TEST_F(TargetTest, AGateOpensWithTheNextSnapshot) {
+  live("n1", R"("IDLE")");
+  http.held = "/jobs/";
+  std::vector<plan::GatePtr> gates;
+  target.execute(drain_nodes("c", {"n1"}, "x"), [&](plan::ActResult result) { gates = result.gates; });
+  loop.advance(20ms);
+  ASSERT_EQ(gates.size(), 1U);
+  EXPECT_EQ(gates[0]->describe(), "drain n1");
+  EXPECT_FALSE(gates[0]->open());
+  http.release();
+  loop.advance(5ms);
+  EXPECT_TRUE(gates[0]->open()) << "a write polls at once";
+}
+
+TEST_F(TargetTest, LeavesEveryDrainAsItIs) {
+  live("n1", R"("IDLE","DRAIN")", "bad disk");
+  live("n2", R"("MIXED","DRAIN")", "slurm-operator: other");
+  const auto result = run(drain_nodes("c", {"n1", "n2"}, "scale in"));
+  ASSERT_TRUE(result.value);
+  EXPECT_EQ((*result.value)["kept"], (core::Json{"n1", "n2"}));
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, ADownOfSomebodyElseKeepsItsReason) {
+  live("n1", R"("DOWN")", "dead board");
+  live("n2", R"("DOWN","NOT_RESPONDING")", "Not responding");
+  live("n3", R"("DOWN")", "slurm-operator: pod ended");
+  live("n4", R"("IDLE")", "slurm-operator: left over");
+  ASSERT_TRUE(run(drain_nodes("c", {"n1", "n2", "n3", "n4"}, "scale in")).value);
+  const auto bodies = posted();
+  ASSERT_EQ(bodies.size(), 2U);
+  EXPECT_EQ(bodies[0]["name"].size(), 3U);
+  EXPECT_EQ(bodies[0]["reason"], "slurm-operator: scale in");
+  EXPECT_EQ(bodies[1], (core::Json{{"state", {"DRAIN"}}}));
+  EXPECT_EQ(http.asked("POST", kBase + "/node/n1"), 1);
+}
+
+TEST_F(TargetTest, DrainsWhatIsThereAndNamesWhatIsNot) {
+  live("n1", R"("IDLE")");
+  http.on("GET", kBase + "/node/zz", testing::error(200, 0, "Failure to query node zz"));
+  const auto result = run(drain_nodes("c", {"zz", "n1"}, "x"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(result.value.error().message.find("zz"), std::string::npos);
+  EXPECT_EQ(posted().size(), 1U);
+  EXPECT_EQ(result.gates.size(), 1U) << "n1 was written";
+}
+
+TEST_F(TargetTest, ManyNodesAreReadAsOneTable) {
+  std::string rows;
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    names.push_back("n" + std::to_string(i));
+    rows += (i == 0 ? "" : ",") + testing::node(names.back(), i == 7 ? R"("IDLE","DRAIN")" : R"("IDLE")");
+  }
+  http.on("GET", kBase + "/nodes/", testing::nodes(rows));
+  ASSERT_TRUE(run(drain_nodes("c", names, "x")).value);
+  ASSERT_EQ(posted().size(), 1U);
+  EXPECT_EQ(posted()[0]["name"].size(), 19U);
+  EXPECT_EQ(http.asked("GET", kBase + "/node/"), 0);
+}
+
+TEST_F(TargetTest, ADrainThatCannotReadDoesNotWrite) {
+  live("n1", R"("IDLE")");
+  http.on("GET", kBase + "/node/n2", testing::error(500, 1802, "Failure to query node n2"));
+  EXPECT_EQ(failure(drain_nodes("c", {"n1", "n2"}, "x")), ErrorCode::kUnavailable);
+  EXPECT_EQ(writes(), 0);
+  EXPECT_EQ(failure(drain_nodes("c", {}, "x")), ErrorCode::kInvalid);
+}
+
+TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: scale in");
+  EXPECT_TRUE(run(resume_node("c", "n1")).value);
+  live("n1", R"("DOWN","NOT_RESPONDING")", "slurm-operator: pod ended");
+  EXPECT_TRUE(run(resume_node("c", "n1")).value);
+  live("n1", R"("DOWN","DRAIN")", "slurm-operator: pod ended");
+  EXPECT_TRUE(run(resume_node("c", "n1")).value);
+  const auto bodies = posted();
+  ASSERT_EQ(bodies.size(), 3U);
+  EXPECT_EQ(bodies[0]["state"], (core::Json{"UNDRAIN"}));
+  EXPECT_EQ(bodies[1]["state"], (core::Json{"RESUME"}));
+  EXPECT_EQ(bodies[2]["state"], (core::Json{"RESUME"}));
+}
+
+TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
+  for (const char* reason : {"", "bad disk", "Not responding", "slurm-operator"}) {
+    live("n1", R"("IDLE","DRAIN")", reason);
+    EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict) << reason;
+  }
+  live("n1", R"("DOWN")", "dead board");
+  EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict);
+  // The reason of an earlier drain stays on the node before 26.05; undraining an idle node would make it stop responding for a
+  // while.
+  live("n1", R"("IDLE")", "slurm-operator: left over");
+  EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict);
+  http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
+  EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kNotFound);
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, UpdatesOnlyWhatDiffersAndNeverState) {
+  http.on("GET", kBase + "/node/n1", testing::nodes(R"({"name":"n1","state":["IDLE"],"comment":"a","features":["x"]})"));
+  NodeUpdate update;
+  update.comment = "a";
+  update.features = {"x"};
+  EXPECT_EQ(*run(update_node("c", "n1", update)).value, (core::Json{{"updated", false}}));
+  EXPECT_EQ(writes(), 0);
+  update.comment = "b";
+  EXPECT_EQ(*run(update_node("c", "n1", update)).value, (core::Json{{"updated", true}}));
+  EXPECT_EQ(posted().size(), 1U);
+  update.state = "IDLE";
+  EXPECT_EQ(failure(update_node("c", "n1", update)), ErrorCode::kInvalid);
+  EXPECT_EQ(posted().size(), 1U);
+}
+
+TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
+  const auto result = run(delete_node("c", "n1", "scaled in"));
+  ASSERT_TRUE(result.value);
+  EXPECT_EQ(*result.value, (core::Json{{"deleted", true}}));
+  EXPECT_EQ(http.asked("DELETE", kBase + "/node/n1"), 1);
+  EXPECT_EQ(result.gates.size(), 1U);
+}
+
+TEST_F(TargetTest, AnUnknownNodeCountsAsDeleted) {
+  http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
+  EXPECT_EQ(*run(delete_node("c", "n1", "x")).value, (core::Json{{"deleted", false}}));
+  EXPECT_EQ(writes(), 0);
+  live("n1", R"("DOWN")");
+  http.on("DELETE", kBase + "/node/n1", testing::error(422, 2018, "Failure to delete node n1"));
+  EXPECT_EQ(*run(delete_node("c", "n1", "x")).value, (core::Json{{"deleted", false}}));
+}
+
+TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {
+  live("n1", R"("IDLE","DRAIN")");
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":9,"job_state":["SUSPENDED"],"nodes":"n[0-1]"})"));
+  const auto result = run(delete_node("c", "n1", "x"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
+  EXPECT_NE(result.value.error().message.find("job 9 (SUSPENDED)"), std::string::npos);
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, ADeletionThatCannotSeeTheJobsDoesNotDelete) {
+  live("n1", R"("IDLE","DRAIN")");
+  http.on("GET", kBase + "/jobs/", testing::error(500, 1802, "Unable to query jobs"));
+  http.on("GET", kBase + "/jobs/?update_time=", testing::error(500, 1802, "Unable to query jobs"));
+  EXPECT_EQ(failure(delete_node("c", "n1", "x")), ErrorCode::kUnavailable);
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, SlurmsBusyIsBusy) {
+  live("n1", R"("IDLE","DRAIN","COMPLETING")");
+  http.on("DELETE", kBase + "/node/n1", testing::error(500, 2016, "Failure to delete node n1"));
+  const auto result = run(delete_node("c", "n1", "x"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(result.value.error().reason, "2016");
+}
+
+TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
+  live("n1", R"("IDLE")");
+  EXPECT_EQ(failure(delete_node("c", "n1", "x", true)), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 0);
+  live("n1", R"("DOWN","NOT_RESPONDING")");
+  EXPECT_TRUE(run(delete_node("c", "n1", "x", true)).value);
+}
+
+TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {
+  EXPECT_TRUE(run(reconfigure("c")).value);
+  http.on("GET", kBase + "/reconfigure/", testing::error(500, -1, "slurm_reconfigure() failed"));
+  EXPECT_EQ(failure(reconfigure("c")), ErrorCode::kInternal) << "a reply without a number";
+  http.on("GET", kBase + "/reconfigure/", testing::error(500, 1234, "slurm_reconfigure() failed"));
+  const auto result = run(reconfigure("c"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(result.value.error().message.find("slurm_reconfigure() failed"), std::string::npos);
+  for (const int number : {1800, 2016, 2027}) {
+    http.on("GET", kBase + "/reconfigure/", testing::error(500, number, "slurm_reconfigure() failed"));
+    EXPECT_EQ(failure(reconfigure("c")), ErrorCode::kUnavailable) << number;
+  }
+}
+
+TEST_F(TargetTest, ALostReplyClosesAGateUntilItsOutcomeCanBeSeen) {
+  live("n1", R"("IDLE")");
+  http.on("POST", kBase + "/node/n1",
+          [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnknownOutcome, "cut"); });
+  const auto result = run(drain_nodes("c", {"n1"}, "x"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kUnknownOutcome);
+  ASSERT_EQ(result.gates.size(), 1U);
+  loop.advance(12s);
+  EXPECT_TRUE(result.gates[0]->open());
+}
+
+TEST_F(TargetTest, ReadsANodeForAPlan) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
+  auto result = run(read_node("c", "n1"));
+  ASSERT_TRUE(result.value);
+  EXPECT_EQ(*result.value, (core::Json{{"exists", true}, {"state", {"IDLE", "DRAIN"}}, {"reason", "slurm-operator: x"}}));
+  EXPECT_TRUE(result.gates.empty());
+  http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
+  EXPECT_EQ((*run(read_node("c", "n1")).value)["exists"], false);
+  http.on("GET", kBase + "/node/n1", testing::error(502, 1800, "Failure to query node n1"));
+  EXPECT_EQ(failure(read_node("c", "n1")), ErrorCode::kUnavailable) << "unknown is not absent";
+}
+
+TEST_F(TargetTest, FailsAtOnceWhileSlurmIsAwayOrUnknown) {
+  EXPECT_EQ(failure(reconfigure("elsewhere")), ErrorCode::kUnavailable);
+  http.on("GET", kBase + "/nodes/", testing::error(500, 1800, "away"));
+  http.on("GET", kBase + "/nodes/?update_time=", testing::error(500, 1800, "away"));
+  http.on("GET", kBase + "/ping/", testing::ping(false));
+  loop.advance(2s);
+  http.log.clear();
+  const auto result = run(delete_node("c", "n1", "x"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(result.gates.empty()) << "nothing was written";
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, IsToldWhenItsClusterIsRemovedMeanwhile) {
+  live("n1", R"("IDLE")");
+  http.held = "node/n1";
+  std::optional<plan::ActResult> out;
+  target.execute(drain_nodes("c", {"n1"}, "x"), [&](plan::ActResult result) { out = std::move(result); });
+  loop.advance(10ms);
+  EXPECT_FALSE(out);
+  clusters.remove("c");
+  loop.advance(10ms);
+  ASSERT_TRUE(out);
+  EXPECT_FALSE(out->value);
+}
+
+}  // namespace
+}  // namespace slurm

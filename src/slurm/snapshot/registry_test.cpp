@@ -1,0 +1,348 @@
+#include "slurm/snapshot/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/testing/manual_loop.hpp"
+#include "slurm/testing/fake_transport.hpp"
+#include "slurm/testing/replies.hpp"
+
+namespace slurm {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+const std::string kBase = "/slurm/v0.0.45";
+
+struct ZeroRandom final : core::Random {
+  std::uint64_t below(std::uint64_t) override { return 0; }
+  std::string bytes(std::size_t n) override { return std::string(n, '0'); }
+};
+
+/// Hands out one server for all connections.
+struct Link final : net::HttpTransport {
+  explicit Link(FakeTransport& to) : to_(to) {}
+  RequestId send(net::HttpRequest request, Done done) override { return to_.send(std::move(request), std::move(done)); }
+  RequestId stream(net::HttpRequest, net::StreamHandler) override { return 0; }
+  void cancel(RequestId id) override { to_.cancel(id); }
+  FakeTransport& to_;
+};
+
+struct RegistryTest : ::testing::Test {
+  RegistryTest() {
+    testing::serve_quiet_cluster(http);
+    clusters.listen([this](const Change& change) { changes.push_back(change); });
+  }
+  void add() { clusters.set("default/c", {"restapi", 6820}, "key"); }
+  [[nodiscard]] SnapshotPtr snapshot() const { return clusters.snapshot("default/c"); }
+  [[nodiscard]] int rounds() const { return http.asked("GET", kBase + "/nodes/"); }
+
+  core::ManualLoop loop;
+  ZeroRandom random;
+  core::NullLogger log;
+  FakeTransport http{loop};
+  std::vector<Endpoint> endpoints;
+  Clusters clusters{loop, random, log, [this](const Endpoint& endpoint) {
+                      endpoints.push_back(endpoint);
+                      return std::make_unique<Link>(http);
+                    }};
+  std::vector<Change> changes;
+};
+
+TEST_F(RegistryTest, AnUnknownClusterIsNoneAndNotEmpty) {
+  ASSERT_NE(snapshot(), nullptr);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kNone);
+  EXPECT_FALSE(snapshot()->error.empty());
+  EXPECT_EQ(clusters.client("default/c"), nullptr);
+}
+
+TEST_F(RegistryTest, ANewClusterIsNoneUntilARoundIsWhole) {
+  http.held = "/jobs/";
+  add();
+  loop.advance(100ms);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kNone) << "nodes without jobs are half an answer";
+  http.release();
+  loop.advance(1ms);
+  ASSERT_EQ(snapshot()->health, Snapshot::Health::kComplete);
+  EXPECT_NE(snapshot()->node("n1"), nullptr);
+  EXPECT_TRUE(snapshot()->partitions.contains("all"));
+  EXPECT_EQ(snapshot()->capabilities.release, "26.05.5");
+  EXPECT_EQ(endpoints, (std::vector<Endpoint>{{"restapi", 6820}}));
+}
+
+TEST_F(RegistryTest, RequestedAtIsBeforeAnyRequestOfTheRound) {
+  add();
+  http.latency = 7ms;
+  const core::MonoTime start = loop.clock().mono();
+  loop.advance(500ms);
+  ASSERT_TRUE(snapshot()->complete());
+  EXPECT_EQ(snapshot()->requested_at, start + 14ms) << "after negotiation and ping, before partitions and nodes";
+}
+
+TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
+  add();
+  loop.advance(500ms);
+  const SnapshotPtr first = snapshot();
+  EXPECT_EQ(rounds(), 1);
+  loop.advance(1000ms);
+  EXPECT_EQ(rounds(), 2);
+  const SnapshotPtr second = snapshot();
+  EXPECT_NE(first, second);
+  EXPECT_GT(second->requested_at, first->requested_at);
+  EXPECT_GT(second->round, first->round);
+  EXPECT_TRUE(first->nodes.same(second->nodes));
+  EXPECT_TRUE(first->jobs.same(second->jobs));
+  EXPECT_TRUE(first->partitions.same(second->partitions));
+  EXPECT_EQ(first->holders, second->holders);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_FALSE(changes[0].quiet());
+  EXPECT_TRUE(changes[1].quiet());
+  loop.advance(10s);
+  EXPECT_EQ(rounds(), 12);
+}
+
+TEST_F(RegistryTest, TellsWhichNodesMoved) {
+  http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")") + "," + testing::node("n2", R"("IDLE")")));
+  add();
+  loop.advance(500ms);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].nodes, (std::vector<std::string>{"n1", "n2"}));
+  const SnapshotPtr before = snapshot();
+  http.on("GET", kBase + "/nodes/?update_time=",
+          testing::nodes(testing::node("n1", R"("IDLE")") + "," + testing::node("n3", R"("IDLE","DRAIN")"), 101));
+  loop.advance(1000ms);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[1].nodes, (std::vector<std::string>{"n2", "n3"}));
+  EXPECT_EQ(snapshot()->nodes.at("n1"), before->nodes.at("n1")) << "an unchanged record is shared";
+  EXPECT_EQ(snapshot()->node("n2"), nullptr);
+  http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":7,"job_state":["RUNNING"],"nodes":"n[1,3]"})", 102));
+  loop.advance(1000ms);
+  ASSERT_EQ(changes.size(), 3U);
+  EXPECT_EQ(changes[2].nodes, (std::vector<std::string>{"n1", "n3"})) << "a job came to them";
+  EXPECT_TRUE(changes[2].jobs);
+  EXPECT_EQ(snapshot()->jobs_on("n3").size(), 1U);
+  http.on("GET", kBase + "/jobs/?update_time=", testing::no_job_changes());
+  loop.advance(1000ms);
+  EXPECT_TRUE(changes[3].quiet());
+  EXPECT_EQ(snapshot()->jobs_on("n3").size(), 1U) << "no changes is not no jobs";
+}
+
+TEST_F(RegistryTest, AsksForNodesAgainWhenOnlyPartitionsMoved) {
+  add();
+  loop.advance(500ms);
+  http.on("GET",
+          kBase + "/partitions/?update_time=", testing::partitions(R"({"name":"gpu","partition":{"state":["UP"]}})", 105));
+  http.on("GET", kBase + "/nodes/", testing::nodes(R"({"name":"n1","state":["IDLE"],"partitions":["gpu"]})", 106));
+  loop.advance(1000ms);
+  ASSERT_TRUE(snapshot()->complete());
+  EXPECT_EQ(snapshot()->node("n1")->partitions, std::vector<std::string>{"gpu"});
+  EXPECT_TRUE(changes.back().partitions);
+}
+
+TEST_F(RegistryTest, JobsAreAskedForAfterNodesHaveAnswered) {
+  http.held = "/nodes/";
+  add();
+  loop.advance(100ms);
+  EXPECT_EQ(http.asked("GET", kBase + "/jobs/"), 0);
+  http.release();
+  loop.advance(100ms);
+  EXPECT_EQ(http.asked("GET", kBase + "/jobs/"), 1);
+}
+
+TEST_F(RegistryTest, AFailedRoundIsStaleWithItsContents) {
+  add();
+  loop.advance(500ms);
+  const SnapshotPtr good = snapshot();
+  http.on("GET", kBase + "/jobs/?update_time=", testing::error(500, 1800, "Unable to query jobs"));
+  http.on("GET", kBase + "/jobs/", testing::error(500, 1800, "Unable to query jobs"));
+  http.on("GET", kBase + "/nodes/?update_time=", testing::nodes(""));
+  loop.advance(1000ms);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale);
+  EXPECT_EQ(snapshot()->requested_at, good->requested_at);
+  EXPECT_TRUE(snapshot()->nodes.same(good->nodes)) << "nothing is concluded from half a round";
+  EXPECT_NE(snapshot()->error.find("Unable to query jobs"), std::string::npos);
+  ASSERT_GE(changes.size(), 2U);
+  EXPECT_TRUE(changes[1].health);
+  EXPECT_TRUE(changes[1].nodes.empty());
+  testing::serve_quiet_cluster(http);
+  loop.advance(5s);
+  EXPECT_TRUE(snapshot()->complete());
+  EXPECT_GT(snapshot()->requested_at, good->requested_at);
+}
+
+TEST_F(RegistryTest, PingsUntilSlurmctldAnswersAndAsksNothingElse) {
+  http.on("GET", kBase + "/ping/", testing::ping(false));
+  add();
+  loop.advance(60s);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kNone);
+  EXPECT_EQ(rounds(), 0);
+  const int pings = http.asked("GET", kBase + "/ping/");
+  EXPECT_GE(pings, 14) << "0.3, 0.6, 1.2, 2.4, 4.8, 5, 5 ...";
+  EXPECT_LE(pings, 18);
+  clusters.hurry("default/c");
+  loop.advance(2s);
+  EXPECT_GE(http.asked("GET", kBase + "/ping/"), pings + 4) << "somebody waits";
+  http.on("GET", kBase + "/ping/", testing::ping(true));
+  loop.advance(5s);
+  EXPECT_TRUE(snapshot()->complete());
+}
+
+TEST_F(RegistryTest, AfterAFailureEverythingIsFetchedWhole) {
+  add();
+  loop.advance(500ms);
+  http.on("GET", kBase + "/nodes/?update_time=", testing::error(500, 1800, "away"));
+  loop.advance(600ms);
+  ASSERT_EQ(snapshot()->health, Snapshot::Health::kStale);
+  http.log.clear();
+  loop.advance(500ms);
+  EXPECT_TRUE(snapshot()->complete());
+  for (const auto& request : http.log) EXPECT_EQ(request.target.find("update_time"), std::string::npos) << request.target;
+}
+
+TEST_F(RegistryTest, PollsFasterWhileSomebodyWaits) {
+  add();
+  loop.advance(500ms);
+  clusters.hurry("default/c");
+  loop.advance(2s);
+  EXPECT_GE(rounds(), 6);
+  const int before = rounds();
+  loop.advance(10s);
+  EXPECT_LE(rounds(), before + 11) << "and slower again";
+}
+
+TEST_F(RegistryTest, NeverPollsOftenerThanTwentyTimesTheCost) {
+  http.latency = 50ms;  // A round is two answers long: 100 ms.
+  add();
+  loop.advance(1000ms);
+  const int before = rounds();
+  for (int i = 0; i < 100; ++i) {
+    clusters.hurry("default/c");
+    clusters.poke("default/c");
+    loop.advance(100ms);
+  }
+  EXPECT_LE(rounds() - before, 5);
+  EXPECT_GE(rounds() - before, 4);
+}
+
+TEST_F(RegistryTest, AWriteIsFollowedByAPollAtOnce) {
+  add();
+  loop.advance(500ms);
+  clusters.poke("default/c");
+  loop.advance(20ms);
+  EXPECT_EQ(rounds(), 2);
+}
+
+TEST_F(RegistryTest, AGateWaitsForARoundThatStartedAfterIt) {
+  add();
+  loop.advance(500ms);
+  http.held = "/jobs/";
+  loop.advance(510ms);  // A round is under way.
+  const auto gate = clusters.gate_from_now("default/c", "drain n1");
+  EXPECT_EQ(gate->describe(), "drain n1");
+  EXPECT_FALSE(gate->open());
+  clusters.poke("default/c");
+  http.release();
+  loop.run_ready();
+  EXPECT_FALSE(gate->open()) << "that round had begun before";
+  loop.advance(400ms);
+  EXPECT_TRUE(gate->open());
+}
+
+TEST_F(RegistryTest, AGateStaysClosedWhileSlurmIsAway) {
+  add();
+  loop.advance(500ms);
+  const auto gate = clusters.gate_from_now("default/c", "x");
+  http.on("GET", kBase + "/nodes/?update_time=", testing::error(500, 1800, "away"));
+  http.on("GET", kBase + "/ping/", testing::ping(false));
+  loop.advance(10s);
+  EXPECT_FALSE(gate->open());
+  testing::serve_quiet_cluster(http);
+  loop.advance(10s);
+  EXPECT_TRUE(gate->open());
+}
+
+TEST_F(RegistryTest, AGateAfterATimeWaitsForIt) {
+  add();
+  loop.advance(500ms);
+  const auto gate = clusters.gate_after("default/c", loop.clock().mono() + 5s, "x");
+  loop.advance(5s);
+  EXPECT_FALSE(gate->open());
+  loop.advance(2s);
+  EXPECT_TRUE(gate->open());
+}
+
+TEST_F(RegistryTest, GatesOfARemovedClusterAreOpen) {
+  add();
+  loop.advance(500ms);
+  const auto gate = clusters.gate_from_now("default/c", "x");
+  clusters.remove("default/c");
+  EXPECT_TRUE(gate->open());
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kNone);
+  EXPECT_TRUE(changes.back().health);
+  EXPECT_EQ(changes.back().nodes, std::vector<std::string>{"n1"});
+  const std::size_t told = changes.size();
+  loop.advance(10s);
+  EXPECT_EQ(changes.size(), told);
+  EXPECT_EQ(loop.pending(), 0U) << "nothing is left running";
+}
+
+TEST_F(RegistryTest, TheSameAgainChangesNothingAndANewKeyReconnects) {
+  add();
+  loop.advance(500ms);
+  add();
+  EXPECT_EQ(endpoints.size(), 1U);
+  clusters.set("default/c", {"restapi", 6820}, "other key");
+  EXPECT_EQ(endpoints.size(), 2U);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale) << "of the connection before";
+  EXPECT_NE(snapshot()->node("n1"), nullptr);
+  loop.advance(500ms);
+  EXPECT_TRUE(snapshot()->complete());
+}
+
+TEST_F(RegistryTest, ListenersMayLeaveWhileTheyAreTold) {
+  Clusters::ListenerId id = 0;
+  int calls = 0;
+  id = clusters.listen([&](const Change&) {
+    ++calls;
+    clusters.unlisten(id);
+  });
+  add();
+  loop.advance(3s);
+  EXPECT_EQ(calls, 1);
+  EXPECT_GE(changes.size(), 3U);
+}
+
+TEST_F(RegistryTest, AListenerMayRemoveTheClusterItIsToldOf) {
+  clusters.listen([&](const Change& change) {
+    if (change.now->complete()) clusters.remove("default/c");
+  });
+  add();
+  loop.advance(3s);
+  EXPECT_FALSE(clusters.contains("default/c"));
+  EXPECT_EQ(rounds(), 1);
+}
+
+TEST_F(RegistryTest, LiveJobsAreTheSnapshotsWhenNothingChanged) {
+  http.on("GET", kBase + "/jobs/", testing::jobs(R"({"job_id":7,"job_state":["RUNNING"],"nodes":"n1"})"));
+  add();
+  loop.advance(500ms);
+  std::vector<std::shared_ptr<const Job>> rows;
+  const auto ask = [&] {
+    rows.clear();
+    clusters.live_jobs("default/c", [&](auto jobs) {
+      ASSERT_TRUE(jobs);
+      rows = *jobs;
+    });
+    loop.advance(50ms);
+  };
+  ask();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_NE(http.log.back().target.find("update_time=100"), std::string::npos);
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":8,"job_state":["RUNNING"],"nodes":"n1"})"));
+  ask();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]->id, 8);
+}
+
+}  // namespace
+}  // namespace slurm
