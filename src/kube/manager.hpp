@@ -54,7 +54,9 @@ struct ManagerOptions {
   std::optional<LeaseOptions> election;  ///< Absent: lead at once.
   /// The lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
-  std::string secret_salt;           ///< "": drawn from the random source.
+  /// The same in every process: controllers keep hashes in annotations, to see a change also across their own restart. "": drawn
+  /// from the random source.
+  std::string secret_salt = "slurm-operator";
   Metrics* metrics = nullptr;
 };
 

@@ -102,7 +102,7 @@ struct PodRecord {
 /// A Secret without its bytes: which keys it has, and a hash of each value to see changes by.
 struct SecretRecord {
   ObjectMeta meta;
-  StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted per process start.
+  StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted with the Secret's uid.
   StringMap sizes;         ///< data key -> decimal length in bytes of the decoded value.
   std::string type;
   bool immutable = false;

@@ -227,7 +227,7 @@ core::Result<std::shared_ptr<const SecretRecord>> parse_record<SecretRecord>(con
     auto value = core::base64_decode(encoded);
     if (!value) return std::unexpected(value.error().with("Secret " + secret->meta.key().str()));
     const std::string name(field.key);
-    std::string salted = context.secret_salt + *value;
+    std::string salted = context.secret_salt + secret->meta.uid + '\n' + *value;
     secret->value_hashes.emplace(name, core::sha256_hex(salted));
     secret->sizes.emplace(name, std::to_string(value->size()));
     OPENSSL_cleanse(salted.data(), salted.size());

@@ -18,7 +18,7 @@ class element;
 namespace kube {
 
 struct ParseContext {
-  std::string secret_salt;  ///< Random per process start, so that hashes cannot be looked up.
+  std::string secret_salt;  ///< Beside the Secret's uid, so that hashes cannot be looked up, nor compared between Secrets.
 };
 
 /// Reads a record. Errors: kInvalid when it is no object with metadata.name.

@@ -8,6 +8,7 @@
 #include "operator/common/caches.hpp"
 #include "operator/common/names.hpp"
 #include "operator/common/slurm_connections.hpp"
+#include "operator/controller/config.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
@@ -165,7 +166,7 @@ struct Operator::Impl {
     watch<Object>(
         restapi, caches.nodesets, [of_controller](const Object& object) { return of_controller(controller_ref(object)); },
         intent_changed);
-    // slurmrestd starts once there is a slurm.conf; later ones are not its concern.
+    // slurmrestd starts once there is a slurm.conf; of later ones only what slurmctld restarts for is its concern.
     watch<Object>(
         restapi, caches.config_maps,
         [of_controller](const Object& object) -> Keys {
@@ -173,7 +174,12 @@ struct Operator::Impl {
           if (owner == nullptr || owner->kind != resources::kController.kind) return {};
           return of_controller({object.meta.ns, owner->name});
         },
-        [](const Object&, const Object&) { return false; });
+        [](const Object& before, const Object& after) {
+          const auto digest = [](const Object& map) {
+            return controller::restart_digest(core::get_string(map.body, {"data", controller::kSlurmConf}));
+          };
+          return digest(before) != digest(after);
+        });
     for (kube::Cache<Object>* children : {&caches.services, &caches.deployments}) {
       watch<Object>(restapi, *children, kube::controller_owner<Object>(resources::kRestApi.kind));
     }

@@ -217,7 +217,7 @@ std::string add_load_steps(const Observed& observed, const ConfigState& state, p
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
     return "";
   }
-  const std::string waiting = "slurmctld has not loaded the configuration yet";
+  const std::string waiting = kNotLoaded;
   if (done.hash != state.offered_hash) {
     plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
     plan.wake_after(kFirstWait, waiting);

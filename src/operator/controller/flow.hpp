@@ -26,6 +26,8 @@
 
 namespace op::controller {
 
+inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
+
 /// The ConfigMap's content as data.
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.

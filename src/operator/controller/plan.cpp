@@ -96,8 +96,9 @@ ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
                          kManagerController));
   }
   if (settled) {
-    const std::string waiting = add_load_steps(observed, next, pass.plan);
-    if (pass.waiting.empty()) pass.waiting = waiting;
+    pass.waiting = add_load_steps(observed, next, pass.plan);
+  } else if (!observed.pods.empty() && next.offered_hash != next.accepted_hash) {
+    pass.waiting = kNotLoaded;
   }
   return next;
 }
@@ -160,6 +161,8 @@ std::vector<Problem> claim_problems(const Observed& observed) {
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
   set_summary(conditions, ready, pass.problems, ready ? pass.waiting : (pass.waiting.empty() ? "slurmctld is starting" : pass.waiting));
   const kube::Object& object = *pass.observed.object;
+  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the next.
+  if (pass.plan.lanes().contains("guard")) return;
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   add(pass.plan.lane("status"), status_step(resources::kController, object, std::move(status)));
 }

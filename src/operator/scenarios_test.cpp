@@ -1,0 +1,283 @@
+// Runs the scenarios of tests/scenarios/{controller,restapi,token}: documents in, what the controller does about them out.
+//
+//   controller: controller            # or restapi, token
+//   key: default/demo
+//   objects: [...]                    # Kubernetes documents; namespace default unless given
+//   steps:
+//     - say: what happens
+//       do:                           # any of these, in order
+//         - put: {...}                # a document, merged over the one that is there
+//         - delete: Kind/name         # as a user does
+//         - slurmctld: obeys          # ignores, refuses, away: what it answers to a reconfigure
+//         - loaded: offered           # or any hash, or "": what it runs with
+//         - advance: 600              # milliseconds
+//         - fail: {object: Kind/name, code: Forbidden, message: ...}
+//         - mend: Kind/name
+//         - restart: true             # a new process: outcomes are forgotten
+//         - refusal: the words of slurmctld
+//       run: settle                   # plan and act until nothing is left to do (default); once; none
+//       expect:
+//         did: [ids]                  # the steps tried, in order; "*" stands for anything; "!" in front of a failed one
+//         did_not: [ids]
+//         conditions: {Ready: "False SecretMissing *"}   # status, reason, message
+//         objects: {Kind/name: {...}} # what is contained in it; null: it does not exist
+//         text: {Kind/name path: "*part*"}
+//         events: ["Warning ConfigRefused*"]
+//         wake: 500                   # milliseconds
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "operator/controller/observe.hpp"
+#include "operator/restapi/observe.hpp"
+#include "operator/testing/world.hpp"
+#include "operator/token/observe.hpp"
+
+namespace op::testing {
+namespace {
+
+Json from_yaml(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Map: {
+      Json out = Json::object();
+      for (const auto& item : node) out[item.first.as<std::string>()] = from_yaml(item.second);
+      return out;
+    }
+    case YAML::NodeType::Sequence: {
+      Json out = Json::array();
+      for (const auto& item : node) out.push_back(from_yaml(item));
+      return out;
+    }
+    case YAML::NodeType::Scalar: {
+      const std::string text = node.as<std::string>();
+      if (node.Tag() == "!") return text;  // quoted
+      const Json parsed = Json::parse(text, nullptr, false);
+      return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
+    }
+    default: return nullptr;
+  }
+}
+
+/// Shell-like: "*" stands for anything.
+bool matches(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern.front() == '*') {
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+      if (matches(pattern.substr(1), text.substr(i))) return true;
+    }
+    return false;
+  }
+  return !text.empty() && pattern.front() == text.front() && matches(pattern.substr(1), text.substr(1));
+}
+
+std::string lines(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += "  - " + item + "\n";
+  return out.empty() ? "  (nothing)\n" : out;
+}
+
+std::pair<std::string, std::string> split(const std::string& text, char at) {
+  const std::size_t place = text.find(at);
+  return place == std::string::npos ? std::pair(text, std::string()) : std::pair(text.substr(0, place), text.substr(place + 1));
+}
+
+core::ErrorCode code_of(const std::string& name) {
+  if (name == "Forbidden") return core::ErrorCode::kForbidden;
+  if (name == "Invalid") return core::ErrorCode::kInvalid;
+  if (name == "Conflict") return core::ErrorCode::kConflict;
+  if (name == "AlreadyExists") return core::ErrorCode::kAlreadyExists;
+  return core::ErrorCode::kInternal;
+}
+
+class Scenario : public ::testing::TestWithParam<std::string> {
+ protected:
+  World world;
+  std::string controller;
+  kube::Key key;
+  std::vector<std::string> did;
+  plan::Plan last;
+
+  plan::Plan plan() {
+    if (controller == "controller") return world.plan<controller::ControllerController>(key);
+    if (controller == "restapi") return world.plan<restapi::RestApiController>(key);
+    return world.plan<token::TokenController>(key);
+  }
+
+  kube::Key named(const std::string& name) const { return {key.ns, name}; }
+
+  void act(const Json& action) {
+    const auto& [verb, value] = *action.items().begin();
+    if (verb == "put") return world.put(value);
+    if (verb == "delete") {
+      const auto [kind, name] = split(value.get<std::string>(), '/');
+      return world.remove(kind, named(name));
+    }
+    if (verb == "slurmctld") {
+      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys}, {"ignores", Slurmctld::kIgnores},
+                                                   {"refuses", Slurmctld::kRefuses}, {"away", Slurmctld::kAway}};
+      world.slurmctld = words.at(value);
+    } else if (verb == "loaded") {
+      world.loaded = value == "offered" ? offered() : value.get<std::string>();
+    } else if (verb == "advance") {
+      world.advance(core::Duration{value.get<long long>()});
+    } else if (verb == "fail") {
+      world.faults[value["object"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
+    } else if (verb == "mend") {
+      world.faults.erase(value.get<std::string>());
+    } else if (verb == "restart") {
+      world.outcomes.clear();
+    } else if (verb == "refusal") {
+      world.refusal = value;
+    } else {
+      FAIL() << "unknown action: " << verb;
+    }
+  }
+
+  std::string offered() const {
+    const Json* map = world.find("ConfigMap", named(key.name + "-config"));
+    return map == nullptr ? "" : core::get_string(*map, {"metadata", "annotations", "slinky.slurm.net/slurm-config-hash"});
+  }
+
+  void run(const std::string& how) {
+    did.clear();
+    world.events.clear();
+    last = {};
+    if (how == "none") return;
+    for (int pass = 0; pass < 25; ++pass) {
+      last = plan();
+      if (last.step_count() == 0) return;
+      const std::vector<std::string> tried = world.carry_out(last);
+      did.insert(did.end(), tried.begin(), tried.end());
+      const bool failed = std::any_of(tried.begin(), tried.end(), [](const std::string& id) { return id.starts_with("!"); });
+      // A failed step comes back with the engine's backoff: here it is enough to see what its outcome changes, twice.
+      if (how == "once" || (failed && pass >= 3)) return;
+    }
+    FAIL() << "it does not come to rest:\n" << lines(did) << last.describe().dump(1);
+  }
+
+  void expect_ids(const Json& want) {
+    std::vector<std::string> missing;
+    bool same = want.size() == did.size();
+    for (std::size_t i = 0; same && i < did.size(); ++i) same = matches(want[i].get<std::string>(), did[i]);
+    std::vector<std::string> patterns;
+    for (const Json& item : want) patterns.push_back(item);
+    EXPECT_TRUE(same) << "wanted:\n" << lines(patterns) << "did:\n" << lines(did);
+  }
+
+  void expect_condition(const std::string& type, const Json& want) {
+    const std::map<std::string, std::string> kinds{{"controller", "Controller"}, {"restapi", "RestApi"}, {"token", "Token"}};
+    const Json* object = world.find(kinds.at(controller), key);
+    ASSERT_NE(object, nullptr) << "the object is gone";
+    std::string text = "(absent)";
+    if (const Json* conditions = core::find(*object, {"status", "conditions"})) {
+      for (const Json& condition : *conditions) {
+        if (condition["type"] != type) continue;
+        text = condition["status"].get<std::string>() + " " + condition["reason"].get<std::string>();
+        if (condition["message"] != "") text += " " + condition["message"].get<std::string>();
+      }
+    }
+    EXPECT_TRUE(matches(want.get<std::string>(), text)) << type << "\n  wanted: " << want << "\n  found:  " << text;
+  }
+
+  void expect_object(const std::string& what, const Json& want) {
+    const auto [kind, name] = split(what, '/');
+    const Json* object = world.find(kind, named(name));
+    if (want.is_null()) {
+      EXPECT_EQ(object, nullptr) << what << " should not exist";
+    } else if (object == nullptr) {
+      ADD_FAILURE() << what << " does not exist";
+    } else {
+      EXPECT_TRUE(core::contains(*object, want)) << what << "\n  wanted: " << want.dump(1) << "\n  found: " << object->dump(1);
+    }
+  }
+
+  /// "Kind/name a.b.c": the text at a path; keys with dots in them are written with "~" for each dot.
+  void expect_text(const std::string& where, const Json& want) {
+    const auto [what, path] = split(where, ' ');
+    const auto [kind, name] = split(what, '/');
+    const Json* at = world.find(kind, named(name));
+    std::istringstream keys(path);
+    for (std::string part; at != nullptr && std::getline(keys, part, '.');) {
+      std::replace(part.begin(), part.end(), '~', '.');
+      at = core::find(*at, {part});
+    }
+    const std::string text = at == nullptr ? "(absent)" : at->is_string() ? at->get<std::string>() : at->dump();
+    const Json patterns = want.is_array() ? want : Json::array({want});
+    for (const Json& pattern : patterns) {
+      const std::string words = pattern;
+      const bool unwanted = words.starts_with("!");
+      EXPECT_EQ(matches(unwanted ? words.substr(1) : words, text), !unwanted) << where << "\n  wanted: " << words << "\n  found: " << text;
+    }
+  }
+
+  void expect(const Json& want) {
+    for (const auto& [what, value] : want.items()) {
+      if (what == "did") {
+        expect_ids(value);
+      } else if (what == "did_not") {
+        for (const Json& pattern : value) {
+          for (const std::string& id : did) EXPECT_FALSE(matches(pattern.get<std::string>(), id)) << "did: " << id;
+        }
+      } else if (what == "conditions") {
+        for (const auto& [type, text] : value.items()) expect_condition(type, text);
+      } else if (what == "objects") {
+        for (const auto& [name, document] : value.items()) expect_object(name, document);
+      } else if (what == "text") {
+        for (const auto& [where, text] : value.items()) expect_text(where, text);
+      } else if (what == "events") {
+        ASSERT_EQ(world.events.size(), value.size()) << lines(world.events);
+        for (std::size_t i = 0; i < value.size(); ++i) {
+          EXPECT_TRUE(matches(value[i].get<std::string>(), world.events[i])) << world.events[i];
+        }
+      } else if (what == "wake") {
+        EXPECT_EQ(last.wake() ? last.wake()->count() : -1, value.get<long long>());
+      } else {
+        ADD_FAILURE() << "unknown expectation: " << what;
+      }
+    }
+  }
+};
+
+TEST_P(Scenario, Runs) {
+  const Json scenario = from_yaml(YAML::LoadFile(GetParam()));
+  controller = scenario["controller"];
+  const auto [ns, name] = split(scenario.value("key", "default/demo"), '/');
+  key = {ns, name};
+  for (const Json& document : scenario.value("objects", Json::array())) world.put(document);
+  for (const Json& step : scenario["steps"]) {
+    SCOPED_TRACE(step.value("say", "a step"));
+    for (const Json& action : step.value("do", Json::array())) act(action);
+    run(step.value("run", "settle"));
+    expect(step.value("expect", Json::object()));
+    // No plan may be left that a second look would not want.
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::vector<std::string> scenario_files() {
+  std::vector<std::string> out;
+  for (const char* folder : {"controller", "restapi", "token"}) {
+    const std::filesystem::path path = std::filesystem::path("tests/scenarios") / folder;
+    if (!std::filesystem::exists(path)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.path().extension() == ".yaml") out.push_back(entry.path().string());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  const std::filesystem::path path(info.param);
+  std::string out = path.parent_path().filename().string() + "_" + path.stem().string();
+  std::replace_if(out.begin(), out.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, Scenario, ::testing::ValuesIn(scenario_files()), test_name);
+
+}  // namespace
+}  // namespace op::testing

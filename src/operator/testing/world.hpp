@@ -1,0 +1,312 @@
+// A small Kubernetes and Slurm made of documents, for scenarios of single controllers: what is in it is observed through the real
+// caches and observers, and what a plan wants is carried out on it, act by act.
+//
+// It is no simulator: no garbage collection, no kubelet, no time that passes by itself. See sim/ for those.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json.hpp"
+#include "kube/acts.hpp"
+#include "kube/record.hpp"
+#include "operator/common/caches.hpp"
+#include "operator/common/names.hpp"
+#include "plan/plan.hpp"
+#include "slurm/acts.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace op::testing {
+
+using core::Json;
+
+/// What slurmctld does when it is told to reconfigure.
+enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway };
+
+class World {
+ public:
+  World() { add_indices(caches_); }
+
+  core::WallTime now{core::Duration{1767225600000}};  // 2026-01-01T00:00:00Z
+  core::MonoTime mono{core::Duration{1000000}};
+  plan::Outcomes outcomes;
+  Slurmctld slurmctld = Slurmctld::kAway;
+  std::string loaded;      ///< The hash that slurmctld has loaded.
+  std::string refusal = "error: bad line";
+  /// Writes to objects of this "Kind/name" fail with this error.
+  std::map<std::string, core::Error> faults;
+  std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
+
+  void put(Json document) {
+    const std::string kind = core::get_string(document, {"kind"});
+    Json& meta = document["metadata"];
+    if (!meta.contains("namespace")) meta["namespace"] = "default";
+    const Id id = id_of(document);
+    const auto there = objects_.find(id);
+    if (there != objects_.end()) {
+      const bool changed = there->second.value("spec", Json()) != core::merge(there->second, document).value("spec", Json());
+      document = core::merge(there->second, document);
+      if (changed) document["metadata"]["generation"] = core::get_int(document, {"metadata", "generation"}) + 1;
+    } else {
+      meta["uid"] = "uid-" + std::to_string(++serial_);
+      meta["generation"] = 1;
+      if (!meta.contains("creationTimestamp")) meta["creationTimestamp"] = core::format_rfc3339(now);
+    }
+    store(id, std::move(document));
+  }
+
+  /// As a user does: what has finalizers is only marked.
+  void remove(const std::string& kind, const kube::Key& key) {
+    const auto it = objects_.find({kind, key});
+    if (it == objects_.end()) return;
+    const Json* finalizers = core::find(it->second, {"metadata", "finalizers"});
+    if (finalizers != nullptr && !finalizers->empty()) {
+      Json marked = it->second;
+      marked["metadata"]["deletionTimestamp"] = core::format_rfc3339(now);
+      store(it->first, std::move(marked));
+    } else {
+      objects_.erase(it);
+    }
+  }
+
+  [[nodiscard]] const Json* find(const std::string& kind, const kube::Key& key) const {
+    const auto it = objects_.find({kind, key});
+    return it == objects_.end() ? nullptr : &it->second;
+  }
+
+  void advance(core::Duration d) {
+    now = now + d;
+    mono = mono + d;
+  }
+
+  /// Fills the caches and observes, as the manager would.
+  template <class Controller>
+  plan::Plan plan(const kube::Key& key) {
+    fill();
+    Controller controller(caches_);
+    Reader reader(*this);
+    const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, {}});
+    if (observed == nullptr) return {};
+    return static_cast<kube::Controller&>(controller).plan(observed.get());
+  }
+
+  /// Carries a plan out; the ids of the steps tried, failed ones with "!" in front.
+  std::vector<std::string> carry_out(const plan::Plan& plan) {
+    std::vector<std::string> tried;
+    for (const auto& [name, lane] : plan.lanes()) {
+      for (const auto& group : lane.groups()) {
+        bool failed = false;
+        for (const plan::Step& step : group) {
+          const core::Result<void> result = execute(*step.act);
+          tried.push_back((result ? "" : "!") + step.id);
+          note_outcome(step.id, result);
+          failed = failed || !result;
+        }
+        if (failed) break;
+      }
+    }
+    return tried;
+  }
+
+ private:
+  using Id = std::pair<std::string, kube::Key>;
+
+  class Reader final : public kube::Recorder {
+   public:
+    explicit Reader(const World& world) : world_(world) {}
+    kube::Named<kube::SecretRecord> secret(const kube::Key& key) override {
+      return read<kube::SecretRecord>("Secret", key);
+    }
+    kube::Named<kube::Object> config_map(const kube::Key& key) override { return read<kube::Object>("ConfigMap", key); }
+
+   private:
+    template <class Record>
+    kube::Named<Record> read(const std::string& kind, const kube::Key& key) {
+      const Json* document = world_.find(kind, key);
+      if (document == nullptr) return {kube::Presence::kAbsent, nullptr};
+      return {kube::Presence::kPresent, kube::record_from_json<Record>(*document).value()};
+    }
+    const World& world_;
+  };
+
+  static Id id_of(const Json& document) {
+    return {core::get_string(document, {"kind"}),
+            {core::get_string(document, {"metadata", "namespace"}), core::get_string(document, {"metadata", "name"})}};
+  }
+
+  void store(const Id& id, Json document) {
+    document["metadata"]["resourceVersion"] = std::to_string(++serial_);
+    objects_[id] = std::move(document);
+  }
+
+  template <class Record>
+  void fill(kube::Cache<Record>& cache, const std::string& kind) {
+    std::vector<std::shared_ptr<const Record>> records;
+    for (const auto& [id, document] : objects_) {
+      if (id.first == kind) records.push_back(kube::record_from_json<Record>(document).value());
+    }
+    cache.replace(std::move(records), std::to_string(++serial_));
+  }
+
+  void fill() {
+    fill(controllers_, "Controller");
+    fill(restapis_, "RestApi");
+    fill(nodesets_, "NodeSet");
+    fill(tokens_, "Token");
+    fill(pods_, "Pod");
+    fill(services_, "Service");
+    fill(config_maps_, "ConfigMap");
+    fill(stateful_sets_, "StatefulSet");
+    fill(deployments_, "Deployment");
+    fill(budgets_, "PodDisruptionBudget");
+    fill(revisions_, "ControllerRevision");
+    fill(claims_, "PersistentVolumeClaim");
+  }
+
+  [[nodiscard]] slurm::SnapshotPtr snapshot() const {
+    auto out = std::make_shared<slurm::Snapshot>();
+    if (slurmctld == Slurmctld::kAway) return out;
+    out->health = slurm::Snapshot::Health::kComplete;
+    out->requested_at = mono;
+    const std::string line = slurm::conf::marker_partition(loaded);
+    const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
+    if (!loaded.empty()) out->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
+    return out;
+  }
+
+  void note_outcome(const std::string& id, const core::Result<void>& result) {
+    plan::Outcome& outcome = outcomes[id];
+    const auto state = result ? plan::Outcome::State::kDone : plan::Outcome::State::kFailed;
+    if (outcome.count == 0 || outcome.state != state) outcome = {state, 0, mono, mono, {}};
+    ++outcome.count;
+    outcome.last = mono;
+    outcome.error = result ? std::nullopt : std::optional(result.error());
+  }
+
+  core::Result<void> execute(const plan::Act& act) {
+    if (const auto* create = dynamic_cast<const kube::Create*>(&act)) return run(*create);
+    if (const auto* apply = dynamic_cast<const kube::Apply*>(&act)) return run(*apply);
+    if (const auto* patch = dynamic_cast<const kube::Patch*>(&act)) return run(*patch);
+    if (const auto* gone = dynamic_cast<const kube::Delete*>(&act)) return run(*gone);
+    if (const auto* event = dynamic_cast<const kube::EventAct*>(&act)) {
+      events.push_back(event->type + " " + event->reason + ": " + event->note);
+      return {};
+    }
+    if (dynamic_cast<const slurm::Reconfigure*>(&act) != nullptr) return reconfigure();
+    return core::fail(core::ErrorCode::kUnsupported, act.describe().dump());
+  }
+
+  core::Result<void> fault(const Id& id) const {
+    const auto it = faults.find(id.first + "/" + id.second.name);
+    if (it == faults.end()) return {};
+    return std::unexpected(it->second);
+  }
+
+  core::Result<void> run(const kube::Create& act) {
+    Json document = with_values(act.object);
+    document["kind"] = act.resource.kind;
+    if (auto broken = fault(id_of(document)); !broken) return broken;
+    if (objects_.contains(id_of(document))) return core::fail(core::ErrorCode::kAlreadyExists, "already exists");
+    put(std::move(document));
+    return {};
+  }
+
+  core::Result<void> run(const kube::Apply& act) {
+    const Id id = id_of(act.object);
+    if (auto broken = fault(id); !broken) return broken;
+    Json& before = applied_[id];
+    if (const auto there = objects_.find(id); there != objects_.end()) take_out(there->second, before, act.object);
+    before = act.object;
+    put(act.object);
+    return {};
+  }
+
+  core::Result<void> run(const kube::Patch& act) {
+    const Id id{act.resource.kind, act.key};
+    if (auto broken = fault(id); !broken) return broken;
+    const auto it = objects_.find(id);
+    if (it == objects_.end()) return core::fail(core::ErrorCode::kNotFound, "not found");
+    const kube::ObjectMeta meta = kube::parse_meta(it->second);
+    if ((!act.uid.empty() && act.uid != meta.uid) ||
+        (!act.resource_version.empty() && act.resource_version != meta.resource_version)) {
+      return core::fail(core::ErrorCode::kConflict, "a precondition does not hold");
+    }
+    Json document = it->second;
+    if (act.type == kube::PatchType::kJson) {
+      document = document.patch(act.patch);
+    } else {
+      document.merge_patch(with_values(act.patch));
+    }
+    const Json* finalizers = core::find(document, {"metadata", "finalizers"});
+    if (meta.terminating() && (finalizers == nullptr || finalizers->empty())) {
+      objects_.erase(it);
+    } else {
+      store(id, std::move(document));
+    }
+    return {};
+  }
+
+  core::Result<void> run(const kube::Delete& act) {
+    const Id id{act.resource.kind, act.key};
+    if (auto broken = fault(id); !broken) return broken;
+    const auto it = objects_.find(id);
+    if (it == objects_.end()) return {};
+    if (kube::parse_meta(it->second).uid != act.uid) return core::fail(core::ErrorCode::kConflict, "another uid");
+    remove(id.first, id.second);
+    return {};
+  }
+
+  core::Result<void> reconfigure() {
+    switch (slurmctld) {
+      case Slurmctld::kAway: return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
+      case Slurmctld::kRefuses: return core::fail(core::ErrorCode::kInvalid, refusal);
+      case Slurmctld::kIgnores: return {};
+      case Slurmctld::kObeys: break;
+    }
+    for (const auto& [id, document] : objects_) {
+      const std::string hash = core::get_string(document, {"metadata", "annotations", "slinky.slurm.net/slurm-config-hash"});
+      if (id.first == "ConfigMap" && !hash.empty()) loaded = hash;
+    }
+    return {};
+  }
+
+  /// Recipes become values that say which recipe they came from.
+  Json with_values(Json document) {
+    if (!document.contains("data") || !document["data"].is_object()) return document;
+    for (auto& [name, value] : document["data"].items()) {
+      if (!value.is_object()) continue;
+      value = value.contains("$generate") ? "a2V5" + std::to_string(1000 + ++serial_) : "dG9r" + std::to_string(1000 + ++serial_);
+    }
+    return document;
+  }
+
+  /// What was applied before and is not any more goes.
+  static void take_out(Json& object, const Json& before, const Json& after) {
+    if (!object.is_object() || !before.is_object() || !after.is_object()) return;
+    for (const auto& [name, value] : before.items()) {
+      if (!object.contains(name)) continue;
+      if (!after.contains(name)) {
+        object.erase(name);
+      } else if (value.is_array()) {
+        object[name] = after[name];
+      } else {
+        take_out(object[name], value, after[name]);
+      }
+    }
+  }
+
+  std::map<Id, Json> objects_;
+  std::map<Id, Json> applied_;
+  int serial_ = 100;
+  kube::Cache<kube::Object> controllers_, restapis_, nodesets_, tokens_, services_, config_maps_, stateful_sets_, deployments_, budgets_,
+      revisions_, claims_;
+  kube::Cache<kube::PodRecord> pods_;
+  Caches caches_{controllers_, restapis_,      nodesets_,    tokens_,  pods_,      services_, config_maps_,
+                 stateful_sets_, deployments_, budgets_,     revisions_, claims_,  [this](const slurm::ClusterKey&) { return snapshot(); }};
+};
+
+}  // namespace op::testing
