@@ -272,11 +272,11 @@ struct Manager::Impl {
     });
   }
 
-  /// Outcomes are kept for as long as the plan still names their step.
+  /// Outcomes are kept for as long as the plan still names their step, or asks to remember it.
   void drop_old_outcomes(const Pass& pass) {
     const auto it = outcomes.find(pass.key);
     if (it == outcomes.end()) return;
-    std::set<std::string_view> named_steps;
+    std::set<std::string_view> named_steps(pass.plan.remembered().begin(), pass.plan.remembered().end());
     for (const auto& [name, lane] : pass.plan.lanes()) {
       for (const auto& group : lane.groups()) {
         for (const plan::Step& step : group) named_steps.insert(step.id);

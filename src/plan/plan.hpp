@@ -92,6 +92,10 @@ class Plan {
   void need(Need need) { needs_.push_back(std::move(need)); }
   [[nodiscard]] const std::vector<Need>& needs() const { return needs_; }
 
+  /// A step that is still wished, though it is not in this pass: its outcome is kept for the next ones.
+  void remember(std::string step_id) { remembered_.push_back(std::move(step_id)); }
+  [[nodiscard]] const std::vector<std::string>& remembered() const { return remembered_; }
+
   /// Asks to be planned again after `delay` at the latest; the shortest wish wins.
   void wake_after(core::Duration delay, std::string why);
   [[nodiscard]] const std::optional<core::Duration>& wake() const { return wake_; }
@@ -107,6 +111,7 @@ class Plan {
  private:
   std::map<std::string, Lane, std::less<>> lanes_;
   std::vector<Need> needs_;
+  std::vector<std::string> remembered_;
   std::optional<core::Duration> wake_;
   std::string wake_reason_;
 };
