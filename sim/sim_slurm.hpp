@@ -1,13 +1,13 @@
-// A model of slurmctld and its slurmds, as far as an operator can tell the difference: registration, states, jobs, configuration.
-// Its REST side is sim/slurm_rest.hpp.
+// A model of slurmctld and its slurmds, as far as an operator can tell the difference: registration, states, jobs,
+// configuration. Its REST side is sim/slurm_rest.hpp.
 //
 //   sim::SimSlurm slurm(loop, random, [&] { return projected_slurm_conf; });
 //   slurm.start();
 //   slurm.start_slurmd("cpu-0", "Features=cpu");       // -Z --conf
 //   slurm.submit({.user = "alice", .partition = "cpu", .duration = 60s});
 //
-// Every rule here was seen on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise. Not modelled: accounting,
-// reservations, topology, GRES, backfill, power saving.
+// Every rule here was seen on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise. Not modelled:
+// accounting, reservations, topology, GRES, backfill, power saving.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ namespace sim {
 
 struct SlurmOptions {
   std::string release = "26.05.5";
-  core::Duration epilog{400};           ///< How long a job is COMPLETING.
-  core::Duration registration{150};     ///< From slurmd's start, with slurmctld up, to its record.
-  core::Duration answer{600};           ///< How long UNDRAIN and RESUME leave a node NOT_RESPONDING.
-  core::Duration scheduling{200};       ///< From a change to the start of jobs.
-  core::Duration requeue_delay{20000};  ///< BeginTime of a requeued job (real: 120 s).
+  core::Duration epilog{400};             ///< How long a job is COMPLETING.
+  core::Duration registration{150};       ///< From slurmd's start, with slurmctld up, to its record.
+  core::Duration answer{600};             ///< How long UNDRAIN and RESUME leave a node NOT_RESPONDING.
+  core::Duration scheduling{200};         ///< From a change to the start of jobs.
+  core::Duration requeue_delay{20000};    ///< BeginTime of a requeued job (real: 120 s).
   core::Duration slurmd_timeout{300000};  ///< SlurmdTimeout, unless the configuration has one.
-  core::Duration config_retry{10000};   ///< slurmd's sleep when it finds no slurmctld.
-  int cpus = 4;                         ///< Of a node, unless its --conf says.
+  core::Duration config_retry{10000};     ///< slurmd's sleep when it finds no slurmctld.
+  int cpus = 4;                           ///< Of a node, unless its --conf says.
 };
 
 /// Slurm's error numbers that this model answers.
@@ -81,10 +81,10 @@ struct SimJob {
   State state = State::kPending;
   bool completing = false;
   std::vector<std::string> nodes;
-  core::Duration left{0};              ///< Of its duration, when it last started or was suspended.
-  core::MonoTime resumed_at;           ///< When it last began to run.
-  core::MonoTime not_before;           ///< Of a requeued one.
-  std::int64_t start = 0, end = 0;     ///< Seconds, wall clock; 0: not yet.
+  core::Duration left{0};           ///< Of its duration, when it last started or was suspended.
+  core::MonoTime resumed_at;        ///< When it last began to run.
+  core::MonoTime not_before;        ///< Of a requeued one.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
@@ -187,7 +187,7 @@ class SimSlurm {
     bool registered = false;  ///< Acknowledged since it started.
   };
 
-  [[nodiscard]] core::Result<Loaded> load(const std::string& text, bool at_start) const;
+  [[nodiscard]] core::Result<Loaded> load(const std::string& text) const;
   void put_in_force(Loaded loaded);
   void recompute_membership();
   void register_slurmd(const std::string& name, std::uint64_t incarnation);
@@ -226,7 +226,8 @@ class SimSlurm {
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
   std::map<std::string, Slurmd> slurmds_;
-  std::map<std::int64_t, std::uint64_t> turns_;  ///< Of a job: old timers are told by it.
+  std::map<std::int64_t, std::uint64_t> turns_;    ///< Of a job: old timers are told by it.
+  std::map<std::string, std::uint64_t> silences_;  ///< Of a node: old timers are told by it.
   std::int64_t last_job_ = 0;
   std::uint64_t last_incarnation_ = 0;
   bool scheduling_ = false;

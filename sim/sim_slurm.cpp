@@ -1,0 +1,687 @@
+#include "sim/sim_slurm.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/hostlist.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace sim {
+namespace {
+
+namespace conf = slurm::conf;
+
+/// Ended jobs are shown for so long (MinJobAge).
+constexpr std::int64_t kJobAge = 300;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return out;
+}
+
+bool yes(std::string_view text) {
+  return lower(text) == "yes" || text == "1" || lower(text) == "true";
+}
+
+int number(std::string_view text, int fallback) {
+  int value = fallback;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string setting(const conf::Entry& entry, std::string_view key) {
+  for (const conf::Setting& s : entry.settings) {
+    if (lower(s.key) == lower(key)) return s.value;
+  }
+  return "";
+}
+
+/// slurmd gets its arguments from a shell in the image, which takes the quotes off.
+std::string unquoted(std::string text) {
+  if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') return text.substr(1, text.size() - 2);
+  return text;
+}
+
+}  // namespace
+
+struct SimSlurm::Loaded {
+  std::string text, cluster_name;
+  int return_to_service = 0;
+  std::size_t max_nodes = 0;
+  core::Duration slurmd_timeout{0};
+  std::map<std::string, std::string> node_sets;
+  std::map<std::string, SimPartition> partitions;
+};
+
+bool SimJob::holds(std::string_view node) const {
+  if (state != State::kRunning && state != State::kSuspended && !completing) return false;
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+std::string_view to_string(SimJob::State state) {
+  switch (state) {
+    case SimJob::State::kPending:
+      return "PENDING";
+    case SimJob::State::kRunning:
+      return "RUNNING";
+    case SimJob::State::kSuspended:
+      return "SUSPENDED";
+    case SimJob::State::kCompleted:
+      return "COMPLETED";
+    case SimJob::State::kCancelled:
+      return "CANCELLED";
+    case SimJob::State::kNodeFail:
+      return "NODE_FAIL";
+    case SimJob::State::kTimeout:
+      return "TIMEOUT";
+  }
+  return "";
+}
+
+SimSlurm::SimSlurm(core::Loop& loop, core::Random& random, ConfigSource config, SlurmOptions options)
+    : loop_(loop), random_(random), config_(std::move(config)), options_(std::move(options)) {}
+
+SimSlurm::~SimSlurm() {
+  *alive_ = false;
+}
+
+void SimSlurm::later(core::Duration delay, std::function<void()> call) {
+  // A little unlike itself each time, so that events of one kind do not always keep their order.
+  const auto jitter = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(delay.count() / 4 + 1)));
+  loop_.after(delay + core::Duration{jitter}, [alive = alive_, call = std::move(call)] {
+    if (*alive) call();
+  });
+}
+
+std::int64_t SimSlurm::now_seconds() const {
+  return std::chrono::duration_cast<std::chrono::seconds>(loop_.clock().wall().since_epoch).count();
+}
+
+bool SimSlurm::release_at_least(int major, int minor, int micro) const {
+  const std::vector<std::string> parts = split(options_.release, '.');
+  const auto part = [&](std::size_t i) { return i < parts.size() ? number(parts[i], 0) : 0; };
+  return std::tuple(part(0), part(1), part(2)) >= std::tuple(major, minor, micro);
+}
+
+// --- Configuration ----------------------------------------------------------------------------------------------------
+
+core::Result<SimSlurm::Loaded> SimSlurm::load(const std::string& text) const {
+  const conf::Parsed parsed = conf::parse(conf::Kind::kSlurm, text);
+  // Also what the parser only suspects ends slurmctld: it knows all its keys.
+  if (!parsed.problems.empty()) return core::fail(core::ErrorCode::kInvalid, "slurm.conf: " + parsed.problems.front().str());
+  Loaded out;
+  out.text = text;
+  out.cluster_name = parsed.conf.get("ClusterName").value_or("");
+  if (out.cluster_name.empty() || !parsed.conf.get("SlurmctldHost")) {
+    return core::fail(core::ErrorCode::kInvalid, "slurm.conf: no ClusterName or no SlurmctldHost");
+  }
+  out.return_to_service = number(parsed.conf.get("ReturnToService").value_or("0"), 0);
+  out.max_nodes = static_cast<std::size_t>(number(parsed.conf.get("MaxNodeCount").value_or("0"), 0));
+  out.slurmd_timeout = options_.slurmd_timeout;
+  if (const auto timeout = parsed.conf.get("SlurmdTimeout")) out.slurmd_timeout = std::chrono::seconds{number(*timeout, 300)};
+  for (const conf::Entry& entry : parsed.conf.entries()) {
+    if (lower(entry.head().key) == "nodeset") {
+      // A node of that name among the stored ones ends slurmctld (24.11 and later).
+      if (nodes_.contains(entry.head().value)) {
+        return core::fail(core::ErrorCode::kInvalid, "NodeSet " + entry.head().value + " has the name of a node");
+      }
+      out.node_sets[entry.head().value] = setting(entry, "Feature");
+    }
+  }
+  for (const conf::Entry& entry : parsed.conf.entries()) {
+    if (lower(entry.head().key) != "partitionname") continue;
+    SimPartition partition;
+    partition.name = entry.head().value;
+    partition.nodes_expression = setting(entry, "Nodes");
+    partition.hidden = yes(setting(entry, "Hidden"));
+    partition.root_only = yes(setting(entry, "RootOnly"));
+    partition.is_default = yes(setting(entry, "Default"));
+    const std::string state = setting(entry, "State");
+    if (!state.empty()) partition.state = state;
+    const auto names = core::expand_hostlist(partition.nodes_expression);
+    if (!names) return core::fail(core::ErrorCode::kInvalid, "PartitionName=" + partition.name + ": " + names.error().message);
+    for (const std::string& name : *names) {
+      if (lower(name) == "all" || out.node_sets.contains(name) || nodes_.contains(name)) continue;
+      return core::fail(core::ErrorCode::kInvalid, "PartitionName=" + partition.name + ": invalid node name " + name);
+    }
+    out.partitions[partition.name] = std::move(partition);
+  }
+  return out;
+}
+
+void SimSlurm::put_in_force(Loaded loaded) {
+  configuration_ = std::move(loaded.text);
+  cluster_name_ = std::move(loaded.cluster_name);
+  return_to_service_ = loaded.return_to_service;
+  max_nodes_ = loaded.max_nodes;
+  slurmd_timeout_ = loaded.slurmd_timeout;
+  node_sets_ = std::move(loaded.node_sets);
+  // Jobs of a partition that is gone: running ones are killed, pending ones cannot run any more.
+  for (auto& [id, job] : jobs_) {
+    if (job.ended() || job.completing || loaded.partitions.contains(job.request.partition)) continue;
+    end_job(job, job.state == SimJob::State::kPending ? SimJob::State::kCancelled : SimJob::State::kNodeFail);
+  }
+  partitions_ = std::move(loaded.partitions);
+  for (auto& [id, job] : jobs_) {
+    const bool lost = job.state == SimJob::State::kPending &&
+                      std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
+                                  [&](const std::string& n) { return !nodes_.contains(n); });
+    // "Invalid node in JobId": what was asked for by name is looked up again, and is gone.
+    if (lost) end_job(job, SimJob::State::kNodeFail);
+  }
+  partitions_changed_ = now_seconds();
+  recompute_membership();
+  touch_nodes();
+  schedule_soon();
+}
+
+void SimSlurm::recompute_membership() {
+  for (auto& [name, node] : nodes_) node.partitions.clear();
+  for (auto& [name, partition] : partitions_) {
+    partition.members.clear();
+    const auto words = core::expand_hostlist(partition.nodes_expression);
+    if (!words) continue;
+    for (const std::string& word : *words) {
+      const auto set = node_sets_.find(word);
+      for (auto& [node_name, node] : nodes_) {
+        const bool in = lower(word) == "all" || node_name == word ||
+                        (set != node_sets_.end() &&
+                         std::find(node.features.begin(), node.features.end(), set->second) != node.features.end());
+        if (!in) continue;
+        partition.members.insert(node_name);
+        node.partitions.insert(name);
+      }
+    }
+  }
+}
+
+// --- slurmctld --------------------------------------------------------------------------------------------------------
+
+core::Result<void> SimSlurm::start() {
+  if (up_) return {};
+  core::Result<Loaded> loaded = load(config_());
+  if (!loaded) return std::unexpected(loaded.error());
+  up_ = true;
+  put_in_force(std::move(*loaded));
+  touch_jobs();
+  for (auto& [name, slurmd] : slurmds_) {
+    // Those that found nobody at their start try again; those that lost their record do not.
+    if (!slurmd.registered && !slurmd.refused) {
+      later(options_.config_retry,
+            [this, node = name, incarnation = slurmd.incarnation] { register_slurmd(node, incarnation); });
+    }
+  }
+  for (const auto& [name, node] : nodes_) {
+    if (!slurmds_.contains(name)) watch_silence(name);
+  }
+  return {};
+}
+
+void SimSlurm::stop() {
+  up_ = false;
+}
+
+void SimSlurm::lose_state() {
+  nodes_.clear();
+  jobs_.clear();
+  turns_.clear();
+}
+
+SlurmErrno SimSlurm::reconfigure() {
+  if (!up_) return SlurmErrno::kNoController;
+  core::Result<Loaded> loaded = load(config_());
+  if (!loaded) return SlurmErrno::kUnspecified;
+  put_in_force(std::move(*loaded));
+  return SlurmErrno::kSuccess;
+}
+
+// --- slurmd -----------------------------------------------------------------------------------------------------------
+
+bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, const std::string& address,
+                            const std::string& instance) {
+  const std::string words = unquoted(given);
+  const conf::NodeConf parsed = conf::parse_node_conf(words);
+  if (std::any_of(parsed.problems.begin(), parsed.problems.end(), [](const conf::Problem& p) { return p.fatal; })) return false;
+  Slurmd& slurmd = slurmds_[name];
+  slurmd = Slurmd{words, address, instance, ++last_incarnation_, false, false};
+  const core::Duration wait = up_ ? options_.registration : options_.config_retry;
+  later(wait, [this, name, incarnation = slurmd.incarnation] { register_slurmd(name, incarnation); });
+  return true;
+}
+
+void SimSlurm::stop_slurmd(const std::string& name) {
+  if (slurmds_.erase(name) > 0) watch_silence(name);
+}
+
+/// The end of a slurmd is noticed by silence: after a third of SlurmdTimeout, and after all of it the node is DOWN.
+void SimSlurm::watch_silence(const std::string& name) {
+  const auto still = [this, name, silence = ++silences_[name]]() -> SimNode* {
+    const auto it = nodes_.find(name);
+    const bool over = !up_ || it == nodes_.end() || slurmds_.contains(name) || silences_[name] != silence;
+    return over ? nullptr : &it->second;
+  };
+  later(slurmd_timeout_ / 3, [this, still] {
+    if (SimNode* node = still(); node != nullptr && !node->not_responding) {
+      node->not_responding = true;
+      touch_nodes();
+    }
+  });
+  later(slurmd_timeout_, [this, still] {
+    SimNode* node = still();
+    if (node == nullptr || node->down) return;
+    node->not_responding = true;
+    if (node->reason.empty()) {
+      node->reason = "Not responding";
+      node->reason_user = "slurm";
+    }
+    set_down(*node);
+  });
+}
+
+bool SimSlurm::slurmd_ready(const std::string& name) const {
+  const auto it = slurmds_.find(name);
+  return it != slurmds_.end() && (it->second.registered || it->second.refused);
+}
+
+void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnation) {
+  const auto it = slurmds_.find(name);
+  if (it == slurmds_.end() || it->second.incarnation != incarnation || it->second.registered) return;
+  if (!up_) {
+    later(options_.config_retry, [this, name, incarnation] { register_slurmd(name, incarnation); });
+    return;
+  }
+  Slurmd& slurmd = it->second;
+  if (const auto known = nodes_.find(name); known != nodes_.end()) {
+    slurmd.registered = true;
+    renew_record(known->second, slurmd, true);
+    return;
+  }
+  if (nodes_.size() >= max_nodes_ || node_sets_.contains(name)) {
+    // slurmctld logs it and answers success all the same.
+    slurmd.refused = true;
+    return;
+  }
+  slurmd.registered = true;
+  add_record(name, slurmd);
+}
+
+void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
+  SimNode node;
+  node.name = node.hostname = name;
+  node.address = slurmd.address;
+  node.instance_id = slurmd.instance;
+  node.cpus = options_.cpus;
+  node.registered_at = now_seconds();
+  std::string reason;
+  for (const conf::Setting& s : conf::parse_node_conf(slurmd.conf).settings) {
+    const std::string key = lower(s.key);
+    if (key == "features" || key == "feature") {
+      node.features = node.active_features = split(s.value, ',');
+    } else if (key == "state") {
+      node.drain = lower(s.value).starts_with("drain");
+      // With ReturnToService=2 a DOWN of its own is over in the same registration.
+      node.down = lower(s.value) == "down" && return_to_service_ != 2;
+    } else if (key == "reason") {
+      reason = s.value;
+    } else if (key == "weight") {
+      node.weight = number(s.value, 1);
+    } else if (key == "cpus" || key == "procs") {
+      node.cpus = number(s.value, options_.cpus);
+    } else if (key == "realmemory") {
+      node.real_memory = number(s.value, 1000);
+    }
+  }
+  if (node.drain || node.down) {
+    node.reason = reason;
+    node.reason_user = "root";
+  }
+  nodes_[name] = std::move(node);
+  recompute_membership();
+  touch_nodes();
+  partitions_changed_ = now_seconds();
+  schedule_soon();
+}
+
+/// --conf of a node that is known says nothing.
+void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, bool restarted) {
+  node.address = slurmd.address;
+  node.not_responding = false;
+  if (restarted) {
+    node.instance_id = slurmd.instance;
+    node.registered_at = now_seconds();
+    // Its jobs went with the process before.
+    release_jobs(node.name, true);
+  }
+  const bool own_silence = node.reason == "Not responding";
+  if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence))) {
+    node.down = false;
+    if (release_at_least(26, 5) || own_silence) node.reason.clear();
+  }
+  touch_nodes();
+  schedule_soon();
+}
+
+void SimSlurm::ask_again(const std::string& name) {
+  later(options_.answer, [this, name] {
+    const auto node = nodes_.find(name);
+    const auto slurmd = slurmds_.find(name);
+    if (node == nodes_.end()) return;
+    if (slurmd == slurmds_.end()) {
+      watch_silence(name);
+      return;
+    }
+    if (up_ && slurmd->second.registered) renew_record(node->second, slurmd->second, false);
+  });
+}
+
+// --- Clients ----------------------------------------------------------------------------------------------------------
+
+SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
+  SimNode& node = it->second;
+  if (on_update) on_update(node, update, user);
+  touch_nodes();
+  if (update.comment) node.comment = *update.comment;
+  if (update.extra) node.extra = *update.extra;
+  if (update.weight) node.weight = *update.weight;
+  if (update.features) node.features = node.active_features = *update.features;
+  if (update.reason) {
+    node.reason = *update.reason;
+    node.reason_user = user;
+  }
+  if (!update.state) return SlurmErrno::kSuccess;
+  const std::string& state = *update.state;
+  const bool clears_reason = release_at_least(26, 5);
+  if (state == "DRAIN") {
+    node.drain = true;
+  } else if (state == "UNDRAIN") {
+    node.drain = false;
+    node.not_responding = true;
+    if (clears_reason && !node.down) node.reason.clear();
+    ask_again(name);
+  } else if (state == "RESUME") {
+    if (!node.down && !node.drain) {
+      return release_at_least(26, 5) ? SlurmErrno::kInvalidTransition : SlurmErrno::kInvalidState;
+    }
+    node.down = node.drain = false;
+    node.not_responding = true;
+    if (clears_reason) node.reason.clear();
+    ask_again(name);
+  } else if (state == "DOWN") {
+    set_down(node);
+  } else if (state == "IDLE") {
+    const bool was = node.down || node.drain;
+    node.down = node.drain = false;
+    if (was && clears_reason) node.reason.clear();
+    if (was) {
+      node.not_responding = true;
+      ask_again(name);
+    }
+  } else {
+    return SlurmErrno::kInvalidState;
+  }
+  schedule_soon();
+  return SlurmErrno::kSuccess;
+}
+
+void SimSlurm::set_down(SimNode& node) {
+  node.down = true;
+  const bool had_jobs = busy(node.name);
+  release_jobs(node.name, true);
+  touch_nodes();
+  // The end of its jobs makes slurmd register again.
+  if (had_jobs && slurmds_.contains(node.name)) ask_again(node.name);
+}
+
+SlurmErrno SimSlurm::delete_node(const std::string& name) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
+  const std::vector<const SimJob*> holders = jobs_on(name);
+  // Suspended jobs do not count: slurmctld deletes the node under them, and their processes are orphans.
+  if (std::any_of(holders.begin(), holders.end(), [](const SimJob* job) { return job->state != SimJob::State::kSuspended; })) {
+    return SlurmErrno::kBusy;
+  }
+  if (on_delete) on_delete(it->second, holders);
+  for (auto& [id, job] : jobs_) {
+    if (job.holds(name)) job.completing = true;
+  }
+  nodes_.erase(it);
+  // slurmd, if it lives, does not notice.
+  recompute_membership();
+  touch_nodes();
+  partitions_changed_ = now_seconds();
+  return SlurmErrno::kSuccess;
+}
+
+// --- Jobs -------------------------------------------------------------------------------------------------------------
+
+std::int64_t SimSlurm::submit(JobRequest request) {
+  if (!up_) return 0;
+  if (request.partition.empty()) {
+    for (const auto& [name, partition] : partitions_) {
+      if (partition.is_default || (request.partition.empty() && !partition.hidden)) request.partition = name;
+      if (partition.is_default) break;
+    }
+  }
+  const auto partition = partitions_.find(request.partition);
+  if (partition == partitions_.end() || partition->second.root_only) return 0;
+  SimJob job;
+  job.id = ++last_job_;
+  if (request.limit) request.duration = std::min(request.duration, *request.limit);
+  job.left = request.duration;
+  job.request = std::move(request);
+  jobs_[job.id] = std::move(job);
+  touch_jobs();
+  schedule_soon();
+  return last_job_;
+}
+
+std::vector<const SimJob*> SimSlurm::jobs_on(std::string_view node) const {
+  std::vector<const SimJob*> out;
+  for (const auto& [id, job] : jobs_) {
+    if (job.holds(node)) out.push_back(&job);
+  }
+  return out;
+}
+
+bool SimSlurm::completing(std::string_view node) const {
+  const std::vector<const SimJob*> jobs = jobs_on(node);
+  return std::any_of(jobs.begin(), jobs.end(), [](const SimJob* job) { return job->completing; });
+}
+
+int SimSlurm::free_cpus(const SimNode& node) const {
+  int free = node.cpus;
+  for (const SimJob* job : jobs_on(node.name)) {
+    if (job->state == SimJob::State::kRunning) free -= job->request.exclusive ? node.cpus : 1;
+  }
+  return std::max(free, 0);
+}
+
+void SimSlurm::schedule_soon() {
+  if (scheduling_) return;
+  scheduling_ = true;
+  later(options_.scheduling, [this] {
+    scheduling_ = false;
+    if (up_) schedule();
+  });
+}
+
+void SimSlurm::schedule() {
+  std::erase_if(jobs_, [&](const auto& entry) { return entry.second.ended() && entry.second.end + kJobAge < now_seconds(); });
+  for (auto& [id, job] : jobs_) {
+    if (job.state != SimJob::State::kPending || job.completing) continue;
+    if (loop_.clock().mono() < job.not_before) {
+      later(job.not_before - loop_.clock().mono(), [this] { schedule_soon(); });
+      continue;
+    }
+    try_start(job);
+  }
+}
+
+bool SimSlurm::try_start(SimJob& job) {
+  const auto partition = partitions_.find(job.request.partition);
+  if (partition == partitions_.end() || partition->second.state != "UP") return false;
+  std::vector<std::string> chosen;
+  const auto take = [&](const std::string& name) {
+    const auto node = nodes_.find(name);
+    if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
+    const int free = free_cpus(node->second);
+    if (free < (job.request.exclusive ? node->second.cpus : 1) || (job.request.exclusive && busy(name))) return false;
+    chosen.push_back(name);
+    return true;
+  };
+  for (const std::string& name : job.request.required_nodes) {
+    if (!take(name)) return false;
+  }
+  for (const std::string& name : partition->second.members) {
+    if (static_cast<int>(chosen.size()) >= job.request.nodes) break;
+    if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) take(name);
+  }
+  if (static_cast<int>(chosen.size()) < job.request.nodes) return false;
+  job.nodes = std::move(chosen);
+  job.state = SimJob::State::kRunning;
+  job.start = now_seconds();
+  job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
+  // A node that works needs no reason (before 26.05 an old one stays until then).
+  for (const std::string& name : job.nodes) nodes_[name].reason.clear();
+  touch_jobs();
+  touch_nodes();
+  start_clock(job);
+  return true;
+}
+
+void SimSlurm::start_clock(SimJob& job) {
+  job.resumed_at = loop_.clock().mono();
+  const std::uint64_t turn = ++turns_[job.id];
+  loop_.after(job.left, [alive = alive_, this, id = job.id, turn] {
+    if (*alive) run_out(id, turn);
+  });
+}
+
+void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
+  const bool heard = up_ && std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
+                                        [&](const std::string& node) { return slurmds_.contains(node); });
+  if (!heard) {
+    // slurmd tells when slurmctld is back; of a dead slurmd's jobs nobody tells.
+    later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
+    return;
+  }
+  const SimJob& job = it->second;
+  const bool timeout = job.request.limit && job.request.duration >= *job.request.limit;
+  end_job(it->second, timeout ? SimJob::State::kTimeout : SimJob::State::kCompleted);
+}
+
+/// The job ends; its nodes run the epilog.
+void SimSlurm::end_job(SimJob& job, SimJob::State state) {
+  const bool had_nodes = job.state == SimJob::State::kRunning || job.state == SimJob::State::kSuspended;
+  job.state = state;
+  job.end = now_seconds();
+  job.completing = had_nodes;
+  touch_jobs();
+  touch_nodes();
+  if (!had_nodes) return;
+  const std::uint64_t turn = ++turns_[job.id];
+  later(options_.epilog, [this, id = job.id, turn] {
+    const auto it = jobs_.find(id);
+    if (it == jobs_.end() || turns_[id] != turn) return;
+    it->second.completing = false;
+    touch_jobs();
+    touch_nodes();
+    schedule_soon();
+  });
+}
+
+/// The node's jobs end with it: requeued, or failed. Epilogs are not awaited.
+void SimSlurm::release_jobs(const std::string& node, bool may_requeue) {
+  for (auto& [id, job] : jobs_) {
+    if (!job.holds(node)) continue;
+    ++turns_[id];
+    const bool ended_already = job.state != SimJob::State::kRunning && job.state != SimJob::State::kSuspended;
+    job.completing = false;
+    job.nodes.clear();
+    touch_jobs();
+    if (ended_already) continue;
+    if (may_requeue && job.request.requeue) {
+      job.state = SimJob::State::kPending;
+      job.left = job.request.duration;
+      job.not_before = loop_.clock().mono() + options_.requeue_delay;
+      ++job.restarts;
+    } else {
+      job.state = SimJob::State::kNodeFail;
+      job.end = now_seconds();
+    }
+  }
+  schedule_soon();
+}
+
+bool SimSlurm::suspend(std::int64_t id) {
+  const auto it = jobs_.find(id);
+  if (!up_ || it == jobs_.end() || it->second.state != SimJob::State::kRunning) return false;
+  SimJob& job = it->second;
+  job.left = std::max(core::Duration{0}, job.left - (loop_.clock().mono() - job.resumed_at));
+  job.state = SimJob::State::kSuspended;
+  ++turns_[id];
+  touch_jobs();
+  touch_nodes();
+  return true;
+}
+
+bool SimSlurm::resume(std::int64_t id) {
+  const auto it = jobs_.find(id);
+  if (!up_ || it == jobs_.end() || it->second.state != SimJob::State::kSuspended || it->second.completing) return false;
+  it->second.state = SimJob::State::kRunning;
+  start_clock(it->second);
+  touch_jobs();
+  touch_nodes();
+  return true;
+}
+
+bool SimSlurm::cancel(std::int64_t id) {
+  const auto it = jobs_.find(id);
+  if (!up_ || it == jobs_.end() || it->second.ended() || it->second.completing) return false;
+  end_job(it->second, SimJob::State::kCancelled);
+  return true;
+}
+
+void SimSlurm::cancel_all() {
+  for (auto& [id, job] : jobs_) cancel(id);
+}
+
+// --- What it knows ----------------------------------------------------------------------------------------------------
+
+const SimNode* SimSlurm::node(const std::string& name) const {
+  const auto it = nodes_.find(name);
+  return it == nodes_.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> SimSlurm::state_words(const SimNode& node) const {
+  std::vector<std::string> out;
+  const int free = free_cpus(node);
+  out.emplace_back(node.down ? "DOWN" : free == 0 ? "ALLOCATED" : free < node.cpus ? "MIXED" : "IDLE");
+  if (node.drain) out.emplace_back("DRAIN");
+  if (completing(node.name)) out.emplace_back("COMPLETING");
+  if (node.not_responding) out.emplace_back("NOT_RESPONDING");
+  if (node.invalid_reg) out.emplace_back("INVALID_REG");
+  out.emplace_back("DYNAMIC_NORM");
+  return out;
+}
+
+}  // namespace sim

@@ -1,0 +1,60 @@
+// A model of slurmrestd before a SimSlurm: the paths, spellings, errors and oddities of 24.11 and 26.05, and its bad days.
+//
+//   sim::SlurmRest rest(loop, slurm, [&] { return jwt_key; });
+//   rest.serve(request, [](net::HttpResponse reply) { ... });          // behind net::HttpServer
+//   auto transport = slurm_transport(host_loop, random, find, faults);  // on the virtual loop
+//
+// Answers were taken from real ones of 24.11.5 and 26.05.5; of a node or job only the fields that matter are there, and a few
+// beside.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/loop.hpp"
+#include "net/http.hpp"
+#include "sim/sim_slurm.hpp"
+
+namespace sim {
+
+/// What may become of one request to slurmrestd.
+struct SlurmFault {
+  enum class Kind {
+    kNone,
+    kRefused,    ///< No connection.
+    kLost,       ///< Carried out, but the reply is lost.
+    kLostEarly,  ///< The request is lost on its way.
+    kSlow,       ///< Late by `delay`.
+    kEmpty,      ///< HTTP 200 without a body.
+    kBare,       ///< HTTP 200, an envelope without any table, without errors.
+    kPartial,    ///< A body cut in the middle, the connection ended properly.
+    kError,      ///< HTTP 500 with an error of number -1.
+  };
+  Kind kind = Kind::kNone;
+  core::Duration delay{0};
+};
+
+class SlurmRest {
+ public:
+  /// Decides what becomes of a request; asked once each.
+  using Faults = std::function<SlurmFault(const net::HttpRequest&)>;
+  using Reply = std::function<void(net::HttpResponse)>;
+
+  /// `key`: the bytes of jwt.key as slurmctld has them.
+  SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::string()> key);
+  ~SlurmRest();
+
+  /// Answers now, or after ten seconds when slurmctld is away.
+  void serve(const net::HttpRequest& request, Reply reply);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// A transport on the virtual loop. `find` gives the server that listens there now, or null: connection refused.
+std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& loop, core::Random& random, std::function<SlurmRest*()> find,
+                                                    SlurmRest::Faults faults = {});
+
+}  // namespace sim
