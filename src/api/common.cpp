@@ -22,8 +22,7 @@ FieldList key_selector(const char* what) {
                .max_length(kMaxObjectName)
                .describe(std::string("The name of the ") + what + "."))
       .add(field<Selector, std::string>("key", &Selector::key).required().describe(std::string("Which of its keys.")))
-      .add(field<Selector, std::optional<bool>>("optional", &Selector::optional)
-               .describe("Whether it may be missing."));
+      .add(field<Selector, std::optional<bool>>("optional", &Selector::optional).describe("Whether it may be missing."));
 }
 
 core::Json pod_spec_schema() {
@@ -36,7 +35,8 @@ core::Json pod_spec_schema() {
               {"maxLength", kMaxObjectName},
               {"pattern", kHostnamePrefix},
               {"description",
-               "A DNS name. In a NodeSet the beginning of the workers' names: the ordinal is appended; it may end with a dash."}}}}}};
+               "A DNS name. In a NodeSet the beginning of the workers' names: the ordinal is appended; it may end with a "
+               "dash."}}}}}};
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ core::Json pod_spec_schema() {
 Rule jwt_key_unchanged() {
   const auto effective = [](const std::string& of) {
     const auto part = [&of](const std::string& ref) { return of + "." + ref + ".name + '/' + " + of + "." + ref + ".key"; };
-    return "(has(" + of + ".jwtKeyRef) ? " + part("jwtKeyRef") + " : has(" + of + ".jwtHs256KeyRef) ? " + part("jwtHs256KeyRef") + " : '')";
+    return "(has(" + of + ".jwtKeyRef) ? " + part("jwtKeyRef") + " : has(" + of + ".jwtHs256KeyRef) ? " +
+           part("jwtHs256KeyRef") + " : '')";
   };
   return {effective("self") + " == " + effective("oldSelf"), "cannot be changed, added or removed", "jwtKeyRef"};
 }
@@ -79,9 +80,10 @@ const FieldList& field_list(const ConfigMapKeySelector*) {
 }
 
 const FieldList& field_list(const Metadata*) {
-  static const FieldList kList = FieldList("Labels and annotations to add.")
-                                     .add(field("labels", &Metadata::labels).nullable().describe("Labels to add."))
-                                     .add(field("annotations", &Metadata::annotations).nullable().describe("Annotations to add."));
+  static const FieldList kList =
+      FieldList("Labels and annotations to add.")
+          .add(field("labels", &Metadata::labels).nullable().describe("Labels to add."))
+          .add(field("annotations", &Metadata::annotations).nullable().describe("Annotations to add."));
   return kList;
 }
 
@@ -91,7 +93,8 @@ const FieldList& field_list(const PodTemplate*) {
           .add(field("metadata", &PodTemplate::metadata).describe("Labels and annotations to add to the pods."))
           .add(field("spec", &PodTemplate::spec)
                    .schema_of(pod_spec_schema())
-                   .describe("A core/v1 PodSpec, merged over the operator's own: objects by key, containers, volumes and the like by name. "
+                   .describe("A core/v1 PodSpec, merged over the operator's own: objects by key, containers, volumes and the "
+                             "like by name. "
                              "Pods are created with strict field validation: a misspelt field is reported in the status."));
   return kList;
 }
@@ -113,15 +116,14 @@ const FieldList& field_list(const ServiceSpec*) {
 }
 
 const FieldList& field_list(const MetricEndpoint*) {
-  static const FieldList kList =
-      FieldList("A path to scrape.")
-          .add(field("path", &MetricEndpoint::path).required().describe("The HTTP path."))
-          .add(field("interval", &MetricEndpoint::interval)
-                   .pattern(kPrometheusDuration)
-                   .describe("How often to scrape it. Empty: as the ServiceMonitor says."))
-          .add(field("scrapeTimeout", &MetricEndpoint::scrape_timeout)
-                   .pattern(kPrometheusDuration)
-                   .describe("When a scrape has failed. Empty: as the ServiceMonitor says."));
+  static const FieldList kList = FieldList("A path to scrape.")
+                                     .add(field("path", &MetricEndpoint::path).required().describe("The HTTP path."))
+                                     .add(field("interval", &MetricEndpoint::interval)
+                                              .pattern(kPrometheusDuration)
+                                              .describe("How often to scrape it. Empty: as the ServiceMonitor says."))
+                                     .add(field("scrapeTimeout", &MetricEndpoint::scrape_timeout)
+                                              .pattern(kPrometheusDuration)
+                                              .describe("When a scrape has failed. Empty: as the ServiceMonitor says."));
   return kList;
 }
 
@@ -159,13 +161,14 @@ const FieldList& field_list(const ExternalConfig*) {
 const FieldList& field_list(const Condition*) {
   static const FieldList kList =
       FieldList("One aspect of the state.")
-          .add(field("type", &Condition::type)
-                   .required()
-                   .max_length(316)
-                   .pattern(
-                       R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)")
-                   .always()
-                   .describe("Which aspect: Ready, Progressing, Degraded, or one of this kind's own."))
+          .add(
+              field("type", &Condition::type)
+                  .required()
+                  .max_length(316)
+                  .pattern(
+                      R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)")
+                  .always()
+                  .describe("Which aspect: Ready, Progressing, Degraded, or one of this kind's own."))
           .add(field("status", &Condition::status).required().always().describe("True, False or Unknown."))
           .add(field("reason", &Condition::reason)
                    .required()

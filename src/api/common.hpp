@@ -1,4 +1,5 @@
-// The structs that several custom resources share. Core types that are only passed on (containers, pod and service specs) stay JSON.
+// The structs that several custom resources share. Core types that are only passed on (containers, pod and service specs) stay
+// JSON.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,7 @@ struct ServiceSpec {
 
 struct MetricEndpoint {
   std::string path;
-  std::string interval;        ///< Prometheus' notation; "" for its own setting.
+  std::string interval;  ///< Prometheus' notation; "" for its own setting.
   std::string scrape_timeout;
 };
 struct ServiceMonitor {
@@ -82,7 +83,9 @@ struct ExternalConfig {
 Rule jwt_key_unchanged();
 
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
-constexpr std::array<std::string_view, 3> enum_names(ConditionStatus) { return {"True", "False", "Unknown"}; }
+constexpr std::array<std::string_view, 3> enum_names(ConditionStatus) {
+  return {"True", "False", "Unknown"};
+}
 
 /// A metav1.Condition.
 struct Condition {

@@ -40,13 +40,12 @@ Json claim_properties() {
       {"volumeName", described(text, "The PersistentVolume to bind.")},
       {"volumeMode", described(text, "Filesystem or Block.")},
       {"volumeAttributesClassName", described(text, "The VolumeAttributesClass.")},
-      {"dataSource", described({{"type", "object"},
-                                {"properties", source},
-                                {"required", {"kind", "name"}},
-                                {"x-kubernetes-map-type", "atomic"}},
-                               "What to fill the volume from.")},
-      {"dataSourceRef",
-       described({{"type", "object"}, {"properties", source_ref}, {"required", {"kind", "name"}}}, "What to fill the volume from.")},
+      {"dataSource",
+       described(
+           {{"type", "object"}, {"properties", source}, {"required", {"kind", "name"}}, {"x-kubernetes-map-type", "atomic"}},
+           "What to fill the volume from.")},
+      {"dataSourceRef", described({{"type", "object"}, {"properties", source_ref}, {"required", {"kind", "name"}}},
+                                  "What to fill the volume from.")},
   };
 }
 
@@ -70,7 +69,8 @@ const FieldList& field_list(const ControllerPersistence*) {
                    .describe("Whether the state outlives the pod. Cannot be changed."))
           .add(field("existingClaim", &ControllerPersistence::existing_claim)
                    .max_length(253)
-                   .describe("A PersistentVolumeClaim to use, instead of one that is made from the other fields. Cannot be changed."))
+                   .describe(
+                       "A PersistentVolumeClaim to use, instead of one that is made from the other fields. Cannot be changed."))
           .add(embed_raw(&ControllerPersistence::claim, claim_properties()));
   return kList;
 }
@@ -88,8 +88,9 @@ const FieldList& field_list(const ControllerSpec*) {
                              "<name>-slurm-key, and kept as long as the state volume. Its name cannot be changed."))
           .add(field("jwtKeyRef", &ControllerSpec::jwt_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                   .describe("The Secret's key that holds the auth/jwt key (HS256). Absent: one is generated once, into the Secret "
-                             "<name>-jwt-key, and kept as long as the state volume. Cannot be changed."))
+                   .describe(
+                       "The Secret's key that holds the auth/jwt key (HS256). Absent: one is generated once, into the Secret "
+                       "<name>-jwt-key, and kept as long as the state volume. Cannot be changed."))
           .add(field("jwtHs256KeyRef", &ControllerSpec::jwt_hs256_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The old name of jwtKeyRef, which wins when both are given."))
@@ -101,28 +102,33 @@ const FieldList& field_list(const ControllerSpec*) {
           .add(field("external", &ControllerSpec::external)
                    .has_default()
                    .not_acted_on()
-                   .describe("The slurmctld runs outside of Kubernetes, where externalConfig says; most other fields are ignored."))
+                   .describe(
+                       "The slurmctld runs outside of Kubernetes, where externalConfig says; most other fields are ignored."))
           .add(field("externalConfig", &ControllerSpec::external_config)
                    .not_acted_on()
                    .describe("Where an external slurmctld is reached."))
           .add(field("ha", &ControllerSpec::ha).not_acted_on().describe("Several slurmctld, of which one is active."))
           .add(field("slurmctld", &ControllerSpec::slurmctld)
-                   .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to its options."))
+                   .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to "
+                             "its options."))
           .add(field("reconfigure", &ControllerSpec::reconfigure)
-                   .describe("A core/v1 Container, merged over the sidecar that reconfigures slurmctld. The operator reconfigures over "
+                   .describe("A core/v1 Container, merged over the sidecar that reconfigures slurmctld. The operator "
+                             "reconfigures over "
                              "the REST API, so that the sidecar exists only where this asks for one."))
           .add(field("logfile", &ControllerSpec::logfile)
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmctld's log."))
           .add(field("inplaceReconfigure", &ControllerSpec::inplace_reconfigure)
                    .has_default()
-                   .describe("Whether the pod stays when the configuration changes. The operator always reconfigures in place what can "
+                   .describe("Whether the pod stays when the configuration changes. The operator always reconfigures in place "
+                             "what can "
                              "be; true forbids the restart that the remaining changes need, and the status says so."))
           .add(field("template", &ControllerSpec::pod_template).describe("What to add to the slurmctld pod."))
           .add(field("extraConf", &ControllerSpec::extra_conf)
                    .describe("Lines to append to slurm.conf. Keys that the operator needs are merged with its own values."))
           .add(field("configFileRefs", &ControllerSpec::config_file_refs)
                    .nullable()
-                   .describe("ConfigMaps whose keys are files for /etc/slurm (gres.conf, topology.yaml, job_submit.lua ...). slurm.conf and "
+                   .describe("ConfigMaps whose keys are files for /etc/slurm (gres.conf, topology.yaml, job_submit.lua ...). "
+                             "slurm.conf and "
                              "slurmdbd.conf are the operator's own."))
           .add(field("prologScriptRefs", &ControllerSpec::prolog_script_refs)
                    .nullable()
@@ -142,20 +148,27 @@ const FieldList& field_list(const ControllerSpec*) {
           .add(field("metrics", &ControllerSpec::metrics).not_acted_on().describe("How slurmctld's metrics are collected."))
           .add(field("deletionPolicy", &ControllerSpec::deletion_policy)
                    .has_default()
-                   .describe("What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go at once, with "
+                   .describe("What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go "
+                             "at once, with "
                              "their jobs. Drain: each goes when its jobs have ended."))
           .rule("!self.external || has(self.externalConfig)", "required when external is true", "externalConfig")
-          .rule("!has(self.ha) || !self.ha.enabled || (has(self.persistence) && self.persistence.enabled && "
-                "has(self.persistence.existingClaim) && self.persistence.existingClaim != '')",
-                "required when ha.enabled is true, and its access mode must be ReadWriteMany", "persistence.existingClaim")
-          .rule("(has(self.slurmKeyRef) ? self.slurmKeyRef.name : '') == (has(oldSelf.slurmKeyRef) ? oldSelf.slurmKeyRef.name : '')",
-                "cannot be changed, added or removed", "slurmKeyRef.name")
+          .rule(
+              "!has(self.ha) || !self.ha.enabled || (has(self.persistence) && self.persistence.enabled && "
+              "has(self.persistence.existingClaim) && self.persistence.existingClaim != '')",
+              "required when ha.enabled is true, and its access mode must be ReadWriteMany", "persistence.existingClaim")
+          .rule(
+              "(has(self.slurmKeyRef) ? self.slurmKeyRef.name : '') == (has(oldSelf.slurmKeyRef) ? oldSelf.slurmKeyRef.name : "
+              "'')",
+              "cannot be changed, added or removed", "slurmKeyRef.name")
           .rule(jwt_key_unchanged())
-          .rule("(!has(self.persistence) || self.persistence.enabled) == (!has(oldSelf.persistence) || oldSelf.persistence.enabled)",
-                "cannot be changed", "persistence.enabled")
-          .rule("(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : '') == "
-                "(has(oldSelf.persistence) && has(oldSelf.persistence.existingClaim) ? oldSelf.persistence.existingClaim : '')",
-                "cannot be changed", "persistence.existingClaim");
+          .rule(
+              "(!has(self.persistence) || self.persistence.enabled) == (!has(oldSelf.persistence) || "
+              "oldSelf.persistence.enabled)",
+              "cannot be changed", "persistence.enabled")
+          .rule(
+              "(has(self.persistence) && has(self.persistence.existingClaim) ? self.persistence.existingClaim : '') == "
+              "(has(oldSelf.persistence) && has(oldSelf.persistence.existingClaim) ? oldSelf.persistence.existingClaim : '')",
+              "cannot be changed", "persistence.existingClaim");
   return kList;
 }
 
@@ -175,13 +188,14 @@ const FieldList& field_list(const Controller*) {
           .add(field("spec", &Controller::spec))
           .add(field("status", &Controller::status))
           // Naming the default name is no change. The namespace is not visible here; it holds no underscore.
-          .rule("(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "
-                "(has(oldSelf.spec) && has(oldSelf.spec.clusterName) ? oldSelf.spec.clusterName : '') || "
-                "((!has(oldSelf.spec) || !has(oldSelf.spec.clusterName) || oldSelf.spec.clusterName == '') && "
-                "self.spec.clusterName.endsWith('_' + self.metadata.name)) || "
-                "((!has(self.spec) || !has(self.spec.clusterName) || self.spec.clusterName == '') && "
-                "oldSelf.spec.clusterName.endsWith('_' + self.metadata.name))",
-                "cannot be changed", "spec.clusterName");
+          .rule(
+              "(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "
+              "(has(oldSelf.spec) && has(oldSelf.spec.clusterName) ? oldSelf.spec.clusterName : '') || "
+              "((!has(oldSelf.spec) || !has(oldSelf.spec.clusterName) || oldSelf.spec.clusterName == '') && "
+              "self.spec.clusterName.endsWith('_' + self.metadata.name)) || "
+              "((!has(self.spec) || !has(self.spec.clusterName) || self.spec.clusterName == '') && "
+              "oldSelf.spec.clusterName.endsWith('_' + self.metadata.name))",
+              "cannot be changed", "spec.clusterName");
   return kList;
 }
 

@@ -14,7 +14,9 @@ namespace api {
 
 /// What becomes of the workers when the Controller or its namespace is deleted.
 enum class DeletionPolicy { kImmediate, kDrain };
-constexpr std::array<std::string_view, 2> enum_names(DeletionPolicy) { return {"Immediate", "Drain"}; }
+constexpr std::array<std::string_view, 2> enum_names(DeletionPolicy) {
+  return {"Immediate", "Drain"};
+}
 
 struct ControllerHighAvailability {
   bool enabled = false;
@@ -28,16 +30,16 @@ struct ControllerPersistence {
 };
 
 struct ControllerSpec {
-  std::string cluster_name;  ///< "": <namespace>_<name>.
-  std::optional<SecretKeySelector> slurm_key_ref;       ///< Absent: generated.
-  std::optional<SecretKeySelector> jwt_key_ref;         ///< Absent, with jwt_hs256_key_ref: generated.
-  std::optional<SecretKeySelector> jwt_hs256_key_ref;   ///< The old name of jwt_key_ref.
+  std::string cluster_name;                            ///< "": <namespace>_<name>.
+  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: generated.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: generated.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   std::optional<LocalObjectReference> accounting_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;
   ControllerHighAvailability ha;
-  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container, merged over ours; so are the next two.
+  core::Json slurmctld = core::Json::object();  ///< A core/v1 Container, merged over ours; so are the next two.
   core::Json reconfigure = core::Json::object();
   core::Json logfile = core::Json::object();
   bool inplace_reconfigure = false;

@@ -202,7 +202,9 @@ Field& Field::rule(std::string cel, std::string message, std::string at) {
   rules.push_back({std::move(cel), std::move(message), std::move(at)});
   return *this;
 }
-Field& Field::immutable() { return rule("self == oldSelf", "cannot be changed; delete the object and create it anew"); }
+Field& Field::immutable() {
+  return rule("self == oldSelf", "cannot be changed; delete the object and create it anew");
+}
 Field& Field::schema_of(Json new_schema) {
   schema = std::move(new_schema);
   return *this;
@@ -309,7 +311,8 @@ void apply_defaults(const Json& schema, Json& json) {
   }
 }
 
-std::vector<std::string> not_acted_on_paths(const FieldList& list, const Json& json, const Json& initial, const std::string& path) {
+std::vector<std::string> not_acted_on_paths(const FieldList& list, const Json& json, const Json& initial,
+                                            const std::string& path) {
   std::vector<std::string> out;
   for (const Field& field : list.fields()) {
     if (field.is_embedded) continue;
@@ -346,7 +349,7 @@ std::string format_duration(core::Duration d) {
 }
 
 core::Result<core::Duration> parse_duration(std::string_view text) {
-  static const std::map<std::string, double, std::less<>> kUnits = {{"ns", 1e-6}, {"us", 1e-3},    {"µs", 1e-3}, {"ms", 1},
+  static const std::map<std::string, double, std::less<>> kUnits = {{"ns", 1e-6}, {"us", 1e-3},    {"µs", 1e-3},     {"ms", 1},
                                                                     {"s", 1e3},   {"m", 60 * 1e3}, {"h", 3600 * 1e3}};
   const auto wrong = [&] {
     return core::fail(core::ErrorCode::kInvalid, "\"" + std::string(text) + "\", must be a duration such as 30m, 1h30m or 90s");
@@ -388,7 +391,9 @@ void Codec<IntOrString>::read(const Json& j, IntOrString& v) {
   }
 }
 
-Json Codec<core::Duration>::schema() { return {{"type", "string"}, {"pattern", kDurationPattern}}; }
+Json Codec<core::Duration>::schema() {
+  return {{"type", "string"}, {"pattern", kDurationPattern}};
+}
 void Codec<core::Duration>::read(const Json& j, core::Duration& v) {
   v = parse_duration(j.get_ref<const std::string&>()).value_or(core::Duration{0});
 }

@@ -13,8 +13,9 @@
 //   }
 //   core::Result<NodeSetSpec> spec = api::from_json<NodeSetSpec>(json);
 //
-// A default is written once, as the member's initializer; has_default() makes it known to the schema. Absent, null and zero are the
-// same thing for members without a default; std::optional tells them apart. Not for objects of other groups: those stay core::Json.
+// A default is written once, as the member's initializer; has_default() makes it known to the schema. Absent, null and zero are
+// the same thing for members without a default; std::optional tells them apart. Not for objects of other groups: those stay
+// core::Json.
 #pragma once
 
 #include <array>
@@ -48,7 +49,7 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< What is allowed; the API server puts the path in front.
-  std::string at;       ///< The member at fault, below the struct or member that the rule stands on: "slurmKeyRef.name". "": itself.
+  std::string at;  ///< The member at fault, below the struct or member that the rule stands on: "slurmKeyRef.name". "": itself.
 };
 
 class FieldList;
@@ -87,9 +88,9 @@ class Field {
   bool is_optional = false;  ///< A std::optional: absent and zero differ.
   /// The member's own fields stand beside ours in the same JSON object.
   bool is_embedded = false;
-  bool is_raw = false;                       ///< The member is core::Json.
-  std::optional<core::Json> default_value;   ///< Set by has_default().
-  const FieldList* child = nullptr;          ///< For members that are, or hold, described structs.
+  bool is_raw = false;                      ///< The member is core::Json.
+  std::optional<core::Json> default_value;  ///< Set by has_default().
+  const FieldList* child = nullptr;         ///< For members that are, or hold, described structs.
 
   std::function<core::Json(const void* owner)> write;
   /// `json` has been validated; null when absent.
@@ -125,7 +126,8 @@ class FieldList {
   bool atomic_ = false;
 };
 
-/// Everything in `json` that a schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are the API server's.
+/// Everything in `json` that a schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are the API
+/// server's.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
 /// Fills in the schema's defaults as the API server does: only inside of objects that are present.
 void apply_defaults(const core::Json& schema, core::Json& json);
@@ -140,11 +142,15 @@ core::Result<core::Duration> parse_duration(std::string_view text);
 extern const std::string_view kDurationPattern;
 
 template <class T>
-concept Described = requires { { field_list(static_cast<const T*>(nullptr)) } -> std::same_as<const FieldList&>; };
+concept Described = requires {
+  { field_list(static_cast<const T*>(nullptr)) } -> std::same_as<const FieldList&>;
+};
 
 /// An enum whose words are given by `constexpr std::array<std::string_view, N> enum_names(E)`, in the order of its values.
 template <class T>
-concept NamedEnum = std::is_enum_v<T> && requires(T e) { enum_names(e)[0]; };
+concept NamedEnum = std::is_enum_v<T> && requires(T e) {
+  enum_names(e)[0];
+};
 
 template <NamedEnum E>
 std::string_view to_string(E value) {
@@ -326,8 +332,8 @@ core::Result<T> from_json(const core::Json& json, const std::string& path = "") 
   return value;
 }
 
-/// Writes a struct: members with a default always, others when they are not zero. Members of a status always, so that a merge patch
-/// of it sets numbers back to zero.
+/// Writes a struct: members with a default always, others when they are not zero. Members of a status always, so that a merge
+/// patch of it sets numbers back to zero.
 template <Described T>
 core::Json to_json(const T& value) {
   return Codec<T>::write(value);

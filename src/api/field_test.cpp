@@ -47,7 +47,10 @@ TEST(Field, AbsentMembersHaveTheirDefaults) {
 }
 
 TEST(Field, NullIsAbsent) {
-  const NodeSetSpec spec = nodeset({{"replicas", nullptr}, {"ssh", nullptr}, {"slurmd", nullptr}, {"template", nullptr},
+  const NodeSetSpec spec = nodeset({{"replicas", nullptr},
+                                    {"ssh", nullptr},
+                                    {"slurmd", nullptr},
+                                    {"template", nullptr},
                                     {"volumeClaimTemplates", nullptr}})
                                .spec;
   EXPECT_EQ(spec.replicas, 1);
@@ -150,11 +153,12 @@ TEST(Field, DiffNamesThePaths) {
 TEST(Field, FieldsNotActedOnAreThoseThatDifferFromTheirDefault) {
   EXPECT_THAT(fields_not_acted_on(nodeset(Json::object()).spec), IsEmpty());
   EXPECT_THAT(fields_not_acted_on(nodeset({{"replicas", 5}, {"minReadySeconds", 2}}).spec), IsEmpty());
-  EXPECT_THAT(fields_not_acted_on(nodeset({{"updateStrategy", {{"type", "RollingUpdate"}, {"rollingUpdate", {{"maxUnavailable", "25%"}}}}},
-                                           {"pinToNode", false},
-                                           {"scalingMode", "StatefulSet"},
-                                           {"volumeClaimTemplates", Json::array()}})
-                                      .spec),
+  EXPECT_THAT(fields_not_acted_on(
+                  nodeset({{"updateStrategy", {{"type", "RollingUpdate"}, {"rollingUpdate", {{"maxUnavailable", "25%"}}}}},
+                           {"pinToNode", false},
+                           {"scalingMode", "StatefulSet"},
+                           {"volumeClaimTemplates", Json::array()}})
+                      .spec),
               IsEmpty());
   EXPECT_THAT(fields_not_acted_on(nodeset({{"updateStrategy", {{"rollingUpdate", {{"maxUnavailable", 2}}}}},
                                            {"pinToNode", true},
@@ -165,8 +169,8 @@ TEST(Field, FieldsNotActedOnAreThoseThatDifferFromTheirDefault) {
                                            {"volumeClaimTemplates", {{{"metadata", {{"name", "a"}}}}}}})
                                       .spec),
               UnorderedElementsAre("spec.updateStrategy.rollingUpdate.maxUnavailable", "spec.pinToNode", "spec.scalingMode",
-                                   "spec.pruneSlurmNodeRecords", "spec.persistentVolumeClaimRetentionPolicy.whenScaled", "spec.ssh",
-                                   "spec.volumeClaimTemplates"));
+                                   "spec.pruneSlurmNodeRecords", "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
+                                   "spec.ssh", "spec.volumeClaimTemplates"));
   auto controller = from_json<ControllerSpec>({{"ha", {{"backups", 3}}},
                                                {"external", true},
                                                {"externalConfig", {{"host", "h"}, {"port", 1}}},
@@ -174,8 +178,8 @@ TEST(Field, FieldsNotActedOnAreThoseThatDifferFromTheirDefault) {
                                                {"metrics", {{"enabled", true}}},
                                                {"extraConf", "A=1"}});
   ASSERT_TRUE(controller);
-  EXPECT_THAT(fields_not_acted_on(*controller),
-              UnorderedElementsAre("spec.ha.backups", "spec.external", "spec.externalConfig", "spec.accountingRef", "spec.metrics.enabled"));
+  EXPECT_THAT(fields_not_acted_on(*controller), UnorderedElementsAre("spec.ha.backups", "spec.external", "spec.externalConfig",
+                                                                     "spec.accountingRef", "spec.metrics.enabled"));
 }
 
 TEST(Field, ServerDefaultsAreFilledInOnlyWhereTheParentIs) {

@@ -16,7 +16,14 @@ const PrinterColumn kReady = {"READY", "string", ".status.conditions[?(@.type==\
                               "Whether it does what it is for.", 0};
 
 Kind controller_kind() {
-  return {"Controller", "controllers", "controller", {"slurmctld"}, &Codec<Controller>::list(), {kReady, kAge}, false, R"(apiVersion: slinky.slurm.net/v1beta1
+  return {"Controller",
+          "controllers",
+          "controller",
+          {"slurmctld"},
+          &Codec<Controller>::list(),
+          {kReady, kAge},
+          false,
+          R"(apiVersion: slinky.slurm.net/v1beta1
 kind: Controller
 metadata:
   name: slurm
@@ -31,7 +38,14 @@ spec:
 }
 
 Kind restapi_kind() {
-  return {"RestApi", "restapis", "restapi", {"slurmrestd"}, &Codec<RestApi>::list(), {kReady, kAge}, false, R"(apiVersion: slinky.slurm.net/v1beta1
+  return {"RestApi",
+          "restapis",
+          "restapi",
+          {"slurmrestd"},
+          &Codec<RestApi>::list(),
+          {kReady, kAge},
+          false,
+          R"(apiVersion: slinky.slurm.net/v1beta1
 kind: RestApi
 metadata:
   name: slurm
@@ -44,7 +58,14 @@ spec:
 }
 
 Kind nodeset_kind() {
-  Kind kind = {"NodeSet", "nodesets", "nodeset", {"nodesets", "nss", "slurmd"}, &Codec<NodeSet>::list(), {}, true, R"(apiVersion: slinky.slurm.net/v1beta1
+  Kind kind = {"NodeSet",
+               "nodesets",
+               "nodeset",
+               {"nodesets", "nss", "slurmd"},
+               &Codec<NodeSet>::list(),
+               {},
+               true,
+               R"(apiVersion: slinky.slurm.net/v1beta1
 kind: NodeSet
 metadata:
   name: cpu
@@ -77,7 +98,8 @@ spec:
 }
 
 Kind token_kind() {
-  Kind kind = {"Token", "tokens", "token", {"tokens", "jwt"}, &Codec<Token>::list(), {}, false, R"(apiVersion: slinky.slurm.net/v1beta1
+  Kind kind = {
+      "Token", "tokens", "token", {"tokens", "jwt"}, &Codec<Token>::list(), {}, false, R"(apiVersion: slinky.slurm.net/v1beta1
 kind: Token
 metadata:
   name: alice
@@ -162,7 +184,9 @@ Json crd(const Kind& kind) {
             {"versions", Json::array({version})}}}};
 }
 
-std::string crd_file_name(const Kind& kind) { return std::string(kGroup) + "_" + kind.plural + ".yaml"; }
+std::string crd_file_name(const Kind& kind) {
+  return std::string(kGroup) + "_" + kind.plural + ".yaml";
+}
 
 std::vector<GeneratedFile> generated_files() {
   std::vector<GeneratedFile> out;

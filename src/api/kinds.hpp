@@ -25,7 +25,7 @@ struct Kind {
   std::vector<std::string> short_names;
   const FieldList* fields = nullptr;  ///< Of the whole object: spec and status.
   std::vector<PrinterColumn> columns;
-  bool scale = false;  ///< Has the scale subresource.
+  bool scale = false;   ///< Has the scale subresource.
   std::string example;  ///< YAML, for the documentation.
 };
 

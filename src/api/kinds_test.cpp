@@ -57,7 +57,8 @@ template <class Visit>
 void walk(const Json& schema, const std::string& path, const Visit& visit) {
   visit(path, schema);
   if (schema.contains("properties")) {
-    for (const auto& [name, property] : schema["properties"].items()) walk(property, path.empty() ? name : path + "." + name, visit);
+    for (const auto& [name, property] : schema["properties"].items())
+      walk(property, path.empty() ? name : path + "." + name, visit);
   }
   if (schema.contains("items")) walk(schema["items"], path + "[]", visit);
 }
@@ -102,7 +103,8 @@ Json other_value(const Json& schema, const Json& than) {
     return than == low + 1 ? low + 2 : low + 1;
   }
   if (type == "string") {
-    if (schema.value("format", "") == "date-time") return than == "2026-01-02T03:04:05Z" ? "2026-01-02T03:04:06Z" : "2026-01-02T03:04:05Z";
+    if (schema.value("format", "") == "date-time")
+      return than == "2026-01-02T03:04:05Z" ? "2026-01-02T03:04:06Z" : "2026-01-02T03:04:05Z";
     for (const char* text : {"abc", "abd", "7s", "8s", "1Gi", "2Gi"}) {
       if (text != than && validate(schema, text, "").empty()) return text;
     }
@@ -218,7 +220,8 @@ TEST(Kinds, ANewStructIsWhatAnEmptyDocumentReads) {
 TEST(Yaml, BlockStyleWithQuotesWhereNeeded) {
   EXPECT_EQ(to_yaml({{"a", {1, "b", {{"c", true}, {"d", Json::array()}}}}, {"e", Json::object()}, {"f", {{"g", "x: y"}}}}),
             "a:\n- 1\n- b\n- c: true\n  d: []\ne: {}\nf:\n  g: \"x: y\"\n");
-  for (const char* text : {"", "true", "No", "null", "1", "-", "a: b", "# c", "a\nb", "\"", "'", "*", " a", "a ", "{", "1.5", "~", "0x1"}) {
+  for (const char* text :
+       {"", "true", "No", "null", "1", "-", "a: b", "# c", "a\nb", "\"", "'", "*", " a", "a ", "{", "1.5", "~", "0x1"}) {
     EXPECT_EQ(to_yaml({{"k", text}}), "k: " + Json(text).dump() + "\n");
   }
   EXPECT_EQ(to_yaml({{"k", "plain words, all of them."}}), "k: plain words, all of them.\n");

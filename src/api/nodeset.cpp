@@ -21,7 +21,8 @@ const FieldList& field_list(const NodeSetPartition*) {
           .add(field("enabled", &NodeSetPartition::enabled).has_default().describe("Whether there is one."))
           .add(field("config", &NodeSetPartition::config)
                    .pattern(R"(^[^\n]*$)")
-                   .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One line."));
+                   .describe(
+                       "Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One line."));
   return kList;
 }
 
@@ -32,8 +33,9 @@ const FieldList& field_list(const RollingUpdate*) {
                    .has_default()
                    .minimum(1)
                    .pattern("^(100|[1-9][0-9]?)%$")
-                   .describe("How many workers may be unavailable meanwhile: a number of 1 or more, or a percentage from 1% to 100%, "
-                             "rounded up."));
+                   .describe(
+                       "How many workers may be unavailable meanwhile: a number of 1 or more, or a percentage from 1% to 100%, "
+                       "rounded up."));
   return kList;
 }
 
@@ -54,13 +56,15 @@ const FieldList& field_list(const UpdateStrategy*) {
       FieldList("How workers are replaced when their template changes.")
           .add(field("type", &UpdateStrategy::type)
                    .has_default()
-                   .describe("RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: during a "
-                             "maintenance reservation."))
+                   .describe(
+                       "RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: during a "
+                       "maintenance reservation."))
           .add(field("rollingUpdate", &UpdateStrategy::rolling_update).describe("How RollingUpdate proceeds."))
           .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update).describe("When ScheduledUpdate proceeds."))
-          .rule("self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime) && "
-                "has(self.scheduledUpdate.duration))",
-                "required when type is ScheduledUpdate", "scheduledUpdate.startTime");
+          .rule(
+              "self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime) && "
+              "has(self.scheduledUpdate.duration))",
+              "required when type is ScheduledUpdate", "scheduledUpdate.startTime");
   return kList;
 }
 
@@ -86,16 +90,20 @@ const FieldList& field_list(const NodeSetSpec*) {
           .add(field("scalingMode", &NodeSetSpec::scaling_mode)
                    .has_default()
                    .not_acted_on()
-                   .describe("StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that matches."))
-          .add(field("slurmd", &NodeSetSpec::slurmd)
-                   .describe("A core/v1 Container, merged over the operator's own container slurmd. Its limits are what Slurm is told "
-                             "of CPUs and memory. args are words of a shell."))
+                   .describe(
+                       "StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that matches."))
+          .add(
+              field("slurmd", &NodeSetSpec::slurmd)
+                  .describe(
+                      "A core/v1 Container, merged over the operator's own container slurmd. Its limits are what Slurm is told "
+                      "of CPUs and memory. args are words of a shell."))
           .add(field("ssh", &NodeSetSpec::ssh).not_acted_on().describe("sshd in the worker pods, for users with a job there."))
           .add(field("logfile", &NodeSetSpec::logfile)
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmd's log."))
           .add(field("template", &NodeSetSpec::pod_template).describe("What to add to the worker pods."))
           .add(field("extraConf", &NodeSetSpec::extra_conf)
-                   .describe("Key=Value pairs, separated by spaces, for `slurmd --conf`: what Slurm shall know of each worker. Features are "
+                   .describe("Key=Value pairs, separated by spaces, for `slurmd --conf`: what Slurm shall know of each worker. "
+                             "Features are "
                              "added to the NodeSet's own."))
           .add(field("partition", &NodeSetSpec::partition)
                    .describe("A Slurm partition of the NodeSet's name that holds its workers."))
@@ -155,7 +163,9 @@ const FieldList& field_list(const NodeSetStatus*) {
                    .describe("How many are missing until all wanted ones are available."))
           .add(field("desired", &NodeSetStatus::desired).always().describe("How many are wanted."))
           .add(field("slurmIdle", &NodeSetStatus::slurm_idle).always().describe("How many are IDLE in Slurm."))
-          .add(field("slurmAllocated", &NodeSetStatus::slurm_allocated).always().describe("How many are ALLOCATED or MIXED in Slurm."))
+          .add(field("slurmAllocated", &NodeSetStatus::slurm_allocated)
+                   .always()
+                   .describe("How many are ALLOCATED or MIXED in Slurm."))
           .add(field("slurmDown", &NodeSetStatus::slurm_down).always().describe("How many are DOWN in Slurm."))
           .add(field("slurmDrain", &NodeSetStatus::slurm_drain).always().describe("How many have the DRAIN flag in Slurm."))
           .add(field("observedGeneration", &NodeSetStatus::observed_generation)
@@ -169,7 +179,9 @@ const FieldList& field_list(const NodeSetStatus*) {
           .add(field("ordinalToNode", &NodeSetStatus::ordinal_to_node)
                    .nullable()
                    .describe("With pinToNode: the Kubernetes node of each ordinal."))
-          .add(field("selector", &NodeSetStatus::selector).always().describe("The label selector of the pods, for autoscalers."));
+          .add(field("selector", &NodeSetStatus::selector)
+                   .always()
+                   .describe("The label selector of the pods, for autoscalers."));
   return kList;
 }
 

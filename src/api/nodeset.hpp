@@ -14,7 +14,9 @@
 namespace api {
 
 enum class ScalingMode { kDaemonSet, kStatefulSet };
-constexpr std::array<std::string_view, 2> enum_names(ScalingMode) { return {"DaemonSet", "StatefulSet"}; }
+constexpr std::array<std::string_view, 2> enum_names(ScalingMode) {
+  return {"DaemonSet", "StatefulSet"};
+}
 
 enum class UpdateStrategyType { kRollingUpdate, kOnDelete, kScheduledUpdate };
 constexpr std::array<std::string_view, 3> enum_names(UpdateStrategyType) {
@@ -22,10 +24,14 @@ constexpr std::array<std::string_view, 3> enum_names(UpdateStrategyType) {
 }
 
 enum class ClaimRetention { kRetain, kDelete };
-constexpr std::array<std::string_view, 2> enum_names(ClaimRetention) { return {"Retain", "Delete"}; }
+constexpr std::array<std::string_view, 2> enum_names(ClaimRetention) {
+  return {"Retain", "Delete"};
+}
 
 enum class PruneNodeRecords { kNever, kNodeNotFound };
-constexpr std::array<std::string_view, 2> enum_names(PruneNodeRecords) { return {"Never", "NodeNotFound"}; }
+constexpr std::array<std::string_view, 2> enum_names(PruneNodeRecords) {
+  return {"Never", "NodeNotFound"};
+}
 
 struct NodeSetSsh {
   bool enabled = false;
@@ -61,7 +67,7 @@ struct NodeSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
   ScalingMode scaling_mode = ScalingMode::kStatefulSet;
-  core::Json slurmd = core::Json::object();   ///< A core/v1 Container, merged over ours; so is logfile.
+  core::Json slurmd = core::Json::object();  ///< A core/v1 Container, merged over ours; so is logfile.
   core::Json logfile = core::Json::object();
   std::optional<NodeSetSsh> ssh;
   PodTemplate pod_template;

@@ -15,12 +15,15 @@ std::string type_of(const Json& schema) {
   const std::string type = schema.value("type", "");
   if (type.empty()) return "list";
   if (type == "array") return "list of " + type_of(schema.value("items", Json::object())) + "s";
-  if (type == "object" && schema.contains("additionalProperties")) return "map of " + type_of(schema["additionalProperties"]) + "s";
+  if (type == "object" && schema.contains("additionalProperties"))
+    return "map of " + type_of(schema["additionalProperties"]) + "s";
   if (schema.value("format", "") == "date-time") return "time";
   return type;
 }
 
-std::string code(const std::string& text) { return "`" + text + "`"; }
+std::string code(const std::string& text) {
+  return "`" + text + "`";
+}
 
 /// A rule in words: where, and what is allowed.
 std::string words(const Json& rule) {
@@ -47,7 +50,8 @@ std::string limits(const Json& schema) {
   if (low && !high) add(out, schema["minimum"].dump() + " or more");
   if (!low && high) add(out, schema["maximum"].dump() + " or less");
   if (schema.contains("minLength")) add(out, "not empty");
-  if (schema.contains("maxLength") && schema["maxLength"] < 253) add(out, "at most " + schema["maxLength"].dump() + " characters");
+  if (schema.contains("maxLength") && schema["maxLength"] < 253)
+    add(out, "at most " + schema["maxLength"].dump() + " characters");
   if (auto rules = schema.find("x-kubernetes-validations"); rules != schema.end()) {
     for (const Json& rule : *rules) add(out, words(rule));
   }
@@ -78,14 +82,16 @@ class Table {
       const Json& property = schema["properties"][name];
       const Field* field = list == nullptr ? nullptr : find(*list, name);
       const bool ignored = field != nullptr && field->is_not_acted_on;
-      const bool must = std::find(required.begin(), required.end(), Json(name)) != required.end() && !property.contains("default");
+      const bool must =
+          std::find(required.begin(), required.end(), Json(name)) != required.end() && !property.contains("default");
       member(property, field == nullptr ? nullptr : field->child, path.empty() ? name : path + "." + name, must, ignored);
     }
   }
   [[nodiscard]] std::string text() const {
     std::string out = "| Field | Type | Default | Allowed | Meaning |\n| --- | --- | --- | --- | --- |\n";
     for (const Row& row : rows_) {
-      out += "| `" + row.path + "` | " + row.type + " | " + row.initial + " | " + cell(row.allowed) + " | " + cell(row.description) + " |\n";
+      out += "| `" + row.path + "` | " + row.type + " | " + row.initial + " | " + cell(row.allowed) + " | " +
+             cell(row.description) + " |\n";
     }
     return out;
   }
@@ -141,12 +147,13 @@ std::string join(const std::vector<std::string>& parts) {
 std::string reference_page(const Kind& kind) {
   const Json schema = object_schema(kind);
   std::string out = std::string(kGenerated) + "# " + kind.kind + "\n\n" + kind.fields->description() + "\n\n";
-  out += "Group and version `" + std::string(kApiVersion) + "`, resource `" + kind.plural + "`, short names " + join(kind.short_names) +
-         ", namespaced.\n\n```yaml\n" + kind.example + "```\n\n";
+  out += "Group and version `" + std::string(kApiVersion) + "`, resource `" + kind.plural + "`, short names " +
+         join(kind.short_names) + ", namespaced.\n\n```yaml\n" + kind.example + "```\n\n";
   out += section(schema, *kind.fields, "spec") + "\n" + section(schema, *kind.fields, "status");
   out += "\n## Columns of kubectl get\n\n| Column | Path | Meaning |\n| --- | --- | --- |\n";
   for (const PrinterColumn& column : kind.columns) {
-    out += "| " + column.name + (column.priority > 0 ? " (`-o wide`)" : "") + " | `" + column.json_path + "` | " + column.description + " |\n";
+    out += "| " + column.name + (column.priority > 0 ? " (`-o wide`)" : "") + " | `" + column.json_path + "` | " +
+           column.description + " |\n";
   }
   return out;
 }
@@ -155,10 +162,14 @@ std::string reference_index() {
   std::string out = std::string(kGenerated) + "# Custom resources\n\nGroup and version `" + std::string(kApiVersion) + "`.\n\n";
   for (const Kind& kind : kinds()) out += "- [" + kind.kind + "](" + kind.plural + ".md): " + kind.fields->description() + "\n";
   out +=
-      "\nEvery kind has the conditions `Ready`, `Progressing` and `Degraded`, so that `kubectl wait --for=condition=Ready` works on each, "
-      "and `observedGeneration` in its status. Fields that this release accepts but does not act on are listed, when they differ from "
-      "their default, in the condition `FieldsNotActedOn`.\n\nReferences are always to objects of the same namespace. What the schema can "
-      "tell is refused when it is applied, with the path and what is allowed; what it cannot tell is reported in the conditions.\n";
+      "\nEvery kind has the conditions `Ready`, `Progressing` and `Degraded`, so that `kubectl wait --for=condition=Ready` "
+      "works on each, "
+      "and `observedGeneration` in its status. Fields that this release accepts but does not act on are listed, when they "
+      "differ from "
+      "their default, in the condition `FieldsNotActedOn`.\n\nReferences are always to objects of the same namespace. What the "
+      "schema can "
+      "tell is refused when it is applied, with the path and what is allowed; what it cannot tell is reported in the "
+      "conditions.\n";
   return out;
 }
 

@@ -11,8 +11,9 @@ const FieldList& field_list(const RestApiSpec*) {
                    .describe("The Controller whose REST API this is. Cannot be changed."))
           .add(field("replicas", &RestApiSpec::replicas).has_default().minimum(0).describe("How many slurmrestd to run."))
           .add(field("slurmrestd", &RestApiSpec::slurmrestd)
-                   .describe("A core/v1 Container, merged over the operator's own container slurmrestd. args come before the address "
-                             "to listen on."))
+                   .describe(
+                       "A core/v1 Container, merged over the operator's own container slurmrestd. args come before the address "
+                       "to listen on."))
           .add(field("template", &RestApiSpec::pod_template).describe("What to add to the slurmrestd pods."))
           .add(field("service", &RestApiSpec::service).describe("What to change in the Service of slurmrestd."));
   return kList;
@@ -29,9 +30,10 @@ const FieldList& field_list(const RestApiStatus*) {
 }
 
 const FieldList& field_list(const RestApi*) {
-  static const FieldList kList = FieldList("A RestApi is the slurmrestd of a Controller; the operator itself speaks to Slurm through it.")
-                                     .add(field("spec", &RestApi::spec))
-                                     .add(field("status", &RestApi::status));
+  static const FieldList kList =
+      FieldList("A RestApi is the slurmrestd of a Controller; the operator itself speaks to Slurm through it.")
+          .add(field("spec", &RestApi::spec))
+          .add(field("status", &RestApi::status));
   return kList;
 }
 

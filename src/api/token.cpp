@@ -9,12 +9,16 @@ const FieldList& field_list(const TokenSpec*) {
       FieldList("The wanted state of a Token.")
           .add(field("jwtKeyRef", &TokenSpec::jwt_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                   .describe("The Secret's key that holds the auth/jwt key (HS256) of the cluster. For a key that the operator generated, "
+                   .describe("The Secret's key that holds the auth/jwt key (HS256) of the cluster. For a key that the operator "
+                             "generated, "
                              "the Secret <controller>-jwt-key and the key jwt.key. Cannot be changed."))
           .add(field("jwtHs256KeyRef", &TokenSpec::jwt_hs256_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The old name of jwtKeyRef, which wins when both are given."))
-          .add(field("username", &TokenSpec::username).required().min_length(1).describe("The Slurm user for whom the token speaks."))
+          .add(field("username", &TokenSpec::username)
+                   .required()
+                   .min_length(1)
+                   .describe("The Slurm user for whom the token speaks."))
           .add(field("lifetime", &TokenSpec::lifetime)
                    .rule("duration(self) >= duration('1s')", "must be 1s or more")
                    .describe("How long a token is valid. Absent: 15m. It is renewed after four fifths of it."))

@@ -10,8 +10,8 @@ inline constexpr std::string_view kGroup = "slinky.slurm.net";
 inline constexpr std::string_view kVersion = "v1beta1";
 inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 
-/// Every pod of the operator itself carries app.kubernetes.io/name with this value; it is also the issuer of the tokens it mints,
-/// the field manager's prefix and the Lease's name.
+/// Every pod of the operator itself carries app.kubernetes.io/name with this value; it is also the issuer of the tokens it
+/// mints, the field manager's prefix and the Lease's name.
 inline constexpr std::string_view kOperatorName = "slurm-operator";
 /// Drains that begin so are ours; all others are never touched.
 inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
@@ -94,6 +94,7 @@ inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
 inline constexpr std::string_view kKeyJwt = "jwt.key";      ///< The data key of a generated auth/jwt key.
-inline constexpr std::string_view kKeyToken = "SLURM_JWT";  ///< The data key of a Token's Secret unless secretRef says otherwise.
+inline constexpr std::string_view kKeyToken =
+    "SLURM_JWT";  ///< The data key of a Token's Secret unless secretRef says otherwise.
 
 }  // namespace api

@@ -19,7 +19,9 @@ std::string scalar(const Json& json) {
   return json.dump();
 }
 
-bool is_block(const Json& json) { return json.is_structured() && !json.empty(); }
+bool is_block(const Json& json) {
+  return json.is_structured() && !json.empty();
+}
 
 void write(const Json& json, std::size_t indent, std::string& out);
 
