@@ -36,7 +36,7 @@ std::optional<std::int64_t> quantity(std::string_view text) {
   const long double scale = factor(text.substr(static_cast<std::size_t>(end - text.data())));
   if (scale == 0) return {};
   // A binary fraction of a decimal number may lie a hair above a whole one: it must not be rounded up for that.
-  const long double value = std::ceil(static_cast<long double>(number) * scale - 1e-6L);
+  const long double value = std::ceil(static_cast<long double>(number) * scale * (1 - 1e-15L));
   if (value > 9.2e18L) return {};
   return static_cast<std::int64_t>(value);
 }

@@ -22,6 +22,7 @@ constexpr std::string_view kLogfile = "logfile";
 constexpr std::string_view kEtcVolume = "slurm-etc";
 constexpr std::string_view kLogVolume = "slurm-logfile";
 constexpr std::string_view kLogDir = "/var/log/slurm";
+constexpr std::string_view kLogPath = "/var/log/slurm/slurmd.log";
 constexpr int kKeyMode = 0600;
 
 /// slurmd that finds no slurmctld sleeps ten seconds between its tries; this asks five times a second, and is done at once.
@@ -94,10 +95,13 @@ Json slurmd_container(const Observed& in, const std::string& conf) {
   const std::string image = core::get_string(spec.slurmd, {"image"}, kDefaultSlurmdImage);
   // The daemons serve their health over HTTP from 25.11 on.
   const bool http = image_release(image) >= ImageRelease{25, 11};
+  Json args{"-Z", "--conf-server", in.controller->endpoint.str(), "--conf", shell_word(conf)};
+  // Without a sidecar slurmd logs to the container's own output.
+  if (!spec.logfile.empty()) args.insert(args.end(), {"-L", kLogPath});
   Json base{
       {"name", kSlurmd},
       {"image", image},
-      {"args", {"-Z", "--conf-server", in.controller->endpoint.str(), "--conf", shell_word(conf)}},
+      {"args", std::move(args)},
       {"env", env_vars(spec)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
       {"startupProbe", probe(http, "/livez", 1, 60)},
@@ -129,7 +133,7 @@ Json wait_container(const Observed& in, const Json& slurmd) {
 Json logfile_container(const api::NodeSetSpec& spec) {
   Json base{{"name", kLogfile},
             {"command", {"sh", "-c", kLogfileScript}},
-            {"env", Json::array({{{"name", "SOCKET"}, {"value", std::string(kLogDir) + "/slurmd.log"}}})},
+            {"env", Json::array({{{"name", "SOCKET"}, {"value", kLogPath}}})},
             {"restartPolicy", "Always"},
             {"volumeMounts", Json::array({{{"name", kLogVolume}, {"mountPath", kLogDir}}})}};
   return merge_container(std::move(base), spec.logfile);

@@ -44,6 +44,19 @@ std::string find_older_namesake(const Caches& caches, const kube::Object& self, 
   return {};
 }
 
+/// Slurm is about to say something that this NodeSet waits for: a drain that ends, or a worker that registers.
+bool waits_for_slurm(const Observed& observed) {
+  const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
+  int live = 0;
+  bool registering = false;
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (pod->meta.terminating()) continue;
+    ++live;
+    registering = registering || (pod->ready() && observed.snapshot && observed.snapshot->node(slurm_node_name(*pod)) == nullptr);
+  }
+  return registering || live > (all_go ? 0 : observed.nodeset.spec.replicas);
+}
+
 template <class Ptr>
 bool owned_by(const Ptr& record, const std::string& uid) {
   const kube::OwnerReference* owner = record->meta.controller_owner();
@@ -84,6 +97,10 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
+    if (pod->meta.controller_owner() == nullptr && ordinal_of(pod->meta.name, key.name + "-")) {
+      out->orphans.push_back(pod);
+      continue;
+    }
     if (!owned_by(pod, object->meta.uid)) continue;
     out->pods.push_back(pod);
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
@@ -92,6 +109,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   for (const kube::ObjectPtr& revision : caches_.controller_revisions.in_namespace(key.ns)) {
     if (owned_by(revision, object->meta.uid)) out->revisions.push_back(revision);
   }
+  if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;
 }
 

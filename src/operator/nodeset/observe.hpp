@@ -47,6 +47,7 @@ struct Observed {
   std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
   std::vector<kube::PodPtr> pods;            ///< Owned by this NodeSet.
+  std::vector<kube::PodPtr> orphans;         ///< Workers of its name and labels that nobody owns.
   std::vector<kube::ObjectPtr> revisions;    ///< ControllerRevisions owned by this NodeSet.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
   slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
@@ -57,6 +58,8 @@ struct Observed {
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
+  /// Called on the loop when the next step waits for what Slurm says of this cluster: polls are to come faster for a while.
+  std::function<void(const slurm::ClusterKey&)> hurry;
 };
 
 /// One key is one NodeSet. Wake it when it, its Controller, a pod of it, a Kubernetes node that runs one, or what Slurm says

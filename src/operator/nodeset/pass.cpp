@@ -14,6 +14,8 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kEventAgain{10 * 60 * 1000};
+/// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
+constexpr core::Duration kRegistration{3 * 60 * 1000};
 
 Life life_of(const kube::PodRecord& pod) {
   if (pod.meta.terminating()) return Life::kTerminating;
@@ -112,13 +114,28 @@ void Pass::read_workers() {
     worker.cleared = !pod->meta.annotation(api::kAnnotationDeletionEvidence).empty();
     const auto node = in.nodes.find(pod->node_name);
     worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
-    worker.lost = worker.life == Life::kLive && worker.cleared && slurm_fresh_ && worker.record == nullptr;
+    worker.lost = will_not_register(worker);
     workers.push_back(std::move(worker));
   }
   std::sort(workers.begin(), workers.end(), [](const Worker& a, const Worker& b) {
     return std::tie(a.ordinal, a.pod->meta.name) < std::tie(b.ordinal, b.pod->meta.name);
   });
   for (const Worker& worker : workers) nodes_.insert(worker.node);
+}
+
+bool Pass::will_not_register(const Worker& worker) {
+  if (worker.life != Life::kLive || worker.record != nullptr || !slurm_fresh_) return false;
+  if (worker.cleared) return true;
+  if (worker.stamped || !worker.pod->ready() || !worker.pod->ready_since()) return false;
+  const core::Duration left = kRegistration - (in.now - *worker.pod->ready_since());
+  if (left.count() <= 0) return true;
+  out.wake_after(left, "a worker that does not register is replaced");
+  return false;
+}
+
+void Pass::wish(const std::string& id) {
+  wishes_.push_back(id);
+  if (in.outcomes.contains(id)) out.remember(id);
 }
 
 const plan::Outcome* Pass::failure(const std::string& id) const {
@@ -168,7 +185,7 @@ void Pass::event(std::string_view type, std::string_view reason, std::string_vie
 
 void Pass::lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
   const auto before = in.outcomes.find(fmt::format("event {}: {}", reason, note));
-  if (before != in.outcomes.end() && in.mono - before->second.last < kEventAgain) return;
+  if (before != in.outcomes.end() && in.mono - before->second.last < kEventAgain) return out.remember(before->first);
   event(type, reason, action, std::move(note));
 }
 

@@ -49,7 +49,7 @@ struct Worker {
   bool kube_cordon = false;    ///< Its Kubernetes node is cordoned.
   bool cleared = false;        ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
   bool victim = false;         ///< It goes.
-  bool lost = false;           ///< Cleared, and its record is gone: it cannot come back, only be replaced.
+  bool lost = false;           ///< Its slurmd will not register (again): it can only be replaced.
 
   [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
   [[nodiscard]] bool drained_by_us() const;
@@ -73,6 +73,7 @@ class Pass {
   std::vector<Problem> problems;   ///< What is wrong, or takes time.
   int to_create = 0;               ///< Workers still to be created, those of this pass included.
   int to_delete = 0;               ///< Workers still to be deleted, likewise.
+  bool patches_nodeset = false;    ///< A step of this pass writes the NodeSet itself.
   int records_left = 0;            ///< Slurm records of workers that are gone for good.
   std::set<int> vacant;            ///< Ordinals whose workers are to be created, now or later.
 
@@ -92,7 +93,7 @@ class Pass {
   /// Room for n more steps in this pass; when there is none, the key is planned again at once after it.
   bool room(std::size_t n);
   /// Notes that a step is still wished for, though it is not in this pass: a failure of it still counts.
-  void wish(const std::string& id) { wishes_.push_back(id); }
+  void wish(const std::string& id);
   [[nodiscard]] const std::vector<std::string>& wishes() const { return wishes_; }
   /// The failed outcome of a step, or null.
   [[nodiscard]] const plan::Outcome* failure(const std::string& id) const;
@@ -115,6 +116,8 @@ class Pass {
  private:
   void read_work();
   void read_workers();
+  /// Its record was deleted by us, or it never came.
+  [[nodiscard]] bool will_not_register(const Worker& worker);
 
   std::unordered_map<std::string_view, Work> work_;
   std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.
@@ -135,6 +138,7 @@ void set_drains(Pass& pass);           // slurm_states.cpp
 void delete_workers(Pass& pass);       // scale_in.cpp
 void keep_metadata(Pass& pass);        // slurm_states.cpp
 void resume_workers(Pass& pass);       // slurm_states.cpp
+void adopt_orphans(Pass& pass);        // workers.cpp
 void create_workers(Pass& pass);       // workers.cpp
 void report_states(Pass& pass);        // slurm_states.cpp
 void delete_records(Pass& pass);       // scale_in.cpp

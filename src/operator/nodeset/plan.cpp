@@ -61,6 +61,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   delete_workers(pass);
   keep_metadata(pass);
   resume_workers(pass);
+  adopt_orphans(pass);
   create_workers(pass);
   report_states(pass);
   delete_records(pass);

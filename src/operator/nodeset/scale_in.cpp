@@ -15,6 +15,8 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
+/// A worker that ended later than this after it was replaced is replaced at once again.
+constexpr core::Duration kRemember{10 * 60 * 1000};
 
 int phase_rank(const kube::PodRecord& pod) {
   if (pod.phase == "Pending") return 0;
@@ -140,11 +142,20 @@ void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
   delete_drained(pass, worker, why);
 }
 
+/// How often a worker was replaced lately is known from the deletions: they are kept in mind while its successors live.
+void remember_replacements(Pass& pass) {
+  const std::string prefix = "delete Pod ";
+  for (auto it = pass.in.outcomes.lower_bound(prefix); it != pass.in.outcomes.end() && it->first.starts_with(prefix); ++it) {
+    if (pass.in.mono - it->second.last < kRemember) pass.out.remember(it->first);
+  }
+}
+
 /// Ended pods make room for their successors. One that ended soon after it was made, again and again, is not replaced as fast.
 void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
   const auto evidence = kube::PodWitness::ended(*worker.pod);
   if (!evidence) return;
   const std::string id = delete_id(worker);
+  pass.wish(id);
   const auto before = pass.in.outcomes.find(id);
   if (replaced && before != pass.in.outcomes.end() && before->second.state == plan::Outcome::State::kDone) {
     const core::Duration waited = pass.in.mono - before->second.last;
@@ -159,6 +170,10 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
   const std::string why = fmt::format("its phase is {}{}", worker.pod->phase,
                                       worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")");
   pass.step(lane_of(pass, worker), id, why, kube::delete_pod(*worker.pod, *evidence));
+}
+
+std::string why_lost(const Worker& worker) {
+  return worker.cleared ? "its Slurm node was deleted, and it does not register again" : "it does not register with Slurm";
 }
 
 std::string why_workers_go(const Pass& pass) {
@@ -207,6 +222,7 @@ void choose_victims(Pass& pass) {
 }
 
 void delete_workers(Pass& pass) {
+  remember_replacements(pass);
   const std::string why = why_workers_go(pass);
   const auto live = static_cast<int>(
       std::count_if(pass.workers.begin(), pass.workers.end(), [](const Worker& w) { return w.life == Life::kLive && !w.victim; }));
@@ -217,7 +233,11 @@ void delete_workers(Pass& pass) {
     } else if (worker.victim) {
       ++pass.to_delete;
       pass.out.intent.jobs += worker.work.jobs;
-      delete_worker(pass, worker, worker.lost ? "its Slurm node was deleted, and it does not register again" : why);
+      delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
+      if (worker.lost && !worker.cleared) {
+        pass.lasting_event("Warning", "SlurmNodeNotRegistered", "Delete",
+                           fmt::format("Pod {} is ready, but does not register with Slurm: it is replaced", pod_text(worker)));
+      }
     }
   }
   if (pass.goal == Goal::kServe && pass.desired < pass.in.nodeset.status.desired) {

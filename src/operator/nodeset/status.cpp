@@ -16,6 +16,7 @@ using core::Json;
 constexpr core::Duration kCountsEvery{500};
 /// After so many refusals, a node that Slurm will not let go is shown: a reservation may hold it.
 constexpr int kBusyShown = 20;
+constexpr std::string_view kStatus = "status";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
 
@@ -172,17 +173,30 @@ void keep_foreign(Conditions& conditions, const std::vector<api::Condition>& bef
   }
 }
 
-/// Only counts differ, and they were written a moment ago.
-bool can_wait(Pass& pass, const Json& patch) {
-  const auto last = pass.in.outcomes.find("status");
-  if (last == pass.in.outcomes.end() || last->second.state != plan::Outcome::State::kDone) return false;
-  for (const char* now : {"conditions", "observedGeneration", "desired"}) {
-    if (patch.contains(now)) return false;
+/// Type, status and reason of each condition: what is written at once when it changes.
+std::string gist(const Json* conditions) {
+  std::string out;
+  if (conditions == nullptr || !conditions->is_array()) return out;
+  for (const Json& condition : *conditions) {
+    for (const char* part : {"type", "status", "reason"}) out += core::get_string(condition, {part}) + " ";
   }
-  const core::Duration since = pass.in.mono - last->second.last;
-  if (since >= kCountsEvery) return false;
-  pass.out.wake_after(kCountsEvery - since, "counts in status");
-  return true;
+  return out;
+}
+
+/// Only counts and messages differ, and they were written a moment ago.
+bool can_wait(Pass& pass, const Json& patch) {
+  if (patch.contains("observedGeneration") || patch.contains("desired")) return false;
+  if (patch.contains("conditions") && gist(&patch["conditions"]) != gist(core::find(pass.in.object->body, {"status", "conditions"}))) {
+    return false;
+  }
+  for (auto it = pass.in.outcomes.lower_bound(kStatus); it != pass.in.outcomes.end() && it->first.starts_with(kStatus); ++it) {
+    const core::Duration since = pass.in.mono - it->second.last;
+    if (it->second.state != plan::Outcome::State::kDone || since >= kCountsEvery) continue;
+    pass.out.remember(it->first);
+    pass.out.wake_after(kCountsEvery - since, "counts in status");
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -203,12 +217,16 @@ void write_status(Pass& pass) {
   Json wanted = api::to_json(status);
   wanted["conditions"] = conditions.json();
 
+  // The finalizer's patch is of the same version: one of the two would be refused.
+  if (pass.patches_nodeset) return;
   std::optional<plan::Step> step = status_step(resources::kNodeSet, *pass.in.object, std::move(wanted));
-  if (!step || !pass.due(step->id)) return;
+  if (!step) return;
   const auto* act = dynamic_cast<const kube::Patch*>(step->act.get());
   if (act != nullptr && can_wait(pass, act->patch.at("status"))) return;
+  // Another status is another wish: one that changes with every pass is no step that is done in vain.
+  step->id = fmt::format("{}: {}, {} of {} ready", kStatus, step->reason, status.ready_replicas, status.replicas);
   pass.wish(step->id);
-  pass.out.lane("status").add(std::move(*step));
+  if (pass.due(step->id)) pass.out.lane("status").add(std::move(*step));
 }
 
 }  // namespace op::nodeset

@@ -31,10 +31,12 @@ bool holds_place(const Pass& pass, const Worker& worker) {
   return pass.in.now - *worker.pod->meta.deletion_timestamp < kOverdue;
 }
 
-bool name_taken(const Pass& pass, int ordinal) {
+bool name_taken(Pass& pass, int ordinal) {
   const plan::Outcome* failed = pass.failure(create_id(pass, ordinal));
-  return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
-         pass.in.mono - failed->last < kTakenName;
+  const bool taken = failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
+                     pass.in.mono - failed->last < kTakenName;
+  if (taken) pass.wish(create_id(pass, ordinal));
+  return taken;
 }
 
 /// The lowest free ordinals, as many as workers are missing.
@@ -116,13 +118,30 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
 
 }  // namespace
 
-void create_workers(Pass& pass) {
+void adopt_orphans(Pass& pass) {
   if (pass.goal != Goal::kServe) return;
+  for (const kube::PodPtr& pod : pass.in.orphans) {
+    if (pod->meta.terminating()) continue;
+    auto act = std::make_shared<kube::Patch>();
+    act->resource = kube::resources::kPod;
+    act->key = pod->meta.key();
+    act->type = kube::PatchType::kStrategic;
+    act->uid = pod->meta.uid;
+    act->patch = {{"metadata",
+                   {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
+    pass.step(pass.out.lane("adopt"), "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner", std::move(act));
+  }
+}
+
+void create_workers(Pass& pass) {
+  // Orphans come first: their names are taken, and they count.
+  if (pass.goal != Goal::kServe || !pass.in.orphans.empty()) return;
   find_vacancies(pass);
   plan::Lane& lane = pass.out.lane("create");
   if (auto act = kube::add_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
     // Workers must not exist without it: a deletion would not wait for their jobs.
     if (!pass.step(lane, "add finalizer", "its workers are drained before it goes", std::move(act))) return;
+    pass.patches_nodeset = true;
     lane.then();
   }
   if (pass.desired > pass.in.nodeset.status.desired) {
@@ -160,7 +179,7 @@ void remove_finalizer(Pass& pass) {
     if (pass.records_left > 0) return;
   }
   if (auto act = kube::remove_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
-    pass.step(pass.out.lane("finalizer"), "remove finalizer", "no worker is left", std::move(act));
+    pass.patches_nodeset = pass.step(pass.out.lane("finalizer"), "remove finalizer", "no worker is left", std::move(act));
   }
 }
 

@@ -39,6 +39,8 @@ class World {
   /// All pending pods run, are ready, and register with Slurm.
   void start_pods();
   /// Terminating pods go.
+  /// A user deletes a pod: its jobs die, and its node is set down by its own preStop.
+  void user_deletes(const std::string& name);
   void finish_pods();
   void advance(core::Duration by) {
     now = now + by;
@@ -85,6 +87,7 @@ class World {
   core::Result<void> remove(const kube::Delete& act);
   core::Result<void> slurm_act(const plan::Act& act);
   void remember(const std::string& id, const core::Result<void>& result);
+  void drop_outcomes(const plan::Plan& plan);
   [[nodiscard]] bool job_on(const std::string& node) const;
   std::string next_version();
 

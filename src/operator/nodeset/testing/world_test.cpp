@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "api/well_known.hpp"
 #include "kube/record.hpp"
@@ -82,7 +83,18 @@ Observed World::observe() const {
   return out;
 }
 
+void World::drop_outcomes(const plan::Plan& plan) {
+  std::set<std::string> kept(plan.remembered().begin(), plan.remembered().end());
+  for (const auto& [name, lane] : plan.lanes()) {
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) kept.insert(step.id);
+    }
+  }
+  std::erase_if(outcomes, [&](const auto& outcome) { return !kept.contains(outcome.first); });
+}
+
 int World::run(const plan::Plan& plan) {
+  drop_outcomes(plan);
   int count = 0;
   for (const auto& [name, lane] : plan.lanes()) {
     bool failed = false;
@@ -296,6 +308,22 @@ void World::start_pods() {
     node.address = pod.pod_ip;
     node.slurmd_start_time = now;
   }
+}
+
+void World::user_deletes(const std::string& name) {
+  kube::PodRecord& pod = pods.at(name);
+  if (pod.meta.terminating()) return;
+  pod.meta.deletion_timestamp = now + core::Duration{30000};
+  const std::string host = slurm_node_name(pod);
+  std::vector<std::int64_t> dead;
+  for (const auto& [id, job] : jobs) {
+    if (std::find(job.nodes.begin(), job.nodes.end(), host) != job.nodes.end()) dead.push_back(id);
+  }
+  for (const std::int64_t id : dead) end_job(id);
+  const auto node = nodes.find(host);
+  if (node == nodes.end()) return;
+  node->second.state.base = "DOWN";
+  if (!node->second.state.has("DRAIN")) node->second.reason = "slurm-operator: Pod is terminating";
 }
 
 void World::finish_pods() {

@@ -1,0 +1,163 @@
+#include "operator/nodeset/build_worker.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/nodeset/testing/world.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+using testing::World;
+
+Json pod_of(const Json& spec, int ordinal = 3) {
+  const Observed observed = World(spec).observe();
+  const core::Result<Json> made = worker_template(observed, "hash");
+  EXPECT_TRUE(made) << made.error().message;
+  return worker_pod(*made, observed, ordinal);
+}
+
+Json named(const Json& list, std::string_view name) {
+  for (const Json& item : list) {
+    if (item["name"] == name) return item;
+  }
+  return nullptr;
+}
+
+Json slurmd_of(const Json& pod) {
+  return named(pod["spec"]["containers"], "slurmd");
+}
+
+TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
+  const Json pod = pod_of(Json{{"template", {{"metadata", {{"labels", {{"team", "a"}, {"app.kubernetes.io/name", "mine"}}}}}}}});
+  EXPECT_EQ(pod["metadata"]["name"], "cpu-3");
+  EXPECT_EQ(pod["metadata"]["namespace"], "default");
+  const Json labels{{"app.kubernetes.io/name", "slurmd"},
+                    {"app.kubernetes.io/instance", "cpu"},
+                    {"app.kubernetes.io/component", "worker"},
+                    {"slinky.slurm.net/cluster", "demo"},
+                    {"nodeset.slinky.slurm.net/pod-name", "cpu-3"},
+                    {"nodeset.slinky.slurm.net/pod-index", "3"},
+                    {"nodeset.slinky.slurm.net/pod-hostname", "cpu-3"},
+                    {"nodeset.slinky.slurm.net/scaling-mode", "StatefulSet"},
+                    {"controller-revision-hash", "hash"},
+                    {"team", "a"}};
+  EXPECT_EQ(pod["metadata"]["labels"], labels);
+  EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["kind"], "NodeSet");
+  EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["uid"], "set-uid");
+  EXPECT_EQ(pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"], "slurmd");
+
+  const Json& spec = pod["spec"];
+  EXPECT_EQ(spec["hostname"], "cpu-3");
+  EXPECT_EQ(spec["subdomain"], "slurm-workers-demo");
+  EXPECT_EQ(spec["dnsConfig"]["searches"], Json::array({"slurm-workers-demo.default.svc.cluster.local"}));
+  EXPECT_EQ(spec["automountServiceAccountToken"], false);
+  EXPECT_EQ(spec["tolerations"][0]["key"], "nodeset.slinky.slurm.net/worker");
+  EXPECT_EQ(spec["volumes"].size(), 2U);
+  const Json& source = spec["volumes"][0]["projected"]["sources"][0]["secret"];
+  EXPECT_EQ(source["name"], "demo-slurm-key");
+  EXPECT_EQ(source["items"], Json::array({{{"key", "slurm.key"}, {"path", "slurm.key"}}}));
+  const Json terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  ASSERT_EQ(terms.size(), 1U);
+  EXPECT_EQ(terms[0]["labelSelector"]["matchExpressions"][0]["values"], Json::array({"slurmd"}));
+
+  const Json slurmd = slurmd_of(pod);
+  EXPECT_EQ(slurmd["args"], Json::array({"-Z", "--conf-server", "demo-controller.default:6817", "--conf", "'Features=cpu'"}));
+  EXPECT_EQ(slurmd["securityContext"]["privileged"], true);
+  EXPECT_EQ(slurmd["securityContext"]["capabilities"]["add"], Json::array({"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}));
+  EXPECT_EQ(slurmd["ports"], Json::array({{{"name", "slurmd"}, {"containerPort", 6818}, {"protocol", "TCP"}}}));
+  EXPECT_EQ(slurmd["readinessProbe"]["httpGet"]["path"], "/readyz");
+  EXPECT_EQ(slurmd["readinessProbe"]["periodSeconds"], 1);
+  EXPECT_EQ(slurmd["volumeMounts"][0]["mountPath"], "/etc/slurm");
+  EXPECT_THAT(slurmd["lifecycle"]["preStop"]["exec"]["command"][2].get<std::string>(),
+              ::testing::HasSubstr("timeout 2 scontrol update nodename=$(hostname) state=down "
+                                   "reason='slurm-operator: Pod is terminating'"));
+  ASSERT_EQ(spec["initContainers"].size(), 1U);
+  const Json& wait = spec["initContainers"][0];
+  EXPECT_EQ(wait["name"], "wait-controller");
+  EXPECT_EQ(wait["image"], "local/slurmd:26.05");
+  EXPECT_EQ(wait["command"][3], "demo-controller.default");
+  EXPECT_EQ(wait["command"][4], "6817");
+}
+
+TEST(BuildWorker, OlderReleasesAndUnknownTagsAreProbedByTcp) {
+  for (const char* image : {"local/slurmd:24.11", "local/slurmd", "local/slurmd:latest", "local/slurmd@sha256:0123"}) {
+    const Json slurmd = slurmd_of(pod_of(Json{{"slurmd", {{"image", image}}}}));
+    EXPECT_EQ(slurmd["readinessProbe"]["tcpSocket"]["port"], "slurmd") << image;
+    EXPECT_FALSE(slurmd["readinessProbe"].contains("httpGet"));
+  }
+  EXPECT_TRUE(slurmd_of(pod_of(Json{{"slurmd", {{"image", "x:25.11.2-ubuntu"}}}}))["livenessProbe"].contains("httpGet"));
+}
+
+TEST(BuildWorker, WhatUsersWriteWins) {
+  const Json pod = pod_of(Json::parse(R"({
+    "slurmd": {"image": "mine:26.05", "args": ["-v"], "env": [{"name": "POD_CPUS", "value": "7"}, {"name": "X", "value": "y"}],
+               "securityContext": {"privileged": false, "capabilities": {"add": ["SYS_ADMIN"]}},
+               "readinessProbe": {"exec": {"command": ["true"]}},
+               "lifecycle": {"preStop": {"exec": {"command": ["bye"]}}},
+               "resources": {"limits": {"cpu": "1500m", "memory": "2Gi"}}},
+    "template": {"spec": {"hostname": "node", "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}],
+                          "containers": [{"name": "side", "image": "side"}],
+                          "volumes": [{"name": "scratch", "emptyDir": {}}],
+                          "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}}}},
+    "ordinalPadding": 3})"));
+  EXPECT_EQ(pod["metadata"]["name"], "cpu-003");
+  EXPECT_EQ(pod["spec"]["hostname"], "node003");
+  EXPECT_EQ(pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-hostname"], "node003");
+  EXPECT_EQ(pod["spec"]["nodeSelector"]["a"], "b");
+  EXPECT_EQ(pod["spec"]["tolerations"].size(), 2U);
+  EXPECT_EQ(pod["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"].size(), 2U);
+  EXPECT_EQ(pod["spec"]["containers"].size(), 2U);
+  EXPECT_EQ(pod["spec"]["volumes"].size(), 3U);
+  const Json slurmd = slurmd_of(pod);
+  EXPECT_EQ(slurmd["args"].back(), "-v");
+  EXPECT_EQ(slurmd["args"][4], "'Features=node'");
+  EXPECT_EQ(named(slurmd["env"], "POD_CPUS")["value"], "7");
+  EXPECT_EQ(named(slurmd["env"], "POD_MEMORY")["value"], "2048");
+  EXPECT_EQ(named(slurmd["env"], "X")["value"], "y");
+  EXPECT_EQ(slurmd["securityContext"]["privileged"], false);
+  EXPECT_EQ(slurmd["securityContext"]["capabilities"]["add"], Json::array({"SYS_ADMIN"}));
+  EXPECT_FALSE(slurmd["readinessProbe"].contains("httpGet"));
+  EXPECT_EQ(slurmd["lifecycle"]["preStop"]["exec"]["command"], Json::array({"bye"}));
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["image"], "mine:26.05");
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["resources"], slurmd["resources"]);
+}
+
+TEST(BuildWorker, ASidecarReadsTheLogWhenOneIsConfigured) {
+  const Json pod = pod_of(Json{{"logfile", {{"image", "alpine:3"}}}});
+  ASSERT_EQ(pod["spec"]["initContainers"].size(), 2U);
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["name"], "logfile");
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["restartPolicy"], "Always");
+  EXPECT_EQ(slurmd_of(pod)["args"][5], "-L");
+}
+
+TEST(BuildWorker, WorkersMayShareANode) {
+  EXPECT_FALSE(pod_of(Json{{"oversubscribeNode", true}})["spec"].contains("affinity"));
+}
+
+TEST(BuildWorker, HostNetworkingHasNoHostnameOfItsOwn) {
+  const Json pod = pod_of(Json{{"template", {{"spec", {{"hostNetwork", true}}}}}});
+  EXPECT_FALSE(pod["spec"].contains("hostname"));
+  EXPECT_FALSE(pod["metadata"]["labels"].contains("nodeset.slinky.slurm.net/pod-hostname"));
+}
+
+TEST(SlurmdConf, MergesFeaturesAndRepeatedKeys) {
+  api::NodeSetSpec spec;
+  spec.extra_conf = "Weight=2  feature=a,b Gres=gpu:1 GRES=nic:2 Feature=c";
+  EXPECT_EQ(slurmd_conf(spec, "cpu").value(), "Features=cpu,a,b,c Weight=2 Gres=gpu:1,nic:2");
+  spec.extra_conf = "Reason=\"two words\" State=DRAIN";
+  EXPECT_EQ(slurmd_conf(spec, "cpu").value(), "Features=cpu Reason=\"two words\" State=DRAIN");
+  for (const char* bad : {"Weight", "=2", "NodeName=x", "Weight=1 oops"}) {
+    spec.extra_conf = bad;
+    EXPECT_FALSE(slurmd_conf(spec, "cpu")) << bad;
+  }
+}
+
+TEST(ShellWord, SurvivesQuotes) {
+  EXPECT_EQ(shell_word("a b$(c)"), "'a b$(c)'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+}
+
+}  // namespace
+}  // namespace op::nodeset

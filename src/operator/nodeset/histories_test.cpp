@@ -1,0 +1,147 @@
+// Properties over random histories: users, jobs, admins and failures at random, then rest. Whatever happened, no busy worker was
+// deleted by us, no foreign drain was undone, and in the end the declared state stands.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "operator/nodeset/plan.hpp"
+#include "operator/nodeset/testing/world.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+using testing::World;
+
+std::string pick(const World& world, int number) {
+  if (world.pods.empty()) return "";
+  return std::next(world.pods.begin(), number % static_cast<int>(world.pods.size()))->first;
+}
+
+bool free_for_jobs(const World& world, const std::string& name) {
+  const auto node = world.nodes.find(name);
+  if (node == world.nodes.end() || node->second.state.base != "IDLE" || node->second.state.has("DRAIN")) return false;
+  const auto pod = world.pods.find(name);
+  return pod != world.pods.end() && pod->second.ready() && !pod->second.meta.terminating() && pod->second.phase == "Running";
+}
+
+void happen(World& world, int what, int number) {
+  const std::string name = pick(world, number);
+  const auto node = world.nodes.find(name);
+  switch (what) {
+    case 0: world.edit("replicas", number % 7); break;
+    case 1: world.start_pods(); break;
+    case 2: world.finish_pods(); break;
+    case 3:
+      if (free_for_jobs(world, name)) world.add_job({name}, number % 5 == 0 ? "SUSPENDED" : "RUNNING");
+      break;
+    case 4:
+      if (!world.jobs.empty()) world.end_job(std::next(world.jobs.begin(), number % static_cast<int>(world.jobs.size()))->first);
+      break;
+    case 5:
+      if (!name.empty() && world.jobs.empty()) world.pod(name).phase = "Failed";
+      break;
+    case 6:
+      if (!name.empty()) world.user_deletes(name);
+      break;
+    case 7:
+      if (node != world.nodes.end() && !node->second.state.has("DRAIN")) {
+        node->second.state.flags.insert("DRAIN");
+        node->second.reason = "by an admin";
+      }
+      break;
+    case 8:
+      if (node != world.nodes.end() && node->second.reason == "by an admin") {
+        node->second.state.flags.erase("DRAIN");
+        node->second.reason.clear();
+      }
+      break;
+    case 9: world.kube_nodes["kube-1"].unschedulable = number % 2 == 0; break;
+    case 10:
+      if (!name.empty()) world.pod(name).meta.annotations["nodeset.slinky.slurm.net/pod-cordon"] = number % 2 == 0 ? "true" : "false";
+      break;
+    case 11: world.health = static_cast<slurm::Snapshot::Health>(number % 3); break;
+    case 12: world.snapshot_age = core::Duration{number % 2 == 0 ? 100 : 5000}; break;
+    case 13: {
+      constexpr std::array<const char*, 6> kSteps{"create", "delete Pod", "delete Slurm", "drain", "clear", "status"};
+      world.refuse[kSteps[static_cast<std::size_t>(number) % kSteps.size()]] = {core::ErrorCode::kInternal, "no", 500, "", {}};
+      break;
+    }
+    case 14: world.refuse.clear(); break;
+    case 15: world.outcomes.clear(); break;  // The operator starts again.
+    default: world.advance(core::Duration{number * 100}); break;
+  }
+}
+
+void come_to_rest(World& world) {
+  world.refuse.clear();
+  world.health = slurm::Snapshot::Health::kComplete;
+  world.snapshot_age = core::Duration{100};
+  world.kube_nodes.clear();
+  while (!world.jobs.empty()) world.end_job(world.jobs.begin()->first);
+  for (auto& [name, pod] : world.pods) pod.meta.annotations.erase("nodeset.slinky.slurm.net/pod-cordon");
+  for (auto& [name, node] : world.nodes) {
+    if (node.reason != "by an admin") continue;
+    node.state.flags.erase("DRAIN");
+    node.reason.clear();
+  }
+  for (int i = 0; i < 30; ++i) {
+    world.advance(core::Duration{20000});
+    world.start_pods();
+    world.settle(8);
+    world.finish_pods();
+  }
+}
+
+RC_GTEST_PROP(NodeSetHistories, EndInTheDeclaredState, ()) {
+  World world(Json{{"replicas", 3}});
+  const auto events = *rc::gen::container<std::vector<std::pair<int, int>>>(
+      rc::gen::pair(rc::gen::inRange(0, 17), rc::gen::inRange(0, 60)));
+  for (const auto& [what, number] : events) {
+    happen(world, what, number);
+    world.run(plan_nodeset(world.observe()));
+    world.advance(core::Duration{100});
+  }
+  come_to_rest(world);
+
+  const int replicas = world.spec()["replicas"];
+  for (const std::string& violation : world.violations) RC_FAIL(violation);
+  RC_ASSERT(static_cast<int>(world.pods.size()) == replicas);
+  RC_ASSERT(static_cast<int>(world.nodes.size()) == replicas);
+  for (const auto& [name, node] : world.nodes) {
+    RC_ASSERT(world.pods.contains(name));
+    RC_ASSERT(node.state.base == "IDLE");
+    RC_ASSERT(!node.state.has("DRAIN"));
+  }
+  RC_ASSERT(world.condition("Ready") == "True Ready");
+  RC_ASSERT(world.condition("Degraded") == "False AsExpected");
+  world.advance(core::Duration{1000});
+  RC_ASSERT(plan_nodeset(world.observe()).empty());
+}
+
+RC_GTEST_PROP(NodeSetHistories, StepsOfAllPassesAddUpToTheIntent, ()) {
+  const int before = *rc::gen::inRange(0, 120);
+  const int after = *rc::gen::inRange(0, 120);
+  World world(Json{{"replicas", before}});
+  for (int i = 0; i < before; ++i) world.add_pod(i);
+  world.settle();
+  world.done.clear();
+  world.edit("replicas", after);
+  const plan::Plan first = plan_nodeset(world.observe());
+  RC_ASSERT(first.intent.pods == std::abs(after - before));
+  RC_ASSERT(static_cast<int>(first.intent.remaining.size()) == std::abs(after - before));
+  world.run(first);
+  world.settle(100);
+  const auto count = [&](std::string_view prefix) {
+    return std::count_if(world.done.begin(), world.done.end(), [&](const std::string& id) { return id.starts_with(prefix); });
+  };
+  RC_ASSERT(count("create Pod") == std::max(0, after - before));
+  RC_ASSERT(count("delete Pod") == std::max(0, before - after));
+  RC_ASSERT(world.violations.empty());
+}
+
+}  // namespace
+}  // namespace op::nodeset
