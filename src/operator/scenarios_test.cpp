@@ -57,7 +57,8 @@ Json from_yaml(const YAML::Node& node) {
       const Json parsed = Json::parse(text, nullptr, false);
       return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -116,8 +117,10 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       return world.remove(kind, named(name));
     }
     if (verb == "slurmctld") {
-      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys}, {"ignores", Slurmctld::kIgnores},
-                                                   {"refuses", Slurmctld::kRefuses}, {"away", Slurmctld::kAway}};
+      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},
+                                                   {"ignores", Slurmctld::kIgnores},
+                                                   {"refuses", Slurmctld::kRefuses},
+                                                   {"away", Slurmctld::kAway}};
       world.slurmctld = words.at(value);
     } else if (verb == "loaded") {
       world.loaded = value == "offered" ? offered() : value.get<std::string>();
@@ -209,7 +212,8 @@ class Scenario : public ::testing::TestWithParam<std::string> {
     for (const Json& pattern : patterns) {
       const std::string words = pattern;
       const bool unwanted = words.starts_with("!");
-      EXPECT_EQ(matches(unwanted ? words.substr(1) : words, text), !unwanted) << where << "\n  wanted: " << words << "\n  found: " << text;
+      EXPECT_EQ(matches(unwanted ? words.substr(1) : words, text), !unwanted)
+          << where << "\n  wanted: " << words << "\n  found: " << text;
     }
   }
 
@@ -273,7 +277,8 @@ std::vector<std::string> scenario_files() {
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   const std::filesystem::path path(info.param);
   std::string out = path.parent_path().filename().string() + "_" + path.stem().string();
-  std::replace_if(out.begin(), out.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return out;
 }
 

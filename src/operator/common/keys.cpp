@@ -17,11 +17,13 @@ SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyR
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns) {
   const std::string secret = "Secret " + std::string(ns) + "/" + facts.ref.secret;
   switch (facts.presence) {
-    case kube::Presence::kUnknown: return Problem{"Waiting", secret + " is being read", false};
+    case kube::Presence::kUnknown:
+      return Problem{"Waiting", secret + " is being read", false};
     case kube::Presence::kAbsent:
       if (facts.ref.generated) return Problem{"Waiting", secret + " is being generated", false};
       return Problem{"SecretMissing", secret + " does not exist"};
-    case kube::Presence::kPresent: break;
+    case kube::Presence::kPresent:
+      break;
   }
   if (!facts.has_key) return Problem{"SecretKeyMissing", secret + " has no data under the key " + facts.ref.key};
   return {};

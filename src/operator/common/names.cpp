@@ -102,7 +102,8 @@ std::string Endpoint::str() const {
 
 Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller) {
   if (spec.external && spec.external_config) return {spec.external_config->host, spec.external_config->port};
-  return {controller_object_name(controller) + "." + text(ns), spec.service.port != 0 ? spec.service.port : api::kPortSlurmctld};
+  return {controller_object_name(controller) + "." + text(ns),
+          spec.service.port != 0 ? spec.service.port : api::kPortSlurmctld};
 }
 
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi) {

@@ -70,7 +70,8 @@ struct KeyRef {
 KeyRef slurm_key_ref(const api::ControllerSpec& spec, std::string_view controller);
 KeyRef jwt_key_ref(const api::ControllerSpec& spec, std::string_view controller);
 
-/// Host and port at which slurmd, sackd and clients reach slurmctld: "X-controller.ns" and the Service's port (or externalConfig).
+/// Host and port at which slurmd, sackd and clients reach slurmctld: "X-controller.ns" and the Service's port (or
+/// externalConfig).
 struct Endpoint {
   std::string host;
   int port = 0;
@@ -80,8 +81,8 @@ struct Endpoint {
 Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
 
-/// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes, or
-/// the object's own name.
+/// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes,
+/// or the object's own name.
 std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 /// The container image's Slurm release as its tag says ("local/slurmctld:26.05-x" gives 26.05), or {0, 0}.

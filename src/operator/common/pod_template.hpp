@@ -1,7 +1,8 @@
 // Pod templates: our defaults, and what users write over them.
 //
 // Users see one rule: what they write wins. Maps are merged, lists of named things (containers, env, volumes, ports) by name,
-// volumeMounts by mountPath; args are appended to ours; a probe's handler, an env variable's source and a volume's source replace ours.
+// volumeMounts by mountPath; args are appended to ours; a probe's handler, an env variable's source and a volume's source
+// replace ours.
 #pragma once
 
 #include <string_view>
@@ -15,7 +16,8 @@ namespace op {
 /// A container of ours with the user's container merged over it. The name stays ours.
 core::Json merge_container(core::Json base, const core::Json& over);
 
-/// {"metadata", "spec"}: the pod spec with the user's template merged over it. `labels` cannot be overridden: selectors depend on them.
+/// {"metadata", "spec"}: the pod spec with the user's template merged over it. `labels` cannot be overridden: selectors depend
+/// on them.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::StringMap& labels,
                               const kube::StringMap& annotations);
 

@@ -15,9 +15,13 @@ inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/res
 inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
 
 /// slurmctld and slurmd serve /livez and /readyz on their own port from 25.11 on.
-inline bool serves_http(ImageRelease release) { return release >= ImageRelease{25, 11}; }
+inline bool serves_http(ImageRelease release) {
+  return release >= ImageRelease{25, 11};
+}
 /// slurmrestd does from 26.05 on.
-inline bool restd_serves_http(ImageRelease release) { return release >= ImageRelease{26, 5}; }
+inline bool restd_serves_http(ImageRelease release) {
+  return release >= ImageRelease{26, 5};
+}
 
 inline core::Json probe(bool http, std::string_view path, std::string_view port, int failures) {
   core::Json out{{"periodSeconds", 1}, {"timeoutSeconds", 5}, {"failureThreshold", failures}};

@@ -17,7 +17,7 @@ namespace {
 constexpr core::Duration kReadAgain{5000};
 
 struct Served {
-  std::string restapi;        ///< The RestApi's name.
+  std::string restapi;  ///< The RestApi's name.
   slurm::Endpoint endpoint;
   KeyRef key;
   friend bool operator==(const Served&, const Served&) = default;
@@ -25,7 +25,8 @@ struct Served {
 
 bool has_ready_pod(const Caches& caches, const kube::ObjectMeta& restapi) {
   const auto pods = caches.pods.by_index(kIndexInstance, instance_key(restapi.ns, kAppRestApi, restapi.name));
-  return std::any_of(pods.begin(), pods.end(), [](const kube::PodPtr& pod) { return pod->ready() && !pod->meta.terminating(); });
+  return std::any_of(pods.begin(), pods.end(),
+                     [](const kube::PodPtr& pod) { return pod->ready() && !pod->meta.terminating(); });
 }
 
 }  // namespace
@@ -53,9 +54,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   std::set<kube::Key> dirty;  ///< Controllers to look at again, once the caches have settled.
 
   void start() {
-    caches.controllers.listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
-      mark((after ? after : before)->meta.key());
-    });
+    caches.controllers.listen(
+        [this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) { mark((after ? after : before)->meta.key()); });
     caches.restapis.listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
       for (const kube::ObjectPtr& object : {before, after}) {
         if (object) mark({object->meta.ns, core::get_string(object->body, {"spec", "controllerRef", "name"})});
@@ -109,13 +109,13 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       const bool ready = has_ready_pod(caches, restapi->meta);
       return std::tuple(!ready, !ready && restapi->meta.name != before, restapi->meta.created, restapi->meta.name);
     };
-    const kube::ObjectPtr best = *std::min_element(restapis.begin(), restapis.end(),
-                                                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    const kube::ObjectPtr best =
+        *std::min_element(restapis.begin(), restapis.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
     const auto restapi = api::from_json<api::RestApi>(best->body);
     if (!restapi) return {};
     const Endpoint endpoint = restapi_endpoint(restapi->spec, key.ns, best->meta.name);
-    return Served{best->meta.name, {endpoint.host, static_cast<std::uint16_t>(endpoint.port)},
-                  jwt_key_ref(controller->spec, key.name)};
+    return Served{
+        best->meta.name, {endpoint.host, static_cast<std::uint16_t>(endpoint.port)}, jwt_key_ref(controller->spec, key.name)};
   }
 
   void look(const kube::Key& key) {

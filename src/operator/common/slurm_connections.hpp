@@ -1,7 +1,8 @@
 // Which slurmrestd serves which cluster: kept from Controllers, RestApis and their pods, and fed to slurm::Clusters.
 //
-// A cluster is served by its oldest ready RestApi, else by the one that served it before, else by the oldest. The key that signs our
-// tokens is read live from its Secret when a connection is made or fails, and is held in memory only, by slurm::Clusters.
+// A cluster is served by its oldest ready RestApi, else by the one that served it before, else by the oldest. The key that
+// signs our tokens is read live from its Secret when a connection is made or fails, and is held in memory only, by
+// slurm::Clusters.
 //
 // What Slurm says wakes keys: the Controller's when partitions or health change, those NodeSets whose nodes changed (all of the
 // cluster's when its health did).

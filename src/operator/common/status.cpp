@@ -36,8 +36,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 bool waits_for_image(std::string_view reason) {
-  constexpr std::array<std::string_view, 5> kReasons{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-                                                    "RegistryUnavailable"};
+  constexpr std::array<std::string_view, 5> kReasons{"ErrImagePull", "ImagePullBackOff", "InvalidImageName",
+                                                     "ErrImageNeverPull", "RegistryUnavailable"};
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
@@ -48,7 +48,7 @@ std::optional<Problem> container_problem(const kube::PodRecord& pod, const kube:
   }
   if (container.waiting_reason == "CrashLoopBackOff") {
     return Problem{"CrashLoop", place + "ended " + std::to_string(container.restarts) + " times" +
-                                   (container.message.empty() ? "" : ": " + one_line(container.message))};
+                                    (container.message.empty() ? "" : ": " + one_line(container.message))};
   }
   if (container.waiting_reason.starts_with("Create") || container.waiting_reason == "RunContainerError") {
     return Problem{"ContainerFailed", place + container.waiting_reason + ": " + one_line(container.message)};
@@ -157,9 +157,10 @@ std::optional<plan::Step> status_step(const kube::Resource& resource, const kube
   }
   if (patch.empty()) return {};
   const core::Json none = core::Json::array();
-  const std::string why = patch.contains("conditions") && patch["conditions"].is_array()
-                              ? condition_changes(before.contains("conditions") ? before["conditions"] : none, patch["conditions"])
-                              : "status changed";
+  const std::string why =
+      patch.contains("conditions") && patch["conditions"].is_array()
+          ? condition_changes(before.contains("conditions") ? before["conditions"] : none, patch["conditions"])
+          : "status changed";
   return plan::Step{"status", why, kube::merge_patch(resource, object.meta, {{"status", std::move(patch)}}, "status")};
 }
 
@@ -196,7 +197,8 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
       case core::ErrorCode::kCancelled:
         if (outcome.count < 5) continue;
         break;
-      default: break;
+      default:
+        break;
     }
     out.push_back({"StepFailed", id + ": " + one_line(outcome.error->message)});
   }

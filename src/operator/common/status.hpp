@@ -2,7 +2,8 @@
 //
 //   Conditions conditions(controller.status.conditions, meta.generation, observed.context.now);
 //   conditions.set("Ready", api::ConditionStatus::kFalse, "SecretMissing", "Secret default/key does not exist");
-//   if (auto step = status_step(resources::kController, object, {{"conditions", conditions.json()}})) plan.lane("status").add(*step);
+//   if (auto step = status_step(resources::kController, object, {{"conditions", conditions.json()}}))
+//   plan.lane("status").add(*step);
 //
 // A condition keeps its time for as long as its status does not change, and a status equal to what stands is not written.
 #pragma once
@@ -52,11 +53,12 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
 /// Sets FieldsNotActedOn: True with the paths, or nothing when there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 
-/// A step that makes the object's status hold `wanted`, or nothing when it does. Members of the old status that `wanted` lacks are
-/// removed. The step's reason names the conditions that change.
+/// A step that makes the object's status hold `wanted`, or nothing when it does. Members of the old status that `wanted` lacks
+/// are removed. The step's reason names the conditions that change.
 std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);
 
-/// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable pods, missing mounts.
+/// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable
+/// pods, missing mounts.
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
 
 /// Problems of earlier tries of this key's steps (a quota, a refused template, a conflict): the API server's own words.

@@ -16,8 +16,8 @@ core::Json build_internal_service(const Observed& observed);
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
-/// `state`: what the ConfigMap will hold. Needs both keys' digests. Members that Kubernetes never lets change are taken from the
-/// observed StatefulSet where there is one.
+/// `state`: what the ConfigMap will hold. Needs both keys' digests. Members that Kubernetes never lets change are taken from
+/// the observed StatefulSet where there is one.
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state);
 /// A Secret that generates a key once; without owner, so that it outlives the Controller.
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int bytes);

@@ -36,12 +36,13 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
 core::Json build_service(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
   const api::ServiceSpec& over = observed.controller.spec.service;
-  core::Json out = child(observed, kube::resources::kService, controller_object_name(name), controller_labels(name), over.metadata);
-  // One slurmctld: whether it is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds delay.
-  // The selector needs no help of a running operator.
+  core::Json out =
+      child(observed, kube::resources::kService, controller_object_name(name), controller_labels(name), over.metadata);
+  // One slurmctld: whether it is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds
+  // delay. The selector needs no help of a running operator.
   core::Json spec{{"publishNotReadyAddresses", true}};
-  core::Json ports = core::Json::array({service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld,
-                                                     kAppController, over.node_port)});
+  core::Json ports = core::Json::array(
+      {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});
   // slurm.conf says 6817 to everybody who has fetched it, so that port stays served beside another one.
   if (over.port != 0 && over.port != api::kPortSlurmctld) {
     ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
@@ -52,15 +53,15 @@ core::Json build_service(const Observed& observed) {
 
 core::Json build_internal_service(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
-  core::Json out =
-      child(observed, kube::resources::kService, controller_internal_service_name(name), controller_labels(name));
+  core::Json out = child(observed, kube::resources::kService, controller_internal_service_name(name), controller_labels(name));
   out["spec"] = headless(selector_labels(kAppController, name), kAppController, api::kPortSlurmctld);
   return out;
 }
 
 core::Json build_workers_service(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
-  const kube::StringMap selector{{std::string(api::kLabelName), std::string(kAppWorker)}, {std::string(api::kLabelCluster), name}};
+  const kube::StringMap selector{{std::string(api::kLabelName), std::string(kAppWorker)},
+                                 {std::string(api::kLabelCluster), name}};
   core::Json out = child(observed, kube::resources::kService, workers_service_name(name), selector);
   out["spec"] = headless(selector, kAppWorker, api::kPortSlurmd);
   return out;
@@ -68,7 +69,8 @@ core::Json build_workers_service(const Observed& observed) {
 
 core::Json build_workers_pdb(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
-  const kube::StringMap labels{{std::string(api::kLabelName), std::string(kAppWorker)}, {std::string(api::kLabelCluster), name}};
+  const kube::StringMap labels{{std::string(api::kLabelName), std::string(kAppWorker)},
+                               {std::string(api::kLabelCluster), name}};
   const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), name}};
   core::Json out = child(observed, kube::resources::kPodDisruptionBudget, workers_pdb_name(name), labels);
   out["spec"] = {{"maxUnavailable", 0}, {"selector", {{"matchLabels", selector}}}};

@@ -104,12 +104,13 @@ core::Json init_containers(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json out = core::Json::array();
   if (!spec.logfile.empty()) {
-    core::Json sidecar{{"name", "logfile"},
-                       {"image", slurmctld_image(spec)},
-                       {"command", core::Json::array({"sh", "-c", kLogfileScript})},
-                       {"env", core::Json::array({{{"name", "SOCKET"}, {"value", std::string(kLogDirectory) + "/slurmctld.log"}}})},
-                       {"restartPolicy", "Always"},
-                       {"volumeMounts", core::Json::array({mount(kLogVolume, kLogDirectory)})}};
+    core::Json sidecar{
+        {"name", "logfile"},
+        {"image", slurmctld_image(spec)},
+        {"command", core::Json::array({"sh", "-c", kLogfileScript})},
+        {"env", core::Json::array({{{"name", "SOCKET"}, {"value", std::string(kLogDirectory) + "/slurmctld.log"}}})},
+        {"restartPolicy", "Always"},
+        {"volumeMounts", core::Json::array({mount(kLogVolume, kLogDirectory)})}};
     out.push_back(merge_container(std::move(sidecar), spec.logfile));
   }
   return out;
@@ -141,7 +142,8 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
   };
   const auto slurm_conf = state.offered.find(std::string(kSlurmConf));
   if (slurm_conf != state.offered.end()) annotations[std::string(kAnnotationRestartHash)] = restart_digest(slurm_conf->second);
-  const std::string restarted_for = restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, kAnnotationRestartedFor);
+  const std::string restarted_for =
+      restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, kAnnotationRestartedFor);
   if (!restarted_for.empty()) annotations[std::string(kAnnotationRestartedFor)] = restarted_for;
   return merge_pod_template(std::move(pod), spec.pod_template, controller_labels(observed.object->meta.name), annotations);
 }
@@ -184,7 +186,8 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
   add_metadata(annotations, meta.annotations);
   for (const auto& [name, value] : controller_labels(meta.name)) labels[name] = value;
   const std::string name = controller_object_name(meta.name);
-  core::Json out = child_json(kube::resources::kStatefulSet, {meta.ns, name}, resources::kController, meta, labels, annotations);
+  core::Json out =
+      child_json(kube::resources::kStatefulSet, {meta.ns, name}, resources::kController, meta, labels, annotations);
   core::Json spec{
       {"replicas", 1},
       {"podManagementPolicy", "Parallel"},
@@ -193,7 +196,8 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
       {"selector", {{"matchLabels", selector_labels(kAppController, meta.name)}}},
       {"template", pod_template(observed, state)},
   };
-  if (makes_claim(observed.controller.spec.persistence)) spec["volumeClaimTemplates"] = core::Json::array({claim_template(observed)});
+  if (makes_claim(observed.controller.spec.persistence))
+    spec["volumeClaimTemplates"] = core::Json::array({claim_template(observed)});
   if (observed.stateful_set) {
     // Never changed once made; other versions of the operator made them otherwise.
     for (const char* fixed : {"serviceName", "podManagementPolicy", "volumeClaimTemplates"}) {

@@ -21,7 +21,8 @@ constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.
 /// The default of the Go operator; IgnoreSystemd because there is no systemd in a pod.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
-void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns, std::vector<Problem>& problems) {
+void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns,
+                    std::vector<Problem>& problems) {
   for (const NamedFiles& map : maps) {
     const std::string name = "ConfigMap " + std::string(ns) + "/" + map.name;
     if (map.presence == kube::Presence::kAbsent) {
@@ -63,8 +64,8 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // A worker that registers is usable, whether its Kubernetes node was lost, or rebooted, or slurmctld missed it: its pod says the
-  // rest. Drains survive a registration at any setting.
+  // A worker that registers is usable, whether its Kubernetes node was lost, or rebooted, or slurmctld missed it: its pod says
+  // the rest. Drains survive a registration at any setting.
   out.set("ReturnToService", "2");
   // Dynamic nodes need a table for them; this is as large as Slurm lets it be without odd corners.
   out.set("MaxNodeCount", "65533");
@@ -100,7 +101,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, std::vector<Problem
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     const std::string& name = nodeset.slurm_name;
     if (!seen.insert(name).second) {
-      warnings.push_back({"NodeSetNameTaken", "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
+      warnings.push_back(
+          {"NodeSetNameTaken", "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
       continue;
     }
     out.add_record("NodeSet", name, "Feature=" + name);
@@ -108,7 +110,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, std::vector<Problem
     // A partition that Slurm would not read is left out, and the rest of the cluster does not suffer for it.
     conf::Conf trial;
     std::string wrong;
-    for (const conf::Problem& problem : trial.add_record("PartitionName", name, "Nodes=" + name + " " + nodeset.partition_config)) {
+    for (const conf::Problem& problem :
+         trial.add_record("PartitionName", name, "Nodes=" + name + " " + nodeset.partition_config)) {
       if (problem.fatal) wrong += (wrong.empty() ? "" : "; ") + problem.message;
     }
     if (wrong.empty()) {
@@ -149,8 +152,8 @@ Rendered render_config(const Observed& observed) {
   if (observed.jwks) {
     check_presence({*observed.jwks}, "jwksKeyRef", ns, out.problems);
     if (observed.jwks->presence == kube::Presence::kPresent && !observed.jwks->files.contains(spec.jwks_key_ref->key)) {
-      out.problems.push_back({"ConfigMapKeyMissing", "ConfigMap " + ns + "/" + observed.jwks->name + " has no data under the key " +
-                                                         spec.jwks_key_ref->key});
+      out.problems.push_back({"ConfigMapKeyMissing", "ConfigMap " + ns + "/" + observed.jwks->name +
+                                                         " has no data under the key " + spec.jwks_key_ref->key});
     }
   }
   check_reserved(observed.config_files, out.warnings);
@@ -158,7 +161,8 @@ Rendered render_config(const Observed& observed) {
   const std::string cluster = api::cluster_name(spec, ns, observed.object->meta.name);
   if (cluster.size() > api::kMaxClusterName) {
     out.problems.push_back({"ClusterNameTooLong", "the cluster's name " + cluster + " has more than " +
-                                                      std::to_string(api::kMaxClusterName) + " characters: set spec.clusterName"});
+                                                      std::to_string(api::kMaxClusterName) +
+                                                      " characters: set spec.clusterName"});
   }
 
   conf::Conf ours = base_conf(observed);

@@ -16,7 +16,8 @@ inline constexpr std::string_view kCgroupConf = "cgroup.conf";
 struct Rendered {
   /// Files of the ConfigMap; empty when there are problems.
   std::map<std::string, std::string> files;
-  /// Of everything slurmctld reads when it reconfigures; stands inside of slurm.conf, and is seen again over REST once it is loaded.
+  /// Of everything slurmctld reads when it reconfigures; stands inside of slurm.conf, and is seen again over REST once it is
+  /// loaded.
   std::string hash;
   /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
@@ -27,8 +28,8 @@ struct Rendered {
 
 Rendered render_config(const Observed& observed);
 
-/// A digest of those values in a slurm.conf that only a restart of slurmctld brings into force. Two texts with the same digest differ
-/// by nothing but what a reconfigure loads.
+/// A digest of those values in a slurm.conf that only a restart of slurmctld brings into force. Two texts with the same digest
+/// differ by nothing but what a reconfigure loads.
 std::string restart_digest(std::string_view slurm_conf);
 
 }  // namespace op::controller

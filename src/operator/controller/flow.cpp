@@ -171,6 +171,11 @@ std::optional<std::string> loaded_config_hash(const Observed& observed) {
   return slurm::conf::loaded_hash(*observed.snapshot).value_or("");
 }
 
+plan::Outcomes without_refusals(plan::Outcomes outcomes) {
+  std::erase_if(outcomes, [](const auto& item) { return item.first.starts_with("reconfigure ") && refused(&item.second); });
+  return outcomes;
+}
+
 std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state) {
   if (!state.exists() || state.offered_hash == state.accepted_hash) return {};
   for (const kube::PodPtr& pod : observed.pods) {
@@ -223,6 +228,8 @@ std::string add_load_steps(const Observed& observed, const ConfigState& state, p
     plan.wake_after(kFirstWait, waiting);
     return waiting;
   }
+  plan.remember(refresh_id(done));
+  plan.remember(reconfigure_id(done));
   if (const plan::Outcome* refreshed = outcome_of(observed, refresh_id(done))) {
     if (!waited(observed, refreshed->last, kFirstWait, plan, waiting)) return waiting;
   }

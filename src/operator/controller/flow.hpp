@@ -3,8 +3,8 @@
 // The memory of the flow stands in the ConfigMap "X-config", so that any process can go on at any time:
 //
 //   data: slurm.conf, cgroup.conf                     what is offered: what the kubelet projects into the pod
-//   data: accepted.slurm.conf, accepted.cgroup.conf   the last content that slurmctld had loaded, while it is another (never projected)
-//   annotations: slurm-config-hash                    of what is offered
+//   data: accepted.slurm.conf, accepted.cgroup.conf   the last content that slurmctld had loaded, while it is another (never
+//   projected) annotations: slurm-config-hash                    of what is offered
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
 //
@@ -12,8 +12,9 @@
 // wanted == refused                  -> offer what was accepted (a rollback)
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 //
-// The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so cannot be seen, and
-// a reconfigure too early only loads the old content again: so annotate, wait, reconfigure, look, and wait twice as long the next time.
+// The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so cannot be
+// seen, and a reconfigure too early only loads the old content again: so annotate, wait, reconfigure, look, and wait twice as
+// long the next time.
 #pragma once
 
 #include <map>
@@ -41,8 +42,8 @@ ConfigState read_config_state(const kube::Object* config_map);
 /// Writes data and annotations into the ConfigMap that is to be applied.
 void write_config_state(const ConfigState& state, core::Json& config_map);
 
-/// What the ConfigMap should hold next. `loaded`: the hash slurmctld says it runs with; nullopt when unknown. `refusal`: slurmctld's
-/// words about what is offered.
+/// What the ConfigMap should hold next. `loaded`: the hash slurmctld says it runs with; nullopt when unknown. `refusal`:
+/// slurmctld's words about what is offered.
 ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const std::optional<std::string>& loaded,
                               const std::optional<std::string>& refusal);
 
@@ -52,9 +53,12 @@ std::optional<std::string> loaded_config_hash(const Observed& observed);
 /// slurmctld's words when what is offered was refused: by a reconfigure, or by never getting up with it.
 std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state);
 
-/// True when slurmctld does not get up, and is offered something else than when it was first seen to fail: the kubelet waits longer
-/// before each start, up to five minutes, and a new pod starts at once.
+/// True when slurmctld does not get up, and is offered something else than when it was first seen to fail: the kubelet waits
+/// longer before each start, up to five minutes, and a new pod starts at once.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
+
+/// The outcomes without slurmctld's refusals, of which the flow itself tells once they are settled.
+plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
 /// Adds the steps that bring `state` (as it stands) into slurmctld. Returns what is being waited for, or "".
 std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);

@@ -1,8 +1,9 @@
 // The controller of kind Controller. Its key is the Controller's, "ns/X"; it also writes what all NodeSets of X share.
 //
-// Wake a key when any of these change: the Controller; NodeSets and RestApis that name it (spec, deletion); its children (labels
-// app.kubernetes.io/name=slurmctld and instance=X; the two worker objects by name); slurmctld's pods; worker pods that appear or go
-// (only while the Controller is terminating do they matter); claims; the snapshot's health, partitions or configuration.
+// Wake a key when any of these change: the Controller; NodeSets and RestApis that name it (spec, deletion); its children
+// (labels app.kubernetes.io/name=slurmctld and instance=X; the two worker objects by name); slurmctld's pods; worker pods that
+// appear or go (only while the Controller is terminating do they matter); claims; the snapshot's health, partitions or
+// configuration.
 #pragma once
 
 #include <memory>

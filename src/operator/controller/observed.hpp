@@ -15,7 +15,6 @@
 
 namespace op::controller {
 
-
 /// A ConfigMap that the user names.
 struct NamedFiles {
   std::string name;
@@ -51,7 +50,7 @@ struct Observed {
 
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name.
   std::vector<RestApiFacts> restapis;
-  std::vector<std::string> workers;    ///< Names of worker pods that still exist.
+  std::vector<std::string> workers;  ///< Names of worker pods that still exist.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
   kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.

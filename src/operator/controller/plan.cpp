@@ -90,7 +90,8 @@ ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
   add(lane, std::move(config_map));
   tell_config_changes(pass, now, next);
   lane.then();
-  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of it.
+  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
+  // it.
   if (observed.slurm_key.usable() && observed.jwt_key.usable()) {
     add(lane, apply_step(kube::resources::kStatefulSet, build_stateful_set(observed, next), observed.stateful_set.get(),
                          kManagerController));
@@ -159,9 +160,11 @@ std::vector<Problem> claim_problems(const Observed& observed) {
 }
 
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
-  set_summary(conditions, ready, pass.problems, ready ? pass.waiting : (pass.waiting.empty() ? "slurmctld is starting" : pass.waiting));
+  set_summary(conditions, ready, pass.problems,
+              ready ? pass.waiting : (pass.waiting.empty() ? "slurmctld is starting" : pass.waiting));
   const kube::Object& object = *pass.observed.object;
-  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the next.
+  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
+  // next.
   if (pass.plan.lanes().contains("guard")) return;
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   add(pass.plan.lane("status"), status_step(resources::kController, object, std::move(status)));
@@ -189,11 +192,11 @@ void plan_running(Pass& pass) {
   append(pass.problems, wanted.problems);
   append(pass.problems, wanted.warnings);
   if (wanted.ok() && state.refused_hash == wanted.hash) {
-    pass.problems.push_back({"ConfigRefused", "slurmctld refused the configuration, and goes on with the one before: " +
-                                                  state.refused_reason});
+    pass.problems.push_back(
+        {"ConfigRefused", "slurmctld refused the configuration, and goes on with the one before: " + state.refused_reason});
   }
   append(pass.problems, immutable_problems(observed));
-  append(pass.problems, step_problems(observed.context.outcomes));
+  append(pass.problems, step_problems(without_refusals(observed.context.outcomes)));
   const bool ready = slurmctld_ready(observed);
   append(pass.problems, pod_problems(observed.pods));
   if (!ready) append(pass.problems, claim_problems(observed));

@@ -60,8 +60,7 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
 }
 
 core::Json etc_volume(const Observed& observed) {
-  const core::Json slurm_conf =
-      core::Json::array({{{"key", controller::kSlurmConf}, {"path", controller::kSlurmConf}}});
+  const core::Json slurm_conf = core::Json::array({{{"key", controller::kSlurmConf}, {"path", controller::kSlurmConf}}});
   core::Json sources = core::Json::array({
       project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), slurm_conf),
       project_secret(observed.slurm_key.ref.secret, observed.slurm_key.ref.key, api::kKeySlurm),
@@ -91,7 +90,8 @@ core::Json build_deployment(const Observed& observed) {
       {"containers", core::Json::array({slurmrestd_container(spec)})},
       {"volumes", core::Json::array({etc_volume(observed)})},
   };
-  // slurmrestd reads key and configuration once. Of the configuration only that matters to it which slurmctld restarts for as well.
+  // slurmrestd reads key and configuration once. Of the configuration only that matters to it which slurmctld restarts for as
+  // well.
   const std::string slurm_conf = core::get_string(observed.config_map->body, {"data", controller::kSlurmConf});
   const kube::StringMap annotations{
       {std::string(kAnnotationDefaultContainer), std::string(kAppRestApi)},

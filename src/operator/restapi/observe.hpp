@@ -1,7 +1,7 @@
 // RestApi: the slurmrestd of a Controller. Key: "ns/name" of the RestApi.
 //
-// Wake a key when any of these change: the RestApi; the Controller it names, that Controller's ConfigMap and key; NodeSets of that
-// Controller (deletion only); its Service, Deployment and pods.
+// Wake a key when any of these change: the RestApi; the Controller it names, that Controller's ConfigMap and key; NodeSets of
+// that Controller (deletion only); its Service, Deployment and pods.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,9 @@ struct Observed {
   bool controller_exists = false;
   std::string controller_error;  ///< The Controller's spec cannot be read.
   SecretFacts slurm_key;
-  kube::ObjectPtr config_map;               ///< The Controller's "X-config".
-  std::vector<std::string> ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
+  kube::ObjectPtr config_map;  ///< The Controller's "X-config".
+  std::vector<std::string>
+      ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
 
   kube::ObjectPtr service, deployment;
   std::vector<kube::PodPtr> pods;

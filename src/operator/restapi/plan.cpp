@@ -61,7 +61,8 @@ std::vector<Problem> problems_of(const Observed& observed) {
 
 void plan_status(const Observed& observed, std::vector<Problem> problems, bool ready, const std::string& waiting,
                  plan::Plan& plan) {
-  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the next.
+  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
+  // next.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);

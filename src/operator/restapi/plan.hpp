@@ -1,4 +1,5 @@
-// What a RestApi needs done. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "status", "tidy" (the end).
+// What a RestApi needs done. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "status", "tidy" (the
+// end).
 #pragma once
 
 #include "core/json.hpp"

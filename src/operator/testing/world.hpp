@@ -1,5 +1,5 @@
-// A small Kubernetes and Slurm made of documents, for scenarios of single controllers: what is in it is observed through the real
-// caches and observers, and what a plan wants is carried out on it, act by act.
+// A small Kubernetes and Slurm made of documents, for scenarios of single controllers: what is in it is observed through the
+// real caches and observers, and what a plan wants is carried out on it, act by act.
 //
 // It is no simulator: no garbage collection, no kubelet, no time that passes by itself. See sim/ for those.
 #pragma once
@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   plan::Outcomes outcomes;
   Slurmctld slurmctld = Slurmctld::kAway;
-  std::string loaded;      ///< The hash that slurmctld has loaded.
+  std::string loaded;  ///< The hash that slurmctld has loaded.
   std::string refusal = "error: bad line";
   /// Writes to objects of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
@@ -91,7 +92,9 @@ class World {
     Reader reader(*this);
     const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, {}});
     if (observed == nullptr) return {};
-    return static_cast<kube::Controller&>(controller).plan(observed.get());
+    plan::Plan made = static_cast<kube::Controller&>(controller).plan(observed.get());
+    forget_outcomes(made);
+    return made;
   }
 
   /// Carries a plan out; the ids of the steps tried, failed ones with "!" in front.
@@ -118,9 +121,7 @@ class World {
   class Reader final : public kube::Recorder {
    public:
     explicit Reader(const World& world) : world_(world) {}
-    kube::Named<kube::SecretRecord> secret(const kube::Key& key) override {
-      return read<kube::SecretRecord>("Secret", key);
-    }
+    kube::Named<kube::SecretRecord> secret(const kube::Key& key) override { return read<kube::SecretRecord>("Secret", key); }
     kube::Named<kube::Object> config_map(const kube::Key& key) override { return read<kube::Object>("ConfigMap", key); }
 
    private:
@@ -176,6 +177,17 @@ class World {
     const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
     if (!loaded.empty()) out->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
     return out;
+  }
+
+  /// Kept is what the plan names or asks to remember, as the manager does.
+  void forget_outcomes(const plan::Plan& made) {
+    std::set<std::string> kept(made.remembered().begin(), made.remembered().end());
+    for (const auto& [name, lane] : made.lanes()) {
+      for (const auto& group : lane.groups()) {
+        for (const plan::Step& step : group) kept.insert(step.id);
+      }
+    }
+    std::erase_if(outcomes, [&](const auto& item) { return !kept.contains(item.first); });
   }
 
   void note_outcome(const std::string& id, const core::Result<void>& result) {
@@ -262,10 +274,14 @@ class World {
 
   core::Result<void> reconfigure() {
     switch (slurmctld) {
-      case Slurmctld::kAway: return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
-      case Slurmctld::kRefuses: return core::fail(core::ErrorCode::kInvalid, refusal);
-      case Slurmctld::kIgnores: return {};
-      case Slurmctld::kObeys: break;
+      case Slurmctld::kAway:
+        return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
+      case Slurmctld::kRefuses:
+        return core::fail(core::ErrorCode::kInvalid, refusal);
+      case Slurmctld::kIgnores:
+        return {};
+      case Slurmctld::kObeys:
+        break;
     }
     for (const auto& [id, document] : objects_) {
       const std::string hash = core::get_string(document, {"metadata", "annotations", "slinky.slurm.net/slurm-config-hash"});
@@ -279,7 +295,8 @@ class World {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     for (auto& [name, value] : document["data"].items()) {
       if (!value.is_object()) continue;
-      value = value.contains("$generate") ? "a2V5" + std::to_string(1000 + ++serial_) : "dG9r" + std::to_string(1000 + ++serial_);
+      value =
+          value.contains("$generate") ? "a2V5" + std::to_string(1000 + ++serial_) : "dG9r" + std::to_string(1000 + ++serial_);
     }
     return document;
   }
@@ -302,11 +319,22 @@ class World {
   std::map<Id, Json> objects_;
   std::map<Id, Json> applied_;
   int serial_ = 100;
-  kube::Cache<kube::Object> controllers_, restapis_, nodesets_, tokens_, services_, config_maps_, stateful_sets_, deployments_, budgets_,
-      revisions_, claims_;
+  kube::Cache<kube::Object> controllers_, restapis_, nodesets_, tokens_, services_, config_maps_, stateful_sets_, deployments_,
+      budgets_, revisions_, claims_;
   kube::Cache<kube::PodRecord> pods_;
-  Caches caches_{controllers_, restapis_,      nodesets_,    tokens_,  pods_,      services_, config_maps_,
-                 stateful_sets_, deployments_, budgets_,     revisions_, claims_,  [this](const slurm::ClusterKey&) { return snapshot(); }};
+  Caches caches_{controllers_,
+                 restapis_,
+                 nodesets_,
+                 tokens_,
+                 pods_,
+                 services_,
+                 config_maps_,
+                 stateful_sets_,
+                 deployments_,
+                 budgets_,
+                 revisions_,
+                 claims_,
+                 [this](const slurm::ClusterKey&) { return snapshot(); }};
 };
 
 }  // namespace op::testing

@@ -1,6 +1,7 @@
 // Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token.
 //
-// Wake a key when the Token changes. Both Secrets, the key's and the token's, are read through the recorder, and wake it themselves.
+// Wake a key when the Token changes. Both Secrets, the key's and the token's, are read through the recorder, and wake it
+// themselves.
 #pragma once
 
 #include <memory>
@@ -18,8 +19,8 @@ struct Observed {
   kube::ObjectPtr object;
   api::Token token;
   std::string parse_error;
-  SecretFacts key;                     ///< The key that signs.
-  api::SecretKeySelector target;       ///< Where the token is kept.
+  SecretFacts key;                         ///< The key that signs.
+  api::SecretKeySelector target;           ///< Where the token is kept.
   kube::Named<kube::SecretRecord> secret;  ///< What is there.
 };
 

@@ -28,10 +28,11 @@ std::string input_hash(const Observed& observed) {
 
 core::Json mint(const Observed& observed) {
   const api::TokenSpec& spec = observed.token.spec;
-  return {{"$mintToken",
-           {{"keyRef", {{"namespace", observed.object->meta.ns}, {"name", observed.key.ref.secret}, {"key", observed.key.ref.key}}},
-            {"claims", {{"sun", spec.username}, {"iss", api::kOperatorName}}},
-            {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
+  return {
+      {"$mintToken",
+       {{"keyRef", {{"namespace", observed.object->meta.ns}, {"name", observed.key.ref.secret}, {"key", observed.key.ref.key}}},
+        {"claims", {{"sun", spec.username}, {"iss", api::kOperatorName}}},
+        {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
 }
 
 core::Json annotations(const Observed& observed) {
@@ -54,9 +55,9 @@ core::Json new_secret(const Observed& observed) {
 
 /// The same Secret with a new token. Also takes over what the Go operator made, whose owner was the key's Secret.
 core::Json renewal(const Observed& observed) {
-  core::Json meta{{"annotations", annotations(observed)},
-                  {"ownerReferences",
-                   core::Json::array({kube::owner_reference_json(resources::kToken, observed.object->meta)})}};
+  core::Json meta{
+      {"annotations", annotations(observed)},
+      {"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kToken, observed.object->meta)})}};
   return {{"metadata", std::move(meta)}, {"data", {{observed.target.key, mint(observed)}}}};
 }
 
@@ -73,6 +74,13 @@ std::optional<core::WallTime> issued_at(const Observed& observed) {
   return time ? std::optional(*time) : std::nullopt;
 }
 
+/// How long a token that is not refreshed is good for; empty when there is none, or it is refreshed.
+std::optional<core::Duration> time_left(const Observed& observed) {
+  const auto issued = issued_at(observed);
+  if (observed.token.spec.refresh || !issued) return {};
+  return lifetime_of(observed.token.spec) - (observed.context.now - *issued);
+}
+
 struct Decision {
   std::string why;  ///< Not empty: another token is due, and why.
   std::optional<core::Duration> wait;
@@ -81,7 +89,8 @@ struct Decision {
 Decision renewal_due(const Observed& observed) {
   const kube::SecretRecord& secret = *observed.secret.record;
   if (!secret.sizes.contains(observed.target.key)) return {"the Secret has no data under " + observed.target.key, {}};
-  if (!secret.immutable && !observed.token.spec.refresh) return {"it is not refreshed any more, and its Secret could still change", {}};
+  if (!secret.immutable && !observed.token.spec.refresh)
+    return {"it is not refreshed any more, and its Secret could still change", {}};
   if (secret.immutable && observed.token.spec.refresh) return {"it is to be refreshed, and its Secret cannot change", {}};
   if (secret.meta.annotation(kAnnotationInputHash) != input_hash(observed)) return {"user, lifetime or key have changed", {}};
   if (!observed.token.spec.refresh) return {};
@@ -101,11 +110,14 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
     return;
   }
   switch (observed.secret.presence) {
-    case kube::Presence::kUnknown: return;
-    case kube::Presence::kAbsent:
-      plan.lane("secret").add({"create " + id, "there is no token yet", kube::create(kube::resources::kSecret, new_secret(observed))});
+    case kube::Presence::kUnknown:
       return;
-    case kube::Presence::kPresent: break;
+    case kube::Presence::kAbsent:
+      plan.lane("secret").add(
+          {"create " + id, "there is no token yet", kube::create(kube::resources::kSecret, new_secret(observed))});
+      return;
+    case kube::Presence::kPresent:
+      break;
   }
   const kube::SecretRecord& secret = *observed.secret.record;
   if (secret.meta.terminating()) return;
@@ -118,7 +130,8 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
     if (secret.immutable || !observed.token.spec.refresh) {
       plan.lane("secret").add({"delete " + id, decision.why, kube::delete_object(kube::resources::kSecret, secret.meta)});
     } else {
-      plan.lane("secret").add({"renew " + id, decision.why, kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
+      plan.lane("secret").add(
+          {"renew " + id, decision.why, kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
     }
   } else if (decision.wait) {
     plan.wake_after(*decision.wait, "the token is renewed then");
@@ -141,7 +154,11 @@ plan::Plan plan(const Observed& observed) {
   for (Problem& problem : step_problems(observed.context.outcomes)) problems.push_back(std::move(problem));
 
   const auto issued = issued_at(observed);
-  const bool ready = observed.parse_error.empty() && observed.secret.record && ours(observed) &&
+  const auto left = observed.parse_error.empty() ? time_left(observed) : std::nullopt;
+  const bool expired = left && *left <= core::Duration{0};
+  if (expired) problems.push_back({"Expired", "the token has expired, and is not to be refreshed"});
+  if (left && !expired) out.wake_after(*left, "the token expires then");
+  const bool ready = !expired && observed.parse_error.empty() && observed.secret.record && ours(observed) &&
                      observed.secret.record->sizes.contains(observed.target.key) &&
                      observed.secret.record->meta.annotation(kAnnotationInputHash) == input_hash(observed);
   Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
