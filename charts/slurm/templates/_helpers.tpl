@@ -17,15 +17,13 @@
 {{- default .Release.Namespace .Values.namespaceOverride }}
 {{- end }}
 
-{{- /* For the custom resources and ConfigMaps only: in a pod template they would make each new chart roll every pod. */}}
+{{- /* No version of the chart or of Slurm: the operator copies labels to pods, and each new chart would replace every pod. */}}
 {{- define "slurm.labels" -}}
 app.kubernetes.io/part-of: slurm
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* metadata: of a custom resource. Arguments: root, name, metadata (labels, annotations). */}}
+{{- /* metadata: of an object. Arguments: root, name, metadata (labels, annotations). */}}
 {{- define "slurm.metadata" -}}
 {{- $metadata := .metadata | default dict -}}
 name: {{ .name }}

@@ -1,0 +1,108 @@
+#!/bin/bash
+# The charts, without a cluster: what they render for which values, and what they refuse. Needs helm and python3-yaml.
+# Usage: tests/charts/charts_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+PATH=$top/.local/bin:$PATH
+passed=0 failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+  failed=$((failed + 1))
+  printf 'FAIL %s\n     %s\n' "$1" "${2//$'\n'/$'\n     '}"
+}
+
+render() { # chart values...
+  local chart=$1
+  shift
+  helm template "$chart" "$top/charts/$chart" --namespace ns --kube-version 1.34 "$@" 2> >(grep -v 'found symbolic link' >&2)
+}
+
+# shows CHART EXPRESSION EXPECTED VALUES...: a Python expression over "o", the objects by kind/name, as JSON.
+shows() {
+  local chart=$1 expression=$2 expected=$3 out
+  shift 3
+  out=$(render "$chart" "$@" 2>&1 | python3 -c '
+import json, sys, yaml
+o = {d["kind"] + "/" + d["metadata"]["name"]: d for d in yaml.safe_load_all(sys.stdin) if d}
+print(json.dumps(eval(sys.argv[1]), sort_keys=True))' "$expression" 2>&1)
+  if [[ $out == "$expected" ]]; then pass; else fail "$chart $* $expression" "expected: $expected"$'\n'"have:     $out"; fi
+}
+
+# refuses CHART WORDS VALUES...
+refuses() {
+  local chart=$1 words=$2 out
+  shift 2
+  if out=$(render "$chart" "$@" 2>&1); then
+    fail "$chart $*" "was accepted"
+  elif [[ $out == *"$words"* ]]; then
+    pass
+  else
+    fail "$chart $*" "expected: $words"$'\n'"have:     $out"
+  fi
+}
+
+for chart in slurm-operator-crds slurm-operator slurm; do
+  if out=$(helm lint --strict --kube-version 1.34 "$top/charts/$chart" 2>&1); then pass; else fail "lint $chart" "$out"; fi
+done
+
+deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
+container="${deployment}[\"spec\"][\"containers\"][0]"
+shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRoleBinding/slurm-operator", "Deployment/slurm-operator", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
+shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--log-level=info"]'
+shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'operator.namespaces={a,b}'
+shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'operator.namespaces=a\, b'
+shows slurm-operator 'o["ValidatingAdmissionPolicyBinding/slurm-operator-workers"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' --set 'operator.namespaces={a,b}'
+shows slurm-operator "${container}['image']" '"local/slurm-operator:dev"'
+shows slurm-operator "${container}['image']" '"r/o@sha256:x"' --set operator.image.repository=r/o,operator.image.digest=sha256:x
+shows slurm-operator "${container}['image']" '"r/o:0.1.0"' --set operator.image.repository=r/o,operator.image.tag=null
+shows slurm-operator "${deployment}['metadata']['labels']['app.kubernetes.io/name']" '"slurm-operator"' --set nameOverride=x,fullnameOverride=slurm-operator
+shows slurm-operator "[${deployment}['spec']['securityContext']['runAsUser'], ${container}['securityContext']]" '[65532, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}]'
+shows slurm-operator "['Service/slurm-operator' in o, ${container}['args'][3], len(${container}['ports'])]" '[false, "--metrics-addr=0", 1]' --set operator.metricsPort=0
+shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvailable"]' 1 --set operator.pdb.enabled=true
+shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 --set crds.enabled=true
+shows slurm-operator 'len(o)' 0 --set operator.enabled=false
+shows slurm-operator '[k for k in o if "Admission" in k]' '[]' --set workerProtection.enabled=false
+shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
+# Nothing may be granted that reaches beyond what the operator does.
+shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*" in r["verbs"] + r["resources"] + r["apiGroups"] or {"escalate", "bind", "impersonate", "deletecollection"} & set(r["verbs"])]' '[]'
+refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
+refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set operator.healthPort=x
+refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable exclude each other' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
+
+spec='o["Controller/slurm"]["spec"]'
+nodeset='o["NodeSet/slurm-worker-cpu"]["spec"]'
+shows slurm 'sorted(o)' '["Controller/slurm", "RestApi/slurm"]'
+shows slurm "[k for k in ('slurmKeyRef', 'jwtKeyRef', 'clusterName', 'metrics', 'external') if k in $spec]" '[]'
+shows slurm "$spec['slurmKeyRef']" '{"key": "slurm.key", "name": "mine"}' --set slurmKey.create=false,slurmKey.secretRef.name=mine
+shows slurm "$spec['jwtKeyRef']" '{"key": "k", "name": "mine"}' --set jwtKey.secretRef.name=mine,jwtKey.secretRef.key=k
+shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled": true, "resources": {"requests": {"storage": "4Gi"}}}'
+shows slurm "$spec['persistence']['storageClassName']" '""' --set controller.persistence.storageClassName=-
+shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\n"' \
+  --set-json 'controller.extraConfMap={"A":1,"B":"x y"}' --set partitions.all.enabled=true
+shows slurm "[$spec['configFileRefs'], o['ConfigMap/slurm-config-extra']['data']]" '[[{"name": "slurm-config-extra"}, {"name": "mine"}], {"gres.conf": "AutoDetect=off"}]' \
+  --set 'configFiles.gres\.conf=AutoDetect=off,configFileRefs[0].name=mine'
+shows slurm "[$nodeset[k] for k in ('replicas', 'scalingMode', 'extraConf', 'partition', 'oversubscribeNode')]" \
+  '[3, "DaemonSet", "Features=a,b Weight=2", {"config": "MaxTime=1 State=UP", "enabled": true}, true]' \
+  --set-json 'nodesets.cpu={"replicas":3,"scalingMode":"DaemonSet","extraConfMap":{"Weight":2,"Features":["a","b"]},"partition":{"enabled":true,"configMap":{"State":"UP","MaxTime":1}},"oversubscribeNode":true}'
+shows slurm "$nodeset['replicas']" 0 --set nodesets.cpu.replicas=0
+shows slurm "$nodeset['template']['spec']" '{"hostname": "cpu-", "imagePullSecrets": [{"name": "r"}], "nodeSelector": {"kubernetes.io/os": "linux"}, "priorityClassName": "slurm-system-critical"}' \
+  --set nodesets.cpu.replicas=1,priorityClass.enabled=true --set-json 'imagePullSecrets=[{"name":"r"}]'
+shows slurm "$nodeset['slurmd']" '{"image": "r/slurmd@sha256:x", "imagePullPolicy": "Always"}' \
+  --set nodesets.cpu.slurmd.image.repository=r/slurmd,nodesets.cpu.slurmd.image.digest=sha256:x,imagePullPolicy=Always
+shows slurm "$nodeset['slurmd']['image']" '"one:2"' --set nodesets.cpu.slurmd.image=one:2
+shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.enabled=false
+# A new version of a chart must not replace pods: nothing that names it may reach them.
+shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
+shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm", "app.kubernetes.io/name": "slurmrestd"}' --set restapi.pdb.enabled=true
+refuses slurm 'accounting.enabled: true, must be false' --set accounting.enabled=true
+refuses slurm 'loginsets.a: must be disabled or absent' --set loginsets.a.replicas=1
+refuses slurm 'partitions.p.nodesets: x, must be one of: ALL, cpu' --set nodesets.cpu.replicas=1,partitions.p.enabled=true,partitions.p.nodesets={x}
+refuses slurm 'partitions.p.nodesets: must name a nodeset, or ALL' --set partitions.p.enabled=true
+refuses slurm 'jwtKey.secretRef.name: required, unless jwtKey.create is true' --set jwtKey.create=false
+refuses slurm "configFiles.slurm.conf: is the operator's own" --set 'configFiles.slurm\.conf=x'
+refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
+refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
+
+echo "$passed passed, $failed failed"
+[[ $failed -eq 0 ]]
