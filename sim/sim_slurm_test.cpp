@@ -257,6 +257,8 @@ TEST_P(SimSlurmTest, FaultsAreFaults) {
   }
   fault = {Kind::kSlow, 20s};
   EXPECT_FALSE(get_nodes());
+  fault = {};
+  ASSERT_TRUE(get_nodes());
   fault = {Kind::kLost};
   const auto lost = update("cpu-0", {.state = {}, .reason = {}, .comment = "done", .features = {}});
   EXPECT_EQ(lost.error().code, core::ErrorCode::kUnknownOutcome);
