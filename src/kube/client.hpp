@@ -27,23 +27,23 @@
 namespace kube {
 
 struct ListOptions {
-  std::string label_selector, field_selector;
+  std::string label_selector{}, field_selector{};
   int limit = 0;                 ///< 0: all at once.
-  std::string continue_token;
+  std::string continue_token{};
 };
 
 struct WriteOptions {
-  std::string subresource;        ///< "" or "status", "scale", "eviction" ...
-  std::string field_manager;      ///< "": the client's own.
+  std::string subresource{};      ///< "" or "status", "scale", "eviction" ...
+  std::string field_manager{};    ///< "": the client's own.
   bool force = true;              ///< For apply: take fields over from other managers.
   bool fenced = true;             ///< False only for the Lease itself.
-  std::optional<core::Duration> timeout;
+  std::optional<core::Duration> timeout{};
 };
 
 struct DeleteOptions {
-  std::string uid, resource_version;  ///< Preconditions, where given.
+  std::string uid{}, resource_version{};  ///< Preconditions, where given.
   std::string propagation = "Background";
-  std::optional<int> grace_seconds;
+  std::optional<int> grace_seconds{};
 };
 
 /// One finished exchange, for metrics.

@@ -147,7 +147,17 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void wrote(const Resource& resource, const core::Json& reply, const Done& done) {
-    done({identity_json(reply), {version_gate(resource, reply)}});
+    const core::Json identity = identity_json(reply);
+    // A write that took the last finalizer off a deleted object was its end.
+    const bool ends = core::find(reply, {"metadata", "deletionTimestamp"}) != nullptr && !lives_on(reply);
+    done({identity, {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
+  }
+
+  /// A deleted object that is there until its grace is over and its finalizers are gone.
+  static bool lives_on(const core::Json& object) {
+    const core::Json* finalizers = core::find(object, {"metadata", "finalizers"});
+    return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr &&
+           ((finalizers != nullptr && !finalizers->empty()) || core::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) > 0);
   }
 
   /// Ends a failed write; one of unknown outcome gets a gate that a later read settles.
@@ -249,7 +259,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             if (!s) return;
             if (reply) return s->wrote(act->resource, *reply, done);
             core::Error error = std::move(reply.error());
-            if (test_failed(*act, error)) error.code = core::ErrorCode::kConflict;
+            if (precondition_failed(*act, error)) error.code = core::ErrorCode::kConflict;
             s->failed(std::move(error), act->resource, act->key, act->uid, until, done);
           },
           options);
@@ -272,10 +282,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return all;
   }
 
-  /// A JSON patch that cannot be applied is answered like an invalid object, but means that the object has changed.
-  static bool test_failed(const Patch& act, const core::Error& error) {
-    return act.type == PatchType::kJson && error.http_status == 422 &&
-           error.message.find("the server rejected our request due to an error in our request") != std::string::npos;
+  /// The API server answers like to an invalid object, but it means that the object is another than we saw.
+  static bool precondition_failed(const Patch& act, const core::Error& error) {
+    if (error.http_status != 422) return false;
+    if (act.type == PatchType::kJson) {
+      return error.message.find("the server rejected our request due to an error in our request") != std::string::npos;
+    }
+    return !act.uid.empty() && error.message.find("metadata.uid: Invalid value") != std::string::npos;
   }
 
   void run(std::shared_ptr<const Delete> act, Done done) {
@@ -312,11 +325,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void deleted(const Delete& act, const core::Json& reply, const Done& done) {
     // The reply is the object as it now is when it lives on for a while (grace, finalizers), else a Status, or its last state.
-    const core::Json* finalizers = core::find(reply, {"metadata", "finalizers"});
-    const bool lives_on = core::find(reply, {"metadata", "deletionTimestamp"}) != nullptr &&
-                          ((finalizers != nullptr && !finalizers->empty()) ||
-                           core::get_int(reply, {"metadata", "deletionGracePeriodSeconds"}) > 0);
-    if (lives_on) return wrote(act.resource, reply, done);
+    if (lives_on(reply)) return wrote(act.resource, reply, done);
     done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
   }
 

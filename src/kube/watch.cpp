@@ -10,6 +10,7 @@ namespace kube {
 namespace {
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
+constexpr core::Duration kTimeoutMargin{10000};  ///< The server ends a watch; only when it does not, we do.
 constexpr std::size_t kKeepBuffer = 256U << 10U;
 /// After this many WatchLists that ended early without a reason, a paged list is tried instead.
 constexpr int kMaxBrokenWatchLists = 2;
@@ -175,6 +176,7 @@ struct Watch::Impl {
     return target;
   }
 
+  /// Also draws server_timeout.
   [[nodiscard]] std::string watch_target(const std::string& position) {
     const auto spread = static_cast<std::uint64_t>((options.timeout_most - options.timeout_least).count()) + 1;
     server_timeout = options.timeout_least + core::Duration{static_cast<core::Duration::rep>(random.below(spread))};
@@ -189,7 +191,7 @@ struct Watch::Impl {
     last_list = now();
     ++stats.lists;
     sink.begin();
-    if (pages_next) {
+    if (pages_next || !options.watch_list) {
       continue_token.clear();
       open_page();
     } else {
@@ -199,7 +201,8 @@ struct Watch::Impl {
 
   void open_watch_list() {
     phase = Phase::kWatchList;
-    open(watch_target("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"), server_timeout + core::Duration{10000});
+    const std::string target = watch_target("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    open(target, server_timeout + kTimeoutMargin);
   }
 
   void open_page() {
@@ -213,7 +216,8 @@ struct Watch::Impl {
   void open_watch() {
     phase = Phase::kWatching;
     ++stats.watches;
-    open(watch_target("&resourceVersion=" + rv), server_timeout + core::Duration{10000});
+    const std::string target = watch_target("&resourceVersion=" + rv);
+    open(target, server_timeout + kTimeoutMargin);
   }
 
   void open(const std::string& target, core::Duration timeout) {
@@ -254,7 +258,7 @@ struct Watch::Impl {
 
   [[nodiscard]] core::Duration silence_limit() const {
     if (phase == Phase::kWatchList || phase == Phase::kPages) return options.list_silence;
-    return bookmarks_seen ? options.bookmark_silence : server_timeout + core::Duration{10000};
+    return bookmarks_seen ? options.bookmark_silence : server_timeout + kTimeoutMargin;
   }
 
   void watch_silence() {
@@ -338,6 +342,8 @@ struct Watch::Impl {
     if (type == "BOOKMARK") {
       if (meta.resource_version.empty()) return core::fail(core::ErrorCode::kInvalid, "bookmark without resourceVersion");
       if (!initial) {
+        // The server's data went back in time (a restored backup). It says nothing of what we hold beyond.
+        if (!rv_at_least(meta.resource_version, rv)) return core::fail(core::ErrorCode::kExpired, "resourceVersion went back");
         bookmarks_seen = true;
         rv = meta.resource_version;
         healthy();

@@ -21,9 +21,9 @@ namespace kube {
 
 /// Which objects of a resource: all, or of one namespace, by labels and fields.
 struct Scope {
-  std::string ns;
-  std::string label_selector;
-  std::string field_selector;
+  std::string ns{};
+  std::string label_selector{};
+  std::string field_selector{};
   friend auto operator<=>(const Scope&, const Scope&) = default;
 };
 
@@ -88,6 +88,7 @@ struct WatchOptions {
   core::Duration list_silence{30000};     ///< Longest silence before the initial events end.
   core::Duration bookmark_silence{180000};  ///< Longest silence once the server has sent bookmarks (it does every minute).
   int page_size = 500;
+  bool watch_list = true;  ///< False: always list by pages.
 };
 
 /// Counters for metrics.
