@@ -104,7 +104,7 @@ ErrorCode classify(std::int64_t number, int http_status, bool write) {
 }
 
 core::Error to_error(const std::vector<RestError>& errors, int http_status, bool write) {
-  const auto numbered = std::ranges::find_if(errors, [](const RestError& e) { return e.number > 0; });
+  const auto numbered = std::ranges::find_if(errors, [](const RestError& e) { return e.number != 0; });
   const std::int64_t number = numbered == errors.end() ? 0 : numbered->number;
   core::Error out;
   out.code = classify(number, http_status, write);

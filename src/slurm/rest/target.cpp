@@ -283,8 +283,11 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
-        // All that slurmctld itself says against it is said against the configuration.
-        if (error.code == ErrorCode::kInternal && !error.reason.empty()) error.code = ErrorCode::kInvalid;
+        // slurmctld refuses a configuration with nothing but -1, "Unspecified error".
+        if (error.code == ErrorCode::kInternal && !error.reason.empty()) {
+          error.code = ErrorCode::kInvalid;
+          error = error.with("slurmctld refused the configuration (its log says why)");
+        }
         if (error.code == ErrorCode::kBusy) error.code = ErrorCode::kUnavailable;
         self.fail(job, std::move(error));
       }));
