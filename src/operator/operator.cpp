@@ -53,9 +53,8 @@ struct Operator::Impl {
         caches(make_caches()),
         nodes(manager.cache<kube::NodeRecord>(kube::resources::kNode)),
         target(loop, clusters, log),
-        connections(
-            loop, log, manager.client(), clusters, caches,
-            {[this](std::string_view name, const Key& key) { wake(name, key); }, [this] { manager.moved(); }}),
+        connections(loop, log, manager.client(), clusters, caches,
+                    {[this](std::string_view name, const Key& key) { wake(name, key); }, [this] { manager.moved(); }}),
         controller(caches),
         restapi(caches),
         token(caches),
@@ -66,7 +65,7 @@ struct Operator::Impl {
                   return nodeset::KubeNode{node->unschedulable,
                                            std::string(node->meta.annotation(api::kAnnotationNodeCordonReason))};
                 },
-                {options.cluster_domain}) {
+                {options.cluster_domain, [this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); }}) {
     add_indices(caches);
     caches.pods.add_index(std::string(kIndexNode), [](const PodRecord& pod) {
       return pod.node_name.empty() ? std::vector<std::string>{} : std::vector{pod.node_name};
