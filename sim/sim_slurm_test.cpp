@@ -49,8 +49,8 @@ class SimSlurmTest : public testing::TestWithParam<std::string> {
   SimSlurm slurm{loop, loop.random(), [this] { return text; }, {.release = GetParam()}};
   SlurmRest rest{loop, slurm, [] { return std::string("key"); }};
   SlurmFault fault;
-  std::unique_ptr<net::HttpTransport> transport =
-      slurm_transport(loop, loop.random(), [this] { return &rest; }, [this](const net::HttpRequest&) { return fault; });
+  std::unique_ptr<net::HttpTransport> transport = slurm_transport(
+      loop, loop.random(), [this] { return &rest; }, [this](const net::HttpRequest&) { return fault; });
   core::NullLogger log;
   slurm::Hs256Tokens tokens{loop.clock(), "key", "slurm"};
   slurm::Client client{loop, *transport, tokens, log};
@@ -100,8 +100,9 @@ TEST_P(SimSlurmTest, DrainAndUndrainLookAsTheyDo) {
 
 TEST_P(SimSlurmTest, DownKeepsDownWithoutReturnToService) {
   nodes(1);
-  EXPECT_EQ(slurm.update_node("cpu-0", {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .weight = {}}),
-            SlurmErrno::kSuccess);
+  EXPECT_EQ(
+      slurm.update_node("cpu-0", {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .weight = {}}),
+      SlurmErrno::kSuccess);
   slurm.stop_slurmd("cpu-0");
   slurm.start_slurmd("cpu-0", "Features=cpu");
   loop.run_for(5s);
@@ -118,7 +119,8 @@ TEST_P(SimSlurmTest, DeletingAsksWhoHoldsTheNode) {
   nodes(2);
   const auto remove = [&](const std::string& name) { return ask<void>([&](auto done) { client.delete_node(name, done); }); };
   EXPECT_EQ(remove("nope").error().code, core::ErrorCode::kNotFound);
-  const std::int64_t job = slurm.submit({.user = "u", .partition = "cpu", .nodes = 1, .duration = 5s, .required_nodes = {"cpu-0"}});
+  const std::int64_t job =
+      slurm.submit({.user = "u", .partition = "cpu", .nodes = 1, .duration = 5s, .required_nodes = {"cpu-0"}});
   loop.run_for(1s);
   EXPECT_EQ(words("cpu-0"), (Words{"MIXED", "DYNAMIC_NORM"}));
   EXPECT_EQ(remove("cpu-0").error().code, core::ErrorCode::kBusy);
@@ -145,8 +147,9 @@ TEST_P(SimSlurmTest, DownRequeuesItsJobs) {
   nodes(1);
   const std::int64_t job = slurm.submit({.user = "u", .partition = "cpu"});
   loop.run_for(1s);
-  EXPECT_EQ(slurm.update_node("cpu-0", {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .weight = {}}),
-            SlurmErrno::kSuccess);
+  EXPECT_EQ(
+      slurm.update_node("cpu-0", {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .weight = {}}),
+      SlurmErrno::kSuccess);
   EXPECT_EQ(slurm.jobs().at(job).state, SimJob::State::kPending);
 }
 
@@ -251,15 +254,16 @@ TEST_P(SimSlurmTest, FaultsAreFaults) {
   nodes(1);
   ASSERT_TRUE(get_nodes());
   using Kind = SlurmFault::Kind;
-  for (const Kind kind : {Kind::kRefused, Kind::kLost, Kind::kLostEarly, Kind::kEmpty, Kind::kBare, Kind::kPartial, Kind::kError}) {
-    fault = {kind};
+  for (const Kind kind :
+       {Kind::kRefused, Kind::kLost, Kind::kLostEarly, Kind::kEmpty, Kind::kBare, Kind::kPartial, Kind::kError}) {
+    fault = {kind, {}, {}};
     EXPECT_FALSE(get_nodes()) << static_cast<int>(kind);
   }
-  fault = {Kind::kSlow, 20s};
+  fault = {Kind::kSlow, 20s, {}};
   EXPECT_FALSE(get_nodes());
   fault = {};
   ASSERT_TRUE(get_nodes());
-  fault = {Kind::kLost};
+  fault = {Kind::kLost, {}, {}};
   const auto lost = update("cpu-0", {.state = {}, .reason = {}, .comment = "done", .features = {}});
   EXPECT_EQ(lost.error().code, core::ErrorCode::kUnknownOutcome);
   EXPECT_EQ(slurm.node("cpu-0")->comment, "done");

@@ -534,6 +534,7 @@ class SlurmTransport final : public net::HttpTransport {
     }
     server->serve(request, [this, id, fault, alive = alive_](HttpResponse reply) {
       if (!*alive) return;
+      if (fault.after) fault.after();
       loop_.after(fault.delay + core::Duration{static_cast<std::int64_t>(1 + random_.below(8))},
                   [this, id, fault, alive, reply = std::move(reply)]() mutable {
                     if (*alive) deliver(id, std::move(reply), fault);

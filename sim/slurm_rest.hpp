@@ -33,6 +33,7 @@ struct SlurmFault {
   };
   Kind kind = Kind::kNone;
   core::Duration delay{0};
+  std::function<void()> after{};  ///< Called once it was carried out: the client dies then.
 };
 
 class SlurmRest {

@@ -1,0 +1,117 @@
+// Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened.
+//
+// At every step: no worker with jobs is taken away by the operator; no drain of somebody else's is undone by it; what it
+// deletes it names by uid; no secret leaves through status, events, logs or labels; observedGeneration never goes back. At the
+// end (see unmet): the declared state is reached. At rest: nothing is written.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/log.hpp"
+#include "sim/kube_api.hpp"
+#include "sim/server.hpp"
+#include "sim/slurm_site.hpp"
+
+namespace sim {
+
+/// How operators name themselves to the API server.
+inline constexpr std::string_view kOperatorAgent = "slurm-operator";
+/// Who changes nodes by hand: drains of this user are nobody else's business.
+inline constexpr std::string_view kSlurmAdmin = "admin";
+
+class Oracles {
+ public:
+  Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site);
+  Oracles(const Oracles&) = delete;
+  Oracles& operator=(const Oracles&) = delete;
+
+  [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
+  [[nodiscard]] bool ok() const { return violations_.empty(); }
+  void violation(std::string text);
+
+  /// The last things that happened, for the report of a failing seed.
+  void note(std::string text);
+  [[nodiscard]] const std::deque<std::string>& notes() const { return notes_; }
+
+  /// A request of an operator, on its way to the API server or to slurmrestd.
+  void request(const net::HttpRequest& request, bool to_slurm);
+  void log_line(std::string_view line);
+  /// Writes of operators but Leases, so far.
+  [[nodiscard]] std::uint64_t writes() const { return writes_; }
+
+  /// What keeps the declared state from being reached; empty when it is.
+  [[nodiscard]] std::vector<std::string> unmet() const;
+  /// The state that must be the same however a history went: objects without what depends on time and chance.
+  [[nodiscard]] core::Json final_state() const;
+  /// Nodes that an admin drained and nobody freed.
+  [[nodiscard]] bool foreign_drain(const kube::Key& controller, const std::string& node) const {
+    return foreign_.contains({controller, node});
+  }
+
+ private:
+  void watch_admission();
+  void watch_store();
+  void watch_cluster(SlurmSite::Cluster& cluster);
+  void worker_deletion(const core::Json& pod);
+  void learn_secret(const core::Json& secret);
+  void search_secrets(std::string_view text, std::string_view where);
+  void unmet_nodeset(const core::Json& nodeset, std::vector<std::string>& out) const;
+  void unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::string>& out) const;
+
+  core::Loop& loop_;
+  KubeApi& api_;
+  SlurmSite& site_;
+  std::vector<std::string> violations_;
+  std::deque<std::string> notes_;
+  std::uint64_t writes_ = 0;
+  std::set<std::pair<kube::Key, std::string>> foreign_;
+  std::set<std::string> secrets_;                 ///< In every form in which they might show.
+  std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
+};
+
+/// A server that tells the oracles what an operator asks of it.
+class Tap final : public Server {
+ public:
+  Tap(Server& server, Oracles& oracles) : server_(server), oracles_(oracles) {}
+  [[nodiscard]] bool listening() const override { return server_.listening(); }
+  net::HttpResponse serve(const net::HttpRequest& request) override {
+    oracles_.request(request, false);
+    return server_.serve(request);
+  }
+  [[nodiscard]] bool is_stream(const net::HttpRequest& request) const override { return server_.is_stream(request); }
+  std::expected<StreamId, net::HttpResponse> open(const net::HttpRequest& request, StreamSink sink) override {
+    return server_.open(request, std::move(sink));
+  }
+  void close(StreamId id) override { server_.close(id); }
+  [[nodiscard]] net::HttpResponse fault_reply(int status) const override { return server_.fault_reply(status); }
+
+ private:
+  Server& server_;
+  Oracles& oracles_;
+};
+
+/// Gives every line to the oracles; keeps the last ones in their notes.
+class OracleLogger final : public core::Logger {
+ public:
+  OracleLogger(Oracles& oracles, const core::Clock& clock, std::string who, bool print)
+      : oracles_(oracles), clock_(clock), who_(std::move(who)), print_(print) {}
+  void log(core::Level level, std::string_view message, std::vector<core::Field> fields) override;
+
+ private:
+  Oracles& oracles_;
+  const core::Clock& clock_;
+  std::string who_;
+  bool print_;
+};
+
+/// The policy of the chart: Kubernetes' own cleaning may delete a worker only when the operator released it, or it cannot run
+/// jobs.
+Admission worker_policy();
+
+}  // namespace sim
