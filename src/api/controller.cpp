@@ -112,16 +112,15 @@ const FieldList& field_list(const ControllerSpec*) {
                    .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to "
                              "its options."))
           .add(field("reconfigure", &ControllerSpec::reconfigure)
-                   .describe("A core/v1 Container, merged over the sidecar that reconfigures slurmctld. The operator "
-                             "reconfigures over "
-                             "the REST API, so that the sidecar exists only where this asks for one."))
+                   .describe("A core/v1 Container, merged over the sidecar reconfigure, which exists when inplaceReconfigure "
+                             "is true."))
           .add(field("logfile", &ControllerSpec::logfile)
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmctld's log."))
           .add(field("inplaceReconfigure", &ControllerSpec::inplace_reconfigure)
                    .has_default()
-                   .describe("Whether the pod stays when the configuration changes. The operator always reconfigures in place "
-                             "what can "
-                             "be; true forbids the restart that the remaining changes need, and the status says so."))
+                   .describe("Whether a sidecar of slurmctld reconfigures it as well when its files change. The operator does "
+                             "so through the "
+                             "REST API in any case, and restarts the pod only for settings that slurmctld reads at its start."))
           .add(field("template", &ControllerSpec::pod_template).describe("What to add to the slurmctld pod."))
           .add(field("extraConf", &ControllerSpec::extra_conf)
                    .describe("Lines to append to slurm.conf. Keys that the operator needs are merged with its own values."))

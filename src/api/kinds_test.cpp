@@ -88,6 +88,62 @@ TEST(Kinds, SchemasAreStructural) {
   }
 }
 
+/// The schema of a path ("spec.template.metadata", "spec.a[].b"), or null.
+const Json* at_path(const Json& schema, std::string path) {
+  const Json* at = &schema;
+  std::stringstream parts(path);
+  for (std::string part; std::getline(parts, part, '.');) {
+    const bool item = part.ends_with("[]");
+    if (item) part.resize(part.size() - 2);
+    if (!at->contains("properties") || !(*at)["properties"].contains(part)) return nullptr;
+    at = &(*at)["properties"][part];
+    if (item) at = &(*at)["items"];
+  }
+  return at;
+}
+
+TEST(Kinds, RulesPointAtFieldsThatExist) {
+  int rules = 0;
+  for (const Kind& kind : kinds()) {
+    walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
+      for (const Json& rule : schema.value("x-kubernetes-validations", Json::array())) {
+        ++rules;
+        EXPECT_FALSE(rule["message"].get<std::string>().empty());
+        if (rule.contains("fieldPath")) {
+          EXPECT_NE(at_path(schema, rule["fieldPath"].get<std::string>().substr(1)), nullptr) << path << " " << rule;
+        }
+      }
+    });
+  }
+  EXPECT_GT(rules, 15);
+}
+
+// Manifests, charts and tools of users name these fields and rely on these defaults.
+TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
+  // An empty name was a default that no object could have.
+  const std::set<std::string> stricter = {"RestApi spec.controllerRef.name", "NodeSet spec.controllerRef.name"};
+  std::ifstream in("src/api/testdata/fields_1.2.1.txt");
+  int fields = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("#")) continue;
+    std::stringstream words(line);
+    std::string kind, path, type, initial;
+    words >> kind >> path >> type >> initial;
+    const Json schema = object_schema(*find_kind(kind));
+    const Json* have = at_path(schema, path);
+    ASSERT_NE(have, nullptr) << line;
+    ++fields;
+    const bool free = have->value("x-kubernetes-int-or-string", false);
+    if (type != "any") {
+      EXPECT_EQ(free ? "int-or-string" : (*have)["type"].get<std::string>(), type) << line;
+    }
+    if (!stricter.contains(kind + " " + path)) {
+      EXPECT_EQ(have->contains("default") ? (*have)["default"].dump() : "-", initial) << line;
+    }
+  }
+  EXPECT_GT(fields, 200);
+}
+
 /// A valid value for a schema, other than `than`.
 Json other_value(const Json& schema, const Json& than) {
   if (schema.contains("enum")) {

@@ -80,6 +80,7 @@ class Table {
     const Json required = schema.value("required", Json::array());
     for (const std::string& name : order) {
       const Json& property = schema["properties"][name];
+      if (!property.contains("description")) continue;  // A core type that is passed on; Kubernetes documents it.
       const Field* field = list == nullptr ? nullptr : find(*list, name);
       const bool ignored = field != nullptr && field->is_not_acted_on;
       const bool must =
