@@ -68,6 +68,7 @@ shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set
 shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*" in r["verbs"] + r["resources"] + r["apiGroups"] or {"escalate", "bind", "impersonate", "deletecollection"} & set(r["verbs"])]' '[]'
 refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
 refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set operator.healthPort=x
+refuses slurm-operator 'operator.healthPort: 0, must be from 1 to 65535' --set operator.healthPort=0
 refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable exclude each other' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
 
 spec='o["Controller/slurm"]["spec"]'
