@@ -307,15 +307,16 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
   if (const auto known = nodes_.find(name); known != nodes_.end()) {
     slurmd.registered = true;
     renew_record(known->second, slurmd, true);
-    return;
+    return moved(name);
   }
   if (nodes_.size() >= max_nodes_ || node_sets_.contains(name)) {
     // slurmctld logs it and answers success all the same.
     slurmd.refused = true;
-    return;
+    return moved(name);
   }
   slurmd.registered = true;
   add_record(name, slurmd);
+  moved(name);
 }
 
 void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {

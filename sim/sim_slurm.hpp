@@ -173,6 +173,8 @@ class SimSlurm {
   [[nodiscard]] const SlurmOptions& options() const { return options_; }
   [[nodiscard]] bool release_at_least(int major, int minor, int micro = 0) const;
 
+  /// Told when slurmctld came or went (""), or a slurmd found its place, or is refused one (its name).
+  std::function<void(const std::string& node)> on_moved;
   /// Told of every change of a node's state by a client, for oracles: before it happens.
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
   /// Told before a record is deleted by a client, with the jobs that hold it.
@@ -208,6 +210,9 @@ class SimSlurm {
   void touch_nodes() { nodes_changed_ = now_seconds(); }
   void touch_jobs() { jobs_changed_ = now_seconds(); }
   void later(core::Duration delay, std::function<void()> call);
+  void moved(const std::string& node) const {
+    if (on_moved) on_moved(node);
+  }
 
   core::Loop& loop_;
   core::Random& random_;

@@ -11,31 +11,27 @@ namespace {
 
 using core::Json;
 
-std::string label(const Json& pod, std::string_view name) { return core::get_string(pod, {"metadata", "labels", name}); }
-std::string uid_of(const Json& pod) { return core::get_string(pod, {"metadata", "uid"}); }
-std::string namespace_of(const Json& pod) { return core::get_string(pod, {"metadata", "namespace"}); }
-
-const Json* container_of(const Json& pod, const std::string& name) {
-  for (const char* list : {"containers", "initContainers"}) {
-    const Json* items = core::find(pod, {"spec", list});
-    if (items == nullptr) continue;
-    for (const Json& item : *items) {
-      if (core::get_string(item, {"name"}) == name) return &item;
-    }
-  }
-  return nullptr;
+std::string label(const Json& pod, std::string_view name) {
+  return core::get_string(pod, {"metadata", "labels", name});
+}
+std::string uid_of(const Json& pod) {
+  return core::get_string(pod, {"metadata", "uid"});
+}
+std::string namespace_of(const Json& pod) {
+  return core::get_string(pod, {"metadata", "namespace"});
 }
 
-std::string argument(const Json& container, std::string_view option) {
-  const Json* args = core::find(container, {"args"});
-  if (args == nullptr || !args->is_array()) return "";
-  for (std::size_t i = 0; i + 1 < args->size(); ++i) {
-    if ((*args)[i] == option) return (*args)[i + 1].get<std::string>();
+std::string argument(const PodView& pod, const std::string& container, std::string_view option) {
+  const std::vector<std::string> args = pod.args(container);
+  for (std::size_t i = 0; i + 1 < args.size(); ++i) {
+    if (args[i] == option) return args[i + 1];
   }
   return "";
 }
 
-std::string without_port(const std::string& endpoint) { return endpoint.substr(0, endpoint.rfind(':')); }
+std::string without_port(const std::string& endpoint) {
+  return endpoint.substr(0, endpoint.rfind(':'));
+}
 
 /// "host" of SlurmctldHost=name(host).
 std::string slurmctld_host(const std::string& conf) {
@@ -43,13 +39,6 @@ std::string slurmctld_host(const std::string& conf) {
   const std::size_t open = at == std::string::npos ? at : conf.find('(', at);
   const std::size_t close = open == std::string::npos ? open : conf.find(')', open);
   return close == std::string::npos ? "" : conf.substr(open + 1, close - open - 1);
-}
-
-bool is_init(const Json& pod, const std::string& name) {
-  const Json* items = core::find(pod, {"spec", "initContainers"});
-  return items != nullptr && std::any_of(items->begin(), items->end(), [&](const Json& item) {
-           return core::get_string(item, {"name"}) == name && core::get_string(item, {"restartPolicy"}) != "Always";
-         });
 }
 
 /// What a preStop script does to its node: "scontrol update nodename=$(hostname) state=down reason='...'".
@@ -72,127 +61,170 @@ std::string slurm_node_of(const Json& pod) {
   return host.empty() ? core::get_string(pod, {"metadata", "name"}) : host;
 }
 
-SlurmSite::SlurmSite(core::Loop& loop, core::Random& random, KubeApi& api, Projected projected, SlurmOptions options)
-    : loop_(loop), random_(random), api_(api), projected_(std::move(projected)), options_(std::move(options)) {}
+// --- Processes --------------------------------------------------------------------------------------------------------
+
+/// A process that Slurm's model wakes.
+class SlurmSite::SlurmProcess : public Process {
+ public:
+  SlurmProcess(SlurmSite& site, PodView pod, std::string container)
+      : site_(site), pod_(std::move(pod)), container_(std::move(container)) {
+    site_.processes_.insert(this);
+  }
+  ~SlurmProcess() override { site_.processes_.erase(this); }
+  [[nodiscard]] std::optional<int> exit_code() const override { return failed_ ? std::optional(1) : std::nullopt; }
+  [[nodiscard]] const PodView& pod() const { return pod_; }
+  /// The host of the slurmctld that it belongs to, or waits for.
+  [[nodiscard]] const std::string& host() const { return host_; }
+  [[nodiscard]] virtual std::string node() const { return ""; }
+
+ protected:
+  SlurmSite& site_;
+  PodView pod_;
+  std::string container_, host_;
+  bool failed_ = false;
+};
+
+class SlurmSite::Slurmctld final : public SlurmProcess {
+ public:
+  Slurmctld(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
+    const std::string controller = label(pod_.object(), api::kLabelInstance);
+    host_ = op::controller_object_name(controller) + "." + pod_.key().ns;
+    Cluster& cluster = site_.cluster_for({pod_.key().ns, controller});
+    if (cluster.slurm->up()) cluster.slurm->stop();
+    cluster.pod = pod_;
+    cluster.jwt_key = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyJwt)).value_or("");
+    const Json* claim = site_.api_.peek(kube::resources::kPersistentVolumeClaim,
+                                        {pod_.key().ns, "statesave-" + op::controller_object_name(controller) + "-0"});
+    // Without a claim the state is as old as the pod.
+    const std::string volume = claim == nullptr ? pod_.uid() : core::get_string(*claim, {"metadata", "uid"});
+    if (cluster.volume != volume) cluster.slurm->lose_state();
+    cluster.volume = volume;
+    failed_ = cluster.jwt_key.empty() || !cluster.slurm->start();
+  }
+  ~Slurmctld() override {
+    if (mine()) site_.at_host(host_)->slurm->stop();
+  }
+  [[nodiscard]] bool ready() const override { return mine() && site_.at_host(host_)->slurm->up(); }
+
+ private:
+  [[nodiscard]] bool mine() const {
+    const Cluster* cluster = site_.at_host(host_);
+    return cluster != nullptr && cluster->pod && cluster->pod->uid() == pod_.uid();
+  }
+};
+
+class SlurmSite::Slurmd final : public SlurmProcess {
+ public:
+  Slurmd(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
+    host_ = without_port(argument(pod_, container_, "--conf-server"));
+    node_ = pod_.hostname();
+    Cluster* cluster = site_.at_host(host_);
+    if (cluster == nullptr) {
+      failed_ = true;  // its name cannot be looked up
+      return;
+    }
+    failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid());
+    if (!failed_) cluster->slurmds[node_] = pod_.uid();
+  }
+  ~Slurmd() override {
+    if (!mine()) return;
+    Cluster& cluster = *site_.at_host(host_);
+    cluster.slurmds.erase(node_);
+    cluster.slurm->stop_slurmd(node_);
+  }
+  [[nodiscard]] bool ready() const override { return mine() && site_.at_host(host_)->slurm->slurmd_ready(node_); }
+  void pre_stop() override {
+    const Json* container = pod_.container(container_);
+    const Json* hook = container == nullptr ? nullptr : core::find(*container, {"lifecycle", "preStop", "exec", "command"});
+    if (hook != nullptr && mine()) run_hook(*site_.at_host(host_)->slurm, hook->dump(), node_);
+  }
+  [[nodiscard]] std::string node() const override { return node_; }
+
+ private:
+  /// The last to register under a name has it.
+  [[nodiscard]] bool mine() const {
+    const Cluster* cluster = site_.at_host(host_);
+    if (cluster == nullptr) return false;
+    const auto it = cluster->slurmds.find(node_);
+    return it != cluster->slurmds.end() && it->second == pod_.uid();
+  }
+  std::string node_;
+};
+
+class SlurmSite::Slurmrestd final : public SlurmProcess {
+ public:
+  Slurmrestd(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
+    host_ = slurmctld_host(pod_.file(container_, "/etc/slurm/slurm.conf").value_or(""));
+    failed_ = host_.empty();
+    if (!failed_) site_.restds_[pod_.uid()] = this;
+  }
+  ~Slurmrestd() override {
+    const auto it = site_.restds_.find(pod_.uid());
+    if (it != site_.restds_.end() && it->second == this) site_.restds_.erase(it);
+  }
+};
+
+/// The init container of a worker: bash -c SCRIPT host port.
+class SlurmSite::WaitController final : public SlurmProcess {
+ public:
+  WaitController(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
+    const Json* spec = pod_.container(container_);
+    const Json* command = spec == nullptr ? nullptr : core::find(*spec, {"command"});
+    if (command != nullptr && command->size() >= 5) host_ = (*command)[3].get<std::string>();
+  }
+  [[nodiscard]] std::optional<int> exit_code() const override {
+    const Cluster* cluster = site_.at_host(host_);
+    return cluster != nullptr && cluster->slurm->up() ? std::optional(0) : std::nullopt;
+  }
+};
+
+std::unique_ptr<Process> SlurmSite::make_process(PodView pod, const std::string& container) {
+  const std::string app = label(pod.object(), api::kLabelName);
+  if (app == op::kAppWorker && container == "wait-controller") {
+    return std::make_unique<WaitController>(*this, std::move(pod), container);
+  }
+  if (container != app) return nullptr;
+  if (app == op::kAppController) return std::make_unique<Slurmctld>(*this, std::move(pod), container);
+  if (app == op::kAppWorker) return std::make_unique<Slurmd>(*this, std::move(pod), container);
+  if (app == op::kAppRestApi) return std::make_unique<Slurmrestd>(*this, std::move(pod), container);
+  return nullptr;
+}
+
+// --- The site ---------------------------------------------------------------------------------------------------------
+
+SlurmSite::SlurmSite(core::Loop& loop, core::Random& random, KubeApi& api, SlurmOptions options)
+    : loop_(loop), random_(random), api_(api), options_(std::move(options)) {}
 SlurmSite::~SlurmSite() = default;
 
-SlurmSite::Cluster* SlurmSite::of(const Json& pod, const std::string& container) const {
-  std::string host;
-  if (label(pod, api::kLabelName) == op::kAppController) {
-    host = op::controller_object_name(label(pod, api::kLabelInstance)) + "." + namespace_of(pod);
-  } else if (const Json* found = container_of(pod, container)) {
-    host = without_port(argument(*found, "--conf-server"));
-  }
+SlurmSite::Cluster* SlurmSite::at_host(const std::string& host) const {
   const auto it = clusters_.find(host);
   return it == clusters_.end() ? nullptr : it->second.get();
 }
 
-SlurmSite::Cluster* SlurmSite::find(const kube::Key& controller) {
-  const auto it = clusters_.find(op::controller_object_name(controller.name) + "." + controller.ns);
-  return it == clusters_.end() ? nullptr : it->second.get();
+SlurmSite::Cluster* SlurmSite::find(const kube::Key& controller) const {
+  return at_host(op::controller_object_name(controller.name) + "." + controller.ns);
 }
 
-bool SlurmSite::init_done(const Json& pod, const std::string& container) const {
-  if (label(pod, api::kLabelName) != op::kAppWorker) return true;
-  const Json* init = container_of(pod, container);
-  if (init == nullptr || container != "wait-controller") return true;
-  // bash -c SCRIPT host port
-  const Json* command = core::find(*init, {"command"});
-  if (command == nullptr || command->size() < 5) return true;
-  const auto cluster = clusters_.find((*command)[3].get<std::string>());
-  return cluster != clusters_.end() && cluster->second->slurm->up();
-}
-
-core::Result<void> SlurmSite::start(const Json& pod, const std::string& container) {
-  if (is_init(pod, container)) return {};
-  const std::string app = label(pod, api::kLabelName);
-  const Json* found = container_of(pod, container);
-  if (found == nullptr || container != app) return {};  // a sidecar
-  if (app == op::kAppController) return start_slurmctld(pod);
-  if (app == op::kAppWorker) return start_slurmd(pod, *found);
-  if (app == op::kAppRestApi) {
-    const auto conf = projected_(pod, "slurm.conf");
-    if (!conf) return core::fail(core::ErrorCode::kInvalid, "slurmrestd: fatal: no slurm.conf");
-    restds_[uid_of(pod)] = slurmctld_host(*conf);
-  }
-  return {};
-}
-
-core::Result<void> SlurmSite::start_slurmctld(const Json& pod) {
-  const std::string controller = label(pod, api::kLabelInstance);
-  const std::string host = op::controller_object_name(controller) + "." + namespace_of(pod);
+SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
+  const std::string host = op::controller_object_name(controller.name) + "." + controller.ns;
   std::unique_ptr<Cluster>& slot = clusters_[host];
-  if (!slot) {
-    slot = std::make_unique<Cluster>();
-    slot->controller = {namespace_of(pod), controller};
-    Cluster* cluster = slot.get();
-    slot->slurm = std::make_unique<SimSlurm>(
-        loop_, random_, [this, cluster] { return projected_(cluster->pod, "slurm.conf").value_or(""); }, options_);
-    slot->rest = std::make_unique<SlurmRest>(loop_, *slot->slurm, [cluster] { return cluster->jwt_key; });
-    if (on_cluster) on_cluster(*slot);
-  }
-  Cluster& cluster = *slot;
-  if (cluster.slurm->up()) cluster.slurm->stop();
-  cluster.pod = pod;
-  cluster.pod_uid = uid_of(pod);
-  cluster.jwt_key = projected_(pod, std::string(api::kKeyJwt)).value_or("");
-  if (cluster.jwt_key.empty()) return core::fail(core::ErrorCode::kInvalid, "slurmctld: fatal: no jwt.key");
-  const Json* claim = api_.peek(kube::resources::kPersistentVolumeClaim,
-                                {namespace_of(pod), "statesave-" + op::controller_object_name(controller) + "-0"});
-  // Without a claim the state is as old as the pod.
-  const std::string volume = claim == nullptr ? cluster.pod_uid : core::get_string(*claim, {"metadata", "uid"});
-  if (cluster.claim_uid != volume) cluster.slurm->lose_state();
-  cluster.claim_uid = volume;
-  return cluster.slurm->start();
+  if (slot) return *slot;
+  slot = std::make_unique<Cluster>();
+  Cluster* cluster = slot.get();
+  cluster->controller = controller;
+  cluster->slurm = std::make_unique<SimSlurm>(
+      loop_, random_,
+      [cluster] { return cluster->pod ? cluster->pod->file(std::string(op::kAppController), "/etc/slurm/slurm.conf").value_or("") : ""; },
+      options_);
+  cluster->rest = std::make_unique<SlurmRest>(loop_, *cluster->slurm, [cluster] { return cluster->jwt_key; });
+  cluster->slurm->on_moved = [this, host](const std::string& node) { moved(host, node); };
+  if (on_cluster) on_cluster(*cluster);
+  return *cluster;
 }
 
-core::Result<void> SlurmSite::start_slurmd(const Json& pod, const Json& container) {
-  Cluster* cluster = of(pod, core::get_string(container, {"name"}));
-  if (cluster == nullptr) return {};  // It looks for its slurmctld for ever.
-  const std::string node = slurm_node_of(pod);
-  if (!cluster->slurm->start_slurmd(node, argument(container, "--conf"), core::get_string(pod, {"status", "podIP"}, "10.0.0.1"),
-                                    uid_of(pod))) {
-    return core::fail(core::ErrorCode::kInvalid, "slurmd: fatal: --conf cannot be read");
-  }
-  slurmds_[uid_of(pod)] = node;
-  return {};
-}
-
-bool SlurmSite::ready(const Json& pod, const std::string& container) const {
-  const std::string app = label(pod, api::kLabelName);
-  if (container != app) return true;
-  Cluster* cluster = of(pod, container);
-  if (app == op::kAppController) return cluster != nullptr && cluster->pod_uid == uid_of(pod) && cluster->slurm->up();
-  if (app == op::kAppWorker) return cluster != nullptr && cluster->slurm->slurmd_ready(slurm_node_of(pod));
-  return true;
-}
-
-void SlurmSite::pre_stop(const Json& pod, const std::string& container) {
-  const Json* found = container_of(pod, container);
-  if (container != op::kAppWorker || found == nullptr) return;
-  const Json* hook = core::find(*found, {"lifecycle", "preStop", "exec", "command"});
-  Cluster* cluster = of(pod, container);
-  if (hook == nullptr || cluster == nullptr || slurmds_.count(uid_of(pod)) == 0) return;
-  run_hook(*cluster->slurm, hook->dump(), slurm_node_of(pod));
-}
-
-void SlurmSite::stop(const Json& pod, const std::string& container) {
-  const std::string app = label(pod, api::kLabelName);
-  if (container != app) return;
-  if (app == op::kAppController) {
-    Cluster* cluster = of(pod, container);
-    if (cluster == nullptr || cluster->pod_uid != uid_of(pod)) return;
-    cluster->slurm->stop();
-    cluster->pod_uid.clear();
-  } else if (app == op::kAppWorker) {
-    const auto node = slurmds_.extract(uid_of(pod));
-    if (node.empty()) return;
-    // A successor of the same name may run already, elsewhere.
-    const bool replaced = std::any_of(slurmds_.begin(), slurmds_.end(), [&](const auto& other) { return other.second == node.mapped(); });
-    Cluster* cluster = of(pod, container);
-    if (cluster != nullptr && !replaced) cluster->slurm->stop_slurmd(node.mapped());
-  } else {
-    restds_.erase(uid_of(pod));
+void SlurmSite::moved(const std::string& host, const std::string& node) {
+  for (const SlurmProcess* process : processes_) {
+    if (process->host() == host && (node.empty() || process->node() == node)) process->pod().changed();
   }
 }
 
@@ -201,17 +233,13 @@ SlurmRest* SlurmSite::listening(const std::string& host, std::uint16_t) const {
   if (dot == std::string::npos) return nullptr;
   const kube::Key service{host.substr(dot + 1), host.substr(0, dot)};
   const Json* object = api_.peek(kube::resources::kService, service);
-  if (object == nullptr) return nullptr;
-  const Json* selector = core::find(*object, {"spec", "selector"});
+  const Json* selector = object == nullptr ? nullptr : core::find(*object, {"spec", "selector"});
   if (selector == nullptr) return nullptr;
-  for (const auto& [key, stored] : api_.store().all(table_name(kube::resources::kPod))) {
-    if (key.ns != service.ns) continue;
-    const auto restd = restds_.find(uid_of(stored->body));
-    if (restd == restds_.end()) continue;
-    const Json* labels = core::find(stored->body, {"metadata", "labels"});
+  for (const auto& [uid, restd] : restds_) {
+    if (restd->pod().key().ns != service.ns) continue;
+    const Json* labels = core::find(restd->pod().object(), {"metadata", "labels"});
     if (labels == nullptr || !core::contains(*labels, *selector)) continue;
-    const auto cluster = clusters_.find(restd->second);
-    if (cluster != clusters_.end()) return cluster->second->rest.get();
+    if (const Cluster* cluster = at_host(restd->host())) return cluster->rest.get();
   }
   return nullptr;
 }

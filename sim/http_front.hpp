@@ -1,0 +1,29 @@
+// A simulated server behind real sockets, with the same faults: for the threaded binary under sanitizers, and for timings.
+//
+//   net::AsioLoop loop;
+//   sim::HttpFront front(loop, server, faults, {.port = 0});
+//   front.start();
+#pragma once
+
+#include <memory>
+
+#include "net/http_server.hpp"
+#include "sim/faults.hpp"
+#include "sim/server.hpp"
+
+namespace sim {
+
+class HttpFront {
+ public:
+  HttpFront(net::AsioLoop& loop, Server& server, Faults& faults, net::ServerOptions options);
+  ~HttpFront();
+  core::Result<void> start();
+  [[nodiscard]] std::uint16_t port() const;
+  void stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sim

@@ -1,0 +1,41 @@
+// The controllers of the simulated cluster: garbage collection, namespaces, StatefulSets, Deployments, disruption budgets,
+// volume claims, endpoints. Each reacts to changes after a random delay, and writes through the same rules as everybody.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/loop.hpp"
+#include "sim/kube_api.hpp"
+#include "sim/random.hpp"
+
+namespace sim {
+
+struct ControllerOptions {
+  core::Duration least_delay{5};
+  core::Duration most_delay{300};
+  bool workloads = true;  ///< StatefulSets, Deployments, ReplicaSets.
+  bool garbage = true;
+  bool endpoints = true;
+};
+
+class KubeControllers {
+ public:
+  KubeControllers(KubeApi& api, SeededRandom random, ControllerOptions options = {});
+  ~KubeControllers();
+  KubeControllers(const KubeControllers&) = delete;
+  KubeControllers& operator=(const KubeControllers&) = delete;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Pods that a selector with matchLabels takes.
+bool selects(const core::Json& selector, const core::Json& labels);
+bool pod_ready(const core::Json& pod);
+
+}  // namespace sim

@@ -1,0 +1,1053 @@
+#include "sim/kubelet.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+#include "sim/kube_controllers.hpp"
+
+namespace sim {
+
+using core::Duration;
+using core::Json;
+namespace res = kube::resources;
+
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+bool terminating(const Json& object) {
+  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+std::string phase_of(const Json& pod) {
+  return core::get_string(pod, {"status", "phase"});
+}
+bool ended(const Json& pod) {
+  return phase_of(pod) == "Succeeded" || phase_of(pod) == "Failed";
+}
+
+/// One container of a pod as its kubelet knows it.
+struct Container {
+  Json spec;
+  bool init = false;
+  bool sidecar = false;  ///< An init container that stays.
+  std::unique_ptr<Process> process;
+  bool starting = false;
+  bool ready = false;
+  bool started_once = false;
+  int restarts = 0;
+  std::string started_at;
+  std::string waiting = "ContainerCreating";
+  std::string message;
+  std::optional<Json> terminated;
+  std::optional<Json> last_terminated;
+  std::map<std::string, std::string> env;
+  bool pulled = false;
+
+  [[nodiscard]] std::string name() const { return core::get_string(spec, {"name"}); }
+  [[nodiscard]] bool probed(const char* probe) const { return spec.contains(probe); }
+  [[nodiscard]] bool done() const { return terminated && (*terminated)["exitCode"] == 0; }
+};
+
+/// Runs until told to stop; in an init container, ends well at once.
+class DefaultProcess final : public Process {
+ public:
+  explicit DefaultProcess(bool ends) : ends_(ends) {}
+  [[nodiscard]] std::optional<int> exit_code() const override { return ends_ ? std::optional(0) : std::nullopt; }
+
+ private:
+  bool ends_;
+};
+
+}  // namespace
+
+struct PodView::State {
+  kube::Key key;
+  std::string uid, node, ip;
+  Json object;
+  std::vector<Container> containers;     ///< Init containers first.
+  std::map<std::string, Files> volumes;  ///< By volume.
+  std::function<void()> on_changed;
+
+  // For the kubelet.
+  bool stopping = false;
+  bool mounted = false;
+  bool syncing = false;
+  bool gone = false;
+  std::string failed_reason;
+  std::string start_time;
+  std::uint64_t refresh = 0;
+
+  Container* find(const std::string& name) {
+    const auto it = std::find_if(containers.begin(), containers.end(), [&](const Container& c) { return c.name() == name; });
+    return it == containers.end() ? nullptr : &*it;
+  }
+};
+
+const kube::Key& PodView::key() const {
+  return state_->key;
+}
+const std::string& PodView::uid() const {
+  return state_->uid;
+}
+const std::string& PodView::node() const {
+  return state_->node;
+}
+const std::string& PodView::ip() const {
+  return state_->ip;
+}
+const Json& PodView::object() const {
+  return state_->object;
+}
+
+std::string PodView::hostname() const {
+  if (core::get_bool(state_->object, {"spec", "hostNetwork"})) return state_->node;
+  return core::get_string(state_->object, {"spec", "hostname"}, state_->key.name);
+}
+
+const Json* PodView::container(const std::string& name) const {
+  const Container* found = state_->find(name);
+  return found == nullptr ? nullptr : &found->spec;
+}
+
+std::vector<std::string> PodView::args(const std::string& container_name) const {
+  std::vector<std::string> out;
+  const Json* spec = container(container_name);
+  if (spec == nullptr || !spec->contains("args")) return out;
+  for (const Json& arg : (*spec)["args"]) out.push_back(arg.get<std::string>());
+  return out;
+}
+
+std::map<std::string, std::string> PodView::env(const std::string& container_name) const {
+  const Container* found = state_->find(container_name);
+  return found == nullptr ? std::map<std::string, std::string>{} : found->env;
+}
+
+std::optional<std::string> PodView::file(const std::string& container_name, const std::string& path) const {
+  const Json* spec = container(container_name);
+  if (spec == nullptr || !spec->contains("volumeMounts")) return std::nullopt;
+  const Json* best = nullptr;
+  for (const Json& mount : (*spec)["volumeMounts"]) {
+    const std::string at = core::get_string(mount, {"mountPath"});
+    if (path != at && !path.starts_with(at + "/")) continue;
+    if (best == nullptr || at.size() > core::get_string(*best, {"mountPath"}).size()) best = &mount;
+  }
+  if (best == nullptr) return std::nullopt;
+  const auto volume = state_->volumes.find(core::get_string(*best, {"name"}));
+  if (volume == state_->volumes.end()) return std::nullopt;
+  const std::string at = core::get_string(*best, {"mountPath"});
+  std::string inside = path == at ? "" : path.substr(at.size() + 1);
+  if (const std::string sub = core::get_string(*best, {"subPath"}); !sub.empty())
+    inside = inside.empty() ? sub : sub + "/" + inside;
+  const auto file = volume->second.find(inside);
+  return file == volume->second.end() ? std::nullopt : std::optional(file->second);
+}
+
+void PodView::changed() const {
+  if (state_->on_changed) state_->on_changed();
+}
+
+struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
+  Impl(KubeApi& a, SeededRandom r, KubeletOptions o) : api(a), random(std::move(r)), options(o) {}
+
+  using Pod = PodView::State;
+  using PodPtr = std::shared_ptr<Pod>;
+
+  struct Node {
+    bool running = true;    ///< The machine.
+    bool connected = true;  ///< To the API server.
+    std::set<std::string> images;
+    std::uint64_t outage = 0;
+  };
+
+  KubeApi& api;
+  SeededRandom random;
+  KubeletOptions options;
+  ProcessFactory factory;
+  std::map<std::string, Node> nodes;
+  std::map<std::string, PodPtr> pods;  ///< By uid: those that a kubelet has taken on.
+  std::set<std::string> images;
+  std::set<std::string> preloaded;
+  bool images_limited = false;
+  bool scheduling = false;
+  std::uint32_t last_ip = 0;
+
+  Duration between(Duration least, Duration most) { return Duration{random.between(least.count(), most.count())}; }
+  std::string now() const { return core::format_rfc3339(api.loop().clock().wall()); }
+
+  void later(Duration delay, std::function<void(Impl&)> call) {
+    api.loop().after(delay, [weak = weak_from_this(), call = std::move(call)] {
+      if (const auto self = weak.lock()) call(*self);
+    });
+  }
+  /// The same for a pod that its kubelet still has.
+  void later(Duration delay, const PodPtr& pod, std::function<void(Impl&, const PodPtr&)> call) {
+    later(delay, [weak = std::weak_ptr<Pod>(pod), call = std::move(call)](Impl& self) {
+      const PodPtr held = weak.lock();
+      if (held && !held->gone && self.able(*held)) call(self, held);
+    });
+  }
+
+  bool able(const Pod& pod) const {
+    const auto it = nodes.find(pod.node);
+    return it != nodes.end() && it->second.running;
+  }
+  bool connected(const std::string& node) const {
+    const auto it = nodes.find(node);
+    return it != nodes.end() && it->second.running && it->second.connected;
+  }
+
+  static Caller kubelet(const std::string& node) { return {"system:node:" + node, "kubelet", false, false}; }
+
+  // --------------------------------------------------------------------------------------------------------------- scheduling
+
+  void on_change(const std::string& table, const ChangePtr& change) {
+    if (table == "nodes" || table == "persistentvolumeclaims") return schedule_later();
+    if (table != "pods") return;
+    const Json& pod = change->object->body;
+    if (change->type == Change::Type::kDeleted) {
+      later(between(Duration{1}, Duration{50}),
+            [uid = core::get_string(pod, {"metadata", "uid"})](Impl& self) { self.forget(uid); });
+      return schedule_later();
+    }
+    const std::string node = core::get_string(pod, {"spec", "nodeName"});
+    if (node.empty()) return schedule_later();
+    later(between(Duration{1}, Duration{50}), [key = change->key](Impl& self) { self.notice(key); });
+  }
+
+  void schedule_later(Duration more = Duration{0}) {
+    if (std::exchange(scheduling, true)) return;
+    later(between(options.least_schedule, options.most_schedule) + more, [](Impl& self) {
+      self.scheduling = false;
+      self.schedule();
+    });
+  }
+
+  void schedule() {
+    std::vector<std::pair<kube::Key, Json>> waiting;
+    for (const auto& [key, stored] : api.store().all("pods")) {
+      const Json& pod = stored->body;
+      if (core::get_string(pod, {"spec", "nodeName"}).empty() && !terminating(pod) && !ended(pod))
+        waiting.emplace_back(key, pod);
+    }
+    for (const auto& [key, pod] : waiting) {
+      const auto fitting = fitting_nodes(key, pod);
+      const std::string at = now();
+      if (fitting.empty()) {
+        api.modify(
+            res::kPod, key,
+            [&](Json& p) {
+              set_condition(p,
+                            {{"type", "PodScheduled"},
+                             {"status", "False"},
+                             {"reason", "Unschedulable"},
+                             {"message", "0 nodes are available"}},
+                            at);
+            },
+            {"system:kube-scheduler", "kube-scheduler", false, false}, "status");
+        continue;
+      }
+      const std::string node = fitting[random.below(fitting.size())];
+      const Caller who{"system:kube-scheduler", "kube-scheduler", false, false};
+      api.modify(
+          res::kPod, key, [&](Json& p) { p["spec"]["nodeName"] = node; }, who);
+      api.modify(
+          res::kPod, key,
+          [&](Json& p) {
+            set_condition(p, {{"type", "PodScheduled"}, {"status", "True"}}, at);
+          },
+          who, "status");
+    }
+  }
+
+  std::vector<std::string> fitting_nodes(const kube::Key& key, const Json& pod) {
+    std::vector<std::string> out;
+    for (const Json& volume : pod["spec"].value("volumes", Json::array())) {
+      const std::string claim = core::get_string(volume, {"persistentVolumeClaim", "claimName"});
+      if (claim.empty()) continue;
+      const Json* object = api.peek(res::kPersistentVolumeClaim, {key.ns, claim});
+      if (object == nullptr || core::get_string(*object, {"status", "phase"}) != "Bound") return out;
+    }
+    if (!pod["spec"].value("schedulingGates", Json::array()).empty()) return out;
+    for (const auto& [name, stored] : api.store().all("nodes")) {
+      const Json& node = stored->body;
+      if (core::get_bool(node, {"spec", "unschedulable"}) || !node_ready(node)) continue;
+      const Json selector = pod["spec"].value("nodeSelector", Json::object());
+      if (!core::contains(node["metadata"].value("labels", Json::object()), selector)) continue;
+      if (!affine(pod, name.name) || !tolerant(key, pod, name.name)) continue;
+      out.push_back(name.name);
+    }
+    return out;
+  }
+
+  static bool node_ready(const Json& node) {
+    const Json* conditions = core::find(node, {"status", "conditions"});
+    return conditions != nullptr && std::any_of(conditions->begin(), conditions->end(), [](const Json& c) {
+             return core::get_string(c, {"type"}) == "Ready" && core::get_string(c, {"status"}) == "True";
+           });
+  }
+
+  /// Node affinity by name (matchFields), as DaemonSets and pinned workers have it.
+  static bool affine(const Json& pod, const std::string& node) {
+    const Json* terms = core::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+    if (terms == nullptr || !terms->contains("nodeSelectorTerms")) return true;
+    for (const Json& term : (*terms)["nodeSelectorTerms"]) {
+      if (!term.contains("matchFields")) return true;
+      for (const Json& field : term["matchFields"]) {
+        const Json values = field.value("values", Json::array());
+        if (std::find(values.begin(), values.end(), node) != values.end()) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Required anti-affinity by host name.
+  bool tolerant(const kube::Key& key, const Json& pod, const std::string& node) {
+    const Json* rules =
+        core::find(pod, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+    if (rules == nullptr) return true;
+    for (const auto& [other_key, other] : api.store().all("pods")) {
+      if (other_key.ns != key.ns || core::get_string(other->body, {"spec", "nodeName"}) != node || ended(other->body)) continue;
+      for (const Json& rule : *rules) {
+        if (selects(rule.value("labelSelector", Json::object()), other->body["metadata"].value("labels", Json::object())))
+          return false;
+      }
+    }
+    return true;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ the pods
+
+  /// The kubelet sees a pod that is bound to it, or that changed.
+  void notice(const kube::Key& key) {
+    const StoredPtr stored = api.store().find("pods", key);
+    if (!stored) return;
+    const Json& object = stored->body;
+    const std::string node = core::get_string(object, {"spec", "nodeName"});
+    if (!connected(node)) return;
+    const std::string uid = core::get_string(object, {"metadata", "uid"});
+    const auto it = pods.find(uid);
+    if (it == pods.end()) {
+      if (ended(object) && !terminating(object)) return;
+      return adopt(key, object);
+    }
+    const PodPtr pod = it->second;
+    const bool touched =
+        pod->object["metadata"].value("annotations", Json()) != object["metadata"].value("annotations", Json());
+    pod->object = object;
+    if (touched && pod->mounted) refresh_files_in(pod, between(Duration{100}, Duration{500}));
+    if (terminating(object)) return stop(pod);
+  }
+
+  void adopt(const kube::Key& key, const Json& object) {
+    auto pod = std::make_shared<Pod>();
+    pod->key = key;
+    pod->uid = core::get_string(object, {"metadata", "uid"});
+    pod->node = core::get_string(object, {"spec", "nodeName"});
+    pod->object = object;
+    pod->start_time = now();
+    pod->ip = fmt::format("10.244.{}.{}", (last_ip >> 8) & 255, last_ip & 255);
+    ++last_ip;
+    for (const char* list : {"initContainers", "containers"}) {
+      for (const Json& spec : object["spec"].value(list, Json::array())) {
+        Container container;
+        container.spec = spec;
+        container.init = std::string_view(list) == "initContainers";
+        container.sidecar = container.init && core::get_string(spec, {"restartPolicy"}) == "Always";
+        if (!container.init && object["spec"].contains("initContainers")) container.waiting = "PodInitializing";
+        pod->containers.push_back(std::move(container));
+      }
+    }
+    pod->on_changed = [weak = weak_from_this(), held = std::weak_ptr<Pod>(pod)] {
+      const auto self = weak.lock();
+      const PodPtr p = held.lock();
+      if (self && p && !p->gone) self->sync_in(p, self->between(Duration{10}, Duration{1000}));
+    };
+    pods[pod->uid] = pod;
+    if (terminating(object)) return stop(pod);
+    later(between(options.least_start, options.most_start), pod, [](Impl& self, const PodPtr& p) { self.mount(p); });
+  }
+
+  void mount(const PodPtr& pod) {
+    if (pod->stopping) return;
+    std::string missing;
+    auto files = read_volumes(*pod, missing);
+    if (!files) {
+      for (Container& container : pod->containers) container.message = missing;
+      report(pod);
+      return later(between(Duration{500}, Duration{2500}), pod, [](Impl& self, const PodPtr& p) { self.mount(p); });
+    }
+    pod->volumes = std::move(*files);
+    pod->mounted = true;
+    for (Container& container : pod->containers) container.message.clear();
+    plan_refresh(pod);
+    sync(pod);
+  }
+
+  /// The contents of ConfigMap, Secret and projected volumes; nullopt when something that is not optional is missing.
+  std::optional<std::map<std::string, Files>> read_volumes(const Pod& pod, std::string& missing) {
+    std::map<std::string, Files> out;
+    for (const Json& volume : pod.object["spec"].value("volumes", Json::array())) {
+      Files files;
+      bool complete = true;
+      if (volume.contains("configMap"))
+        complete = read_source("configMap", volume["configMap"], "name", pod.key.ns, files, missing);
+      if (volume.contains("secret"))
+        complete = read_source("secret", volume["secret"], "secretName", pod.key.ns, files, missing);
+      if (volume.contains("projected")) {
+        for (const Json& source : volume["projected"].value("sources", Json::array())) {
+          for (const char* kind : {"configMap", "secret"}) {
+            if (source.contains(kind))
+              complete = read_source(kind, source[kind], "name", pod.key.ns, files, missing) && complete;
+          }
+        }
+      }
+      if (!complete) return std::nullopt;
+      out[core::get_string(volume, {"name"})] = std::move(files);
+    }
+    return out;
+  }
+
+  bool read_source(const std::string& kind, const Json& source, const char* name_field, const std::string& ns, Files& out,
+                   std::string& missing) {
+    const std::string name = core::get_string(source, {name_field});
+    const bool secret = kind == "secret";
+    const Json* object = api.peek(secret ? res::kSecret : res::kConfigMap, {ns, name});
+    const bool optional = core::get_bool(source, {"optional"});
+    if (object == nullptr) {
+      if (!optional)
+        missing = fmt::format("MountVolume.SetUp failed: {} \"{}\" not found", secret ? "secret" : "configmap", name);
+      return optional;
+    }
+    const Json data = object->value("data", Json::object());
+    const auto content = [&](const std::string& key) {
+      const std::string value = data[key].is_string() ? data[key].get<std::string>() : "";
+      return secret ? core::base64_decode(value).value_or("") : value;
+    };
+    if (!source.contains("items")) {
+      for (const auto& [key, value] : data.items()) out[key] = content(key);
+      return true;
+    }
+    for (const Json& item : source["items"]) {
+      const std::string key = core::get_string(item, {"key"});
+      if (data.contains(key)) {
+        out[core::get_string(item, {"path"})] = content(key);
+      } else if (!optional) {
+        missing = fmt::format("references non-existent {} key: {}", secret ? "secret" : "config", key);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void plan_refresh(const PodPtr& pod) { refresh_files_in(pod, between(options.least_files, options.most_files)); }
+
+  void refresh_files_in(const PodPtr& pod, Duration delay) {
+    const std::uint64_t number = ++pod->refresh;  // only the latest counts
+    later(delay, pod, [number](Impl& self, const PodPtr& p) {
+      if (p->refresh != number || p->stopping) return;
+      if (self.connected(p->node)) self.refresh_files(p);
+      self.plan_refresh(p);
+    });
+  }
+
+  void refresh_files(const PodPtr& pod) {
+    std::string missing;
+    auto files = read_volumes(*pod, missing);
+    if (!files || *files == pod->volumes) return;
+    pod->volumes = std::move(*files);
+    for (Container& container : pod->containers) {
+      if (container.process) container.process->files_changed();
+    }
+  }
+
+  void sync_in(const PodPtr& pod, Duration delay) {
+    if (std::exchange(pod->syncing, true)) return;
+    later(delay, [weak = std::weak_ptr<Pod>(pod)](Impl& self) {
+      const PodPtr held = weak.lock();
+      if (!held) return;
+      held->syncing = false;
+      if (!held->gone && self.able(*held)) self.sync(held);
+    });
+  }
+
+  /// Starts what may be started, and looks at what runs.
+  void sync(const PodPtr& pod) {
+    if (!pod->mounted) return;
+    for (Container& container : pod->containers) observe(pod, container);
+    if (!pod->stopping && pod->failed_reason.empty()) start_next(pod);
+    report(pod);
+    if (pod->stopping) finish_stop(pod);
+  }
+
+  void start_next(const PodPtr& pod) {
+    for (Container& container : pod->containers) {
+      if (container.init && container.done()) continue;
+      const bool never = core::get_string(pod->object, {"spec", "restartPolicy"}) == "Never";
+      if (!container.process && !container.starting && container.waiting != "CrashLoopBackOff" &&
+          !(container.terminated && never)) {
+        begin(pod, container);
+      }
+      if (!container.init) continue;
+      if (container.sidecar && container.process) continue;
+      return;  // the next waits for this one
+    }
+  }
+
+  void begin(const PodPtr& pod, Container& container) {
+    container.starting = true;
+    Node& node = nodes[pod->node];
+    const std::string image = core::get_string(container.spec, {"image"});
+    const bool present = node.images.contains(image) || preloaded.contains(image);
+    const Duration wait =
+        present ? between(options.least_start, options.most_start) : between(options.least_pull, options.most_pull);
+    later(wait, pod, [name = container.name()](Impl& self, const PodPtr& p) {
+      Container* c = p->find(name);
+      if (c == nullptr || p->stopping) return;
+      self.launch(p, *c);
+    });
+  }
+
+  void launch(const PodPtr& pod, Container& container) {
+    container.starting = false;
+    const std::string image = core::get_string(container.spec, {"image"});
+    if (images_limited && !images.contains(image)) {
+      container.waiting = container.waiting == "ErrImagePull" ? "ImagePullBackOff" : "ErrImagePull";
+      container.message = fmt::format("failed to pull and unpack image \"{}\": not found", image);
+      container.starting = true;  // until the next try
+      report(pod);
+      return later(Duration{10000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
+        Container* c = p->find(name);
+        if (c == nullptr || p->stopping) return;
+        c->starting = false;
+        self.sync(p);
+      });
+    }
+    nodes[pod->node].images.insert(image);
+    std::string problem;
+    auto env = read_env(*pod, container.spec, problem);
+    if (!env) {
+      container.waiting = "CreateContainerConfigError";
+      container.message = problem;
+      container.starting = true;
+      report(pod);
+      return later(Duration{5000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
+        Container* c = p->find(name);
+        if (c == nullptr || p->stopping) return;
+        c->starting = false;
+        self.sync(p);
+      });
+    }
+    container.env = std::move(*env);
+    container.waiting.clear();
+    container.message.clear();
+    if (container.terminated) container.last_terminated = std::exchange(container.terminated, std::nullopt);
+    container.started_once = true;
+    container.started_at = now();
+    container.process = factory ? factory(PodView(pod), container.name()) : nullptr;
+    if (!container.process) container.process = std::make_unique<DefaultProcess>(container.init && !container.sidecar);
+    report(pod);
+    sync_in(pod, between(Duration{10}, Duration{300}));
+  }
+
+  std::optional<std::map<std::string, std::string>> read_env(const Pod& pod, const Json& container, std::string& problem) {
+    std::map<std::string, std::string> out;
+    for (const Json& env : container.value("env", Json::array())) {
+      const std::string name = core::get_string(env, {"name"});
+      if (!env.contains("valueFrom")) {
+        out[name] = core::get_string(env, {"value"});
+        continue;
+      }
+      const Json& from = env["valueFrom"];
+      if (from.contains("fieldRef")) out[name] = field(pod, core::get_string(from, {"fieldRef", "fieldPath"}));
+      if (from.contains("resourceFieldRef")) out[name] = resource(container, from["resourceFieldRef"]);
+      for (const char* kind : {"secretKeyRef", "configMapKeyRef"}) {
+        if (!from.contains(kind)) continue;
+        const bool secret = std::string_view(kind) == "secretKeyRef";
+        const std::string object_name = core::get_string(from, {kind, "name"});
+        const std::string key = core::get_string(from, {kind, "key"});
+        const Json* object = api.peek(secret ? res::kSecret : res::kConfigMap, {pod.key.ns, object_name});
+        const Json* value = object == nullptr ? nullptr : core::find(*object, {"data", key});
+        if (value == nullptr) {
+          if (core::get_bool(from, {kind, "optional"})) continue;
+          problem = object == nullptr ? fmt::format("{} \"{}\" not found", secret ? "secret" : "configmap", object_name)
+                                      : fmt::format("couldn't find key {} in {}/{}", key, pod.key.ns, object_name);
+          return std::nullopt;
+        }
+        const std::string text = value->is_string() ? value->get<std::string>() : "";
+        out[name] = secret ? core::base64_decode(text).value_or("") : text;
+      }
+    }
+    return out;
+  }
+
+  static std::string field(const Pod& pod, const std::string& path) {
+    if (path == "metadata.name") return pod.key.name;
+    if (path == "metadata.namespace") return pod.key.ns;
+    if (path == "metadata.uid") return pod.uid;
+    if (path == "spec.nodeName") return pod.node;
+    if (path == "status.podIP") return pod.ip;
+    for (const char* map : {"annotations", "labels"}) {
+      const std::string start = fmt::format("metadata.{}['", map);
+      if (!path.starts_with(start) || path.size() < start.size() + 2) continue;
+      return core::get_string(pod.object, {"metadata", map, path.substr(start.size(), path.size() - start.size() - 2)});
+    }
+    return "";
+  }
+
+  /// Limits in whole cores, or in divisors of 1 or 1Mi; "0" where there is no limit.
+  static std::string resource(const Json& container, const Json& ref) {
+    const std::string what = core::get_string(ref, {"resource"});
+    const std::size_t dot = what.find('.');
+    const Json* value = core::find(container, {"resources", what.substr(0, dot), what.substr(dot + 1)});
+    if (value == nullptr) return "0";
+    const std::string text = value->is_string() ? value->get<std::string>() : value->dump();
+    double amount = std::atof(text.c_str());
+    if (text.ends_with("m")) amount /= 1000;
+    for (const auto& [suffix, factor] : {std::pair{"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}}) {
+      if (text.ends_with(suffix)) amount *= factor;
+    }
+    if (core::get_string(ref, {"divisor"}) == "1Mi") amount /= 1048576.0;
+    return std::to_string(static_cast<long long>(amount + 0.999));
+  }
+
+  /// Looks at one container: has it ended, is it ready, is it alive.
+  void observe(const PodPtr& pod, Container& container) {
+    if (!container.process) return;
+    if (const auto code = container.process->exit_code())
+      return end_container(pod, container, *code, *code == 0 ? "Completed" : "Error");
+    if (pod->stopping) return;
+    if (container.probed("livenessProbe") && !container.process->alive()) {
+      return end_container(pod, container, 137, "Error");
+    }
+    const bool ready =
+        !container.probed("readinessProbe") && !container.probed("startupProbe") ? true : container.process->ready();
+    container.ready = ready;
+  }
+
+  void end_container(const PodPtr& pod, Container& container, int code, const char* reason) {
+    container.process.reset();
+    container.ready = false;
+    container.terminated =
+        Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
+    if (pod->stopping || (container.init && !container.sidecar && code == 0)) return;
+    const std::string policy = core::get_string(pod->object, {"spec", "restartPolicy"});
+    if (policy == "Never" || (policy == "OnFailure" && code == 0)) return;
+    ++container.restarts;
+    // The first restart comes at once, later ones ever more slowly.
+    const Duration backoff = container.restarts == 1
+                                 ? Duration{100}
+                                 : std::min(Duration{10000} * (1 << std::min(container.restarts - 2, 5)), Duration{300000});
+    container.waiting = "CrashLoopBackOff";
+    container.message = fmt::format("back-off {}ms restarting failed container", backoff.count());
+    later(backoff, pod, [name = container.name()](Impl& self, const PodPtr& p) {
+      Container* c = p->find(name);
+      if (c == nullptr || p->stopping || c->process) return;
+      c->waiting.clear();
+      self.sync(p);
+    });
+  }
+
+  // --------------------------------------------------------------------------------------------------------------- termination
+
+  void stop(const PodPtr& pod) {
+    const auto grace = std::chrono::seconds(core::get_int(pod->object, {"metadata", "deletionGracePeriodSeconds"}, 30));
+    const std::uint64_t number = ++pod->refresh;
+    // A second deletion may shorten the grace.
+    later(grace, pod, [number](Impl& self, const PodPtr& p) {
+      if (p->refresh == number) self.kill(p);
+    });
+    if (std::exchange(pod->stopping, true)) return;
+    for (Container& container : pod->containers) {
+      if (!container.process) continue;
+      const bool hooked = core::find(container.spec, {"lifecycle", "preStop"}) != nullptr;
+      if (hooked) container.process->pre_stop();
+      later(Duration{hooked ? 100 : 1}, pod,
+            [name = container.name()](Impl& self, const PodPtr& p) { self.terminate(p, name); });
+    }
+    pod->mounted = true;
+    sync_in(pod, Duration{1});
+  }
+
+  void terminate(const PodPtr& pod, const std::string& name) {
+    Container* container = pod->find(name);
+    if (container == nullptr || !container->process) return;
+    container->process->terminate();
+    if (!container->process->ends_at_once()) return sync_in(pod, Duration{10});
+    later(Duration{100}, pod, [name](Impl& self, const PodPtr& p) {
+      Container* c = p->find(name);
+      if (c == nullptr || !c->process) return;
+      self.end_container(p, *c, 0, "Completed");
+      self.sync_in(p, Duration{1});
+    });
+  }
+
+  void kill(const PodPtr& pod) {
+    for (Container& container : pod->containers) {
+      if (container.process) end_container(pod, container, 137, "Error");
+    }
+    sync_in(pod, Duration{1});
+  }
+
+  void finish_stop(const PodPtr& pod) {
+    const bool runs =
+        std::any_of(pod->containers.begin(), pod->containers.end(), [](const Container& c) { return c.process != nullptr; });
+    if (runs || !connected(pod->node)) return;
+    later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
+      if (!self.connected(p->node)) return;
+      Deletion deletion;
+      deletion.uid = p->uid;
+      deletion.grace_seconds = 0;
+      if (self.api.remove(res::kPod, p->key, deletion, kubelet(p->node))) return;
+      const Json* still = self.api.peek(res::kPod, p->key);
+      if (still == nullptr || core::get_string(*still, {"metadata", "uid"}) != p->uid) return;
+      self.sync_in(p, Duration{1000});  // refused for now
+    });
+  }
+
+  void forget(const std::string& uid) {
+    const auto it = pods.find(uid);
+    if (it == pods.end()) return;
+    // The node cannot know yet: its processes live on until it hears of it.
+    if (!connected(it->second->node) && able(*it->second)) return;
+    drop(it->second);
+  }
+
+  void drop(const PodPtr& pod) {
+    pod->gone = true;
+    for (Container& container : pod->containers) container.process.reset();
+    pods.erase(pod->uid);
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------- status
+
+  static void set_condition(Json& pod, Json condition, const std::string& at) {
+    Json& conditions = pod["status"]["conditions"];
+    if (!conditions.is_array()) conditions = Json::array();
+    for (Json& have : conditions) {
+      if (have["type"] != condition["type"]) continue;
+      condition["lastTransitionTime"] = have["status"] == condition["status"] ? have["lastTransitionTime"] : Json(at);
+      condition["lastProbeTime"] = nullptr;
+      have = std::move(condition);
+      return;
+    }
+    condition["lastTransitionTime"] = at;
+    condition["lastProbeTime"] = nullptr;
+    conditions.push_back(std::move(condition));
+  }
+
+  static Json container_status(const Container& c) {
+    const std::string image = core::get_string(c.spec, {"image"});
+    Json status{{"name", c.name()},
+                {"image", image},
+                {"imageID", c.started_once ? "sha256:" + core::sha256_hex(image) : ""},
+                {"ready", c.init && !c.sidecar ? c.done() : c.ready},
+                {"started", c.process != nullptr},
+                {"restartCount", c.restarts},
+                {"lastState", Json::object()}};
+    if (c.process) {
+      status["state"] = {{"running", {{"startedAt", c.started_at}}}};
+    } else if (c.terminated && c.waiting.empty()) {
+      status["state"] = {{"terminated", *c.terminated}};
+    } else {
+      Json waiting{{"reason", c.waiting.empty() ? "ContainerCreating" : c.waiting}};
+      if (!c.message.empty()) waiting["message"] = c.message;
+      status["state"] = {{"waiting", std::move(waiting)}};
+      if (c.terminated) status["lastState"] = {{"terminated", *c.terminated}};
+    }
+    if (c.last_terminated && status["lastState"].empty()) status["lastState"] = {{"terminated", *c.last_terminated}};
+    return status;
+  }
+
+  static std::string phase(const Pod& pod) {
+    if (!pod.failed_reason.empty()) return "Failed";
+    bool started = false, all_ended = true, all_well = true;
+    for (const Container& c : pod.containers) {
+      if (c.init) continue;
+      started = started || c.started_once;
+      const bool over = c.terminated && !c.process && (pod.stopping || c.waiting.empty());
+      all_ended = all_ended && over;
+      all_well = all_well && c.done();
+    }
+    if (started && all_ended) return all_well ? "Succeeded" : "Failed";
+    return started ? "Running" : "Pending";
+  }
+
+  void report(const PodPtr& pod) {
+    if (pod->gone || !connected(pod->node)) return;
+    const StoredPtr stored = api.store().find("pods", pod->key);
+    if (!stored || core::get_string(stored->body, {"metadata", "uid"}) != pod->uid) return;
+    const std::string at = now();
+    bool initialized = true, ready = true;
+    Json inits = Json::array(), mains = Json::array();
+    for (const Container& c : pod->containers) {
+      if (c.init) {
+        initialized = initialized && (c.sidecar ? c.started_once : c.done());
+        if (c.sidecar) ready = ready && c.ready;
+        inits.push_back(container_status(c));
+      } else {
+        ready = ready && c.ready;
+        mains.push_back(container_status(c));
+      }
+    }
+    const std::string now_phase = phase(*pod);
+    ready = ready && now_phase == "Running";
+    const auto condition = [](const char* type, bool value, const char* reason) {
+      Json out{{"type", type}, {"status", value ? "True" : "False"}};
+      if (!value) out["reason"] = reason;
+      return out;
+    };
+    api.modify(
+        res::kPod, pod->key,
+        [&](Json& p) {
+          set_condition(p, condition("PodReadyToStartContainers", pod->mounted, ""), at);
+          set_condition(p, condition("Initialized", initialized, "ContainersNotInitialized"), at);
+          set_condition(p, condition("Ready", ready, "ContainersNotReady"), at);
+          set_condition(p, condition("ContainersReady", ready, "ContainersNotReady"), at);
+          set_condition(p, {{"type", "PodScheduled"}, {"status", "True"}}, at);
+          Json& status = p["status"];
+          status["phase"] = now_phase;
+          status["startTime"] = pod->start_time;
+          status["hostIP"] = "192.0.2.1";
+          if (pod->mounted) {
+            status["podIP"] = pod->ip;
+            status["podIPs"] = Json::array({Json{{"ip", pod->ip}}});
+          }
+          if (!inits.empty()) status["initContainerStatuses"] = inits;
+          status["containerStatuses"] = mains;
+          if (!pod->failed_reason.empty()) {
+            status["reason"] = pod->failed_reason;
+            status["message"] = "The node was low on resource: memory.";
+          }
+        },
+        kubelet(pod->node), "status");
+  }
+
+  // --------------------------------------------------------------------------------------------------------------------- nodes
+
+  void set_node_ready(const std::string& name, const char* status, const char* reason) {
+    const std::string at = now();
+    api.modify(
+        res::kNode, {"", name},
+        [&](Json& node) {
+          set_condition(node, {{"type", "Ready"}, {"status", status}, {"reason", reason}}, at);
+        },
+        kubelet(name), "status");
+  }
+
+  void lose(const std::string& name) {
+    const std::uint64_t number = ++nodes[name].outage;
+    later(options.node_grace, [name, number](Impl& self) {
+      if (!self.nodes.contains(name) || self.nodes[name].outage != number || self.connected(name)) return;
+      self.set_node_ready(name, "Unknown", "NodeStatusUnknown");
+      self.unready_pods(name);
+      self.later(self.options.eviction, [name, number](Impl& later_self) { later_self.evict_pods(name, number); });
+    });
+  }
+
+  std::vector<kube::Key> pods_on(const std::string& node) {
+    std::vector<kube::Key> out;
+    for (const auto& [key, pod] : api.store().all("pods")) {
+      if (core::get_string(pod->body, {"spec", "nodeName"}) == node) out.push_back(key);
+    }
+    return out;
+  }
+
+  void unready_pods(const std::string& node) {
+    const std::string at = now();
+    for (const kube::Key& key : pods_on(node)) {
+      api.modify(
+          res::kPod, key,
+          [&](Json& p) {
+            set_condition(p, {{"type", "Ready"}, {"status", "False"}, {"reason", "NodeNotReady"}}, at);
+          },
+          {"system:serviceaccount:kube-system:node-controller", "kube-controller-manager", false, false}, "status");
+    }
+  }
+
+  void evict_pods(const std::string& node, std::uint64_t outage) {
+    if (!nodes.contains(node) || nodes[node].outage != outage || connected(node)) return;
+    const Caller who{"system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager", false, false};
+    for (const kube::Key& key : pods_on(node)) {
+      const Json* pod = api.peek(res::kPod, key);
+      if (pod != nullptr && !terminating(*pod) && !tolerates_for_ever(*pod)) (void)api.remove(res::kPod, key, {}, who);
+    }
+  }
+
+  static bool tolerates_for_ever(const Json& pod) {
+    for (const Json& toleration : pod["spec"].value("tolerations", Json::array())) {
+      const std::string key = core::get_string(toleration, {"key"});
+      if ((key.empty() || key == "node.kubernetes.io/unreachable") && !toleration.contains("tolerationSeconds")) return true;
+    }
+    return false;
+  }
+
+  void crash(const std::string& name) {
+    nodes[name].running = false;
+    for (const auto& [uid, pod] : pods) {
+      if (pod->node != name) continue;
+      for (Container& container : pod->containers) container.process.reset();
+    }
+    lose(name);
+  }
+
+  /// The kubelet is back: it forgets what it held and takes on what the API server has for it.
+  void come_back(const std::string& name, bool restarted) {
+    ++nodes[name].outage;
+    set_node_ready(name, "True", "KubeletReady");
+    std::vector<PodPtr> mine;
+    for (const auto& [uid, pod] : pods) {
+      if (pod->node == name) mine.push_back(pod);
+    }
+    for (const PodPtr& pod : mine) {
+      const Json* object = api.peek(res::kPod, pod->key);
+      if (object == nullptr || core::get_string(*object, {"metadata", "uid"}) != pod->uid) {
+        drop(pod);
+        continue;
+      }
+      if (restarted) {
+        restart_pod(pod);
+        continue;
+      }
+      report(pod);
+    }
+    for (const kube::Key& key : pods_on(name)) notice(key);
+    for (const PodPtr& pod : mine) {
+      if (!pod->gone) sync_in(pod, Duration{10});
+    }
+  }
+
+  /// Containers of a machine that was switched off begin again.
+  void restart_pod(const PodPtr& pod) {
+    for (Container& container : pod->containers) {
+      container.starting = false;
+      container.ready = false;
+      if (container.started_once && !container.terminated) {
+        ++container.restarts;
+        container.terminated =
+            Json{{"exitCode", 255}, {"reason", "Unknown"}, {"startedAt", container.started_at}, {"finishedAt", now()}};
+      }
+      if (container.waiting == "CrashLoopBackOff") container.waiting.clear();
+      if (container.init && !container.sidecar && container.done()) container.terminated.reset();
+    }
+    pod->syncing = false;
+    if (pod->stopping) {
+      pod->stopping = false;
+      return;
+    }
+    if (!pod->mounted)
+      later(between(options.least_start, options.most_start), pod, [](Impl& self, const PodPtr& p) { self.mount(p); });
+    if (pod->mounted) plan_refresh(pod);
+  }
+};
+
+Kubelets::Kubelets(KubeApi& api, SeededRandom random, KubeletOptions options)
+    : impl_(std::make_shared<Impl>(api, std::move(random), options)) {
+  api.store().listen([weak = std::weak_ptr<Impl>(impl_)](const std::string& table, const ChangePtr& change) {
+    if (const auto self = weak.lock()) self->on_change(table, change);
+  });
+}
+
+Kubelets::~Kubelets() {
+  // Processes may call back while they go.
+  for (const auto& [uid, pod] : impl_->pods) pod->gone = true;
+  const auto pods = std::exchange(impl_->pods, {});
+  for (const auto& [uid, pod] : pods) pod->containers.clear();
+}
+
+void Kubelets::add_node(const std::string& name, const kube::StringMap& labels) {
+  impl_->nodes[name] = {};
+  Json node{{"metadata", {{"name", name}, {"labels", {{"kubernetes.io/hostname", name}}}}}, {"spec", Json::object()}};
+  for (const auto& [key, value] : labels) node["metadata"]["labels"][key] = value;
+  (void)impl_->api.create(res::kNode, node, Impl::kubelet(name));
+  impl_->set_node_ready(name, "True", "KubeletReady");
+}
+
+void Kubelets::add_image(const std::string& image) {
+  impl_->images_limited = true;
+  impl_->images.insert(image);
+}
+void Kubelets::preload_image(const std::string& image) {
+  impl_->preloaded.insert(image);
+  if (impl_->images_limited) impl_->images.insert(image);
+}
+void Kubelets::remove_image(const std::string& image) {
+  impl_->images_limited = true;
+  impl_->images.erase(image);
+}
+void Kubelets::set_process_factory(ProcessFactory factory) {
+  impl_->factory = std::move(factory);
+}
+
+void Kubelets::crash_node(const std::string& name) {
+  impl_->crash(name);
+}
+void Kubelets::restart_node(const std::string& name) {
+  impl_->nodes[name].running = true;
+  impl_->nodes[name].connected = true;
+  impl_->come_back(name, true);
+}
+void Kubelets::cut_node(const std::string& name) {
+  impl_->nodes[name].connected = false;
+  impl_->lose(name);
+}
+void Kubelets::heal_node(const std::string& name) {
+  impl_->nodes[name].connected = true;
+  impl_->come_back(name, false);
+}
+
+void Kubelets::delete_node(const std::string& name) {
+  impl_->crash(name);
+  (void)impl_->api.remove(res::kNode, {"", name});
+  impl_->later(impl_->options.pod_gc, [name](Impl& self) {
+    if (self.api.peek(res::kNode, {"", name})) return;
+    for (const kube::Key& key : self.pods_on(name)) {
+      Deletion deletion;
+      deletion.grace_seconds = 0;
+      (void)self.api.remove(
+          res::kPod, key, deletion,
+          {"system:serviceaccount:kube-system:pod-garbage-collector", "kube-controller-manager", false, false});
+    }
+  });
+}
+
+void Kubelets::fail_pod(const kube::Key& key, const std::string& reason) {
+  for (const auto& [uid, pod] : impl_->pods) {
+    if (pod->key != key || pod->stopping) continue;
+    pod->failed_reason = reason;
+    for (Container& container : pod->containers) {
+      if (container.process) {
+        container.process.reset();
+        container.ready = false;
+        container.terminated =
+            Json{{"exitCode", 137}, {"reason", "Error"}, {"startedAt", container.started_at}, {"finishedAt", impl_->now()}};
+      }
+    }
+    impl_->report(pod);
+    return;
+  }
+}
+
+Process* Kubelets::find_process(const kube::Key& pod, const std::string& container) const {
+  for (const auto& [uid, held] : impl_->pods) {
+    if (held->key != pod) continue;
+    const Container* found = held->find(container);
+    if (found != nullptr && found->process) return found->process.get();
+  }
+  return nullptr;
+}
+
+std::vector<kube::Key> Kubelets::running() const {
+  std::vector<kube::Key> out;
+  for (const auto& [uid, pod] : impl_->pods) {
+    if (std::any_of(pod->containers.begin(), pod->containers.end(), [](const Container& c) { return c.process != nullptr; }))
+      out.push_back(pod->key);
+  }
+  return out;
+}
+
+}  // namespace sim

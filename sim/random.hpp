@@ -1,0 +1,36 @@
+// The simulator's random source: everything that may vary in a history comes from one seed.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "core/random.hpp"
+
+namespace sim {
+
+class SeededRandom final : public core::Random {
+ public:
+  explicit SeededRandom(std::uint64_t seed) : engine_(seed) {}
+
+  std::uint64_t below(std::uint64_t bound) override { return engine_() % bound; }  // a bias of 2^-40 does not matter here
+  std::string bytes(std::size_t n) override {
+    std::string out(n, '\0');
+    for (char& c : out) c = static_cast<char>(engine_() & 255);
+    return out;
+  }
+
+  /// True with this probability.
+  bool chance(double probability) { return unit() < probability; }
+  /// A value in [low, high].
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
+  }
+  /// A source of its own, so that what one part draws does not change what another gets.
+  SeededRandom fork() { return SeededRandom(engine_()); }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace sim
