@@ -1,0 +1,378 @@
+#include "kube/target.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base64.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using core::Json;
+using testing::HasSubstr;
+using testing::Not;
+
+class TargetTest : public testing::Test, protected CacheDirectory {
+ protected:
+  TargetTest() {
+    pods.replace({}, "1");
+    configs.replace({}, "1");
+  }
+  [[nodiscard]] std::vector<CacheView> caches(const Resource& resource) const override {
+    if (resource == resources::kPod) return {{&pods, {"ns", "app=x", ""}, [this] { ++distrusted; }}};
+    if (resource == resources::kConfigMap) return {{&configs, {}, [this] { ++distrusted; }}};
+    return {};
+  }
+  void run(plan::ActPtr act) {
+    done = false;
+    target.execute(std::move(act), [this](plan::ActResult r) {
+      done = true;
+      result = std::move(r);
+    });
+    loop.run_ready();
+  }
+  [[nodiscard]] bool open() const {
+    return std::ranges::all_of(result.gates, [](const auto& gate) { return gate->open(); });
+  }
+  static std::shared_ptr<const PodRecord> pod(std::string_view name, std::string_view rv, std::string_view uid = "u") {
+    return *record_from_json<PodRecord>(object_json("ns", name, rv, uid, {{"metadata", {{"labels", {{"app", "x"}}}}}}));
+  }
+  static std::shared_ptr<const Object> config(std::string_view name, std::string_view rv) {
+    return *record_from_json<Object>(object_json("ns", name, rv));
+  }
+
+  core::ManualLoop loop;
+  FakeRandom random;
+  core::NullLogger log;
+  FakeTransport api;
+  StaticCredentials credentials{{}};
+  Client client{loop, random, api, credentials, {}};
+  EventRecorder events{loop, random, log, client, {}};
+  Cache<PodRecord> pods;
+  Cache<Object> configs;
+  mutable int distrusted = 0;
+  Target target{loop, random, log, client, *this, events};
+  bool done = false;
+  plan::ActResult result{core::fail(ErrorCode::kInternal, "not run"), {}};
+};
+
+Json labelled(std::string_view name, std::string_view rv = "", std::string_view uid = "u") {
+  return object_json("ns", name, rv, uid, {{"metadata", {{"labels", {{"app", "x"}}}}}});
+}
+
+TEST_F(TargetTest, ACreatedObjectHoldsItsKeyUntilTheCacheShowsIt) {
+  run(create(resources::kPod, labelled("p")));
+  api.take("POST").reply(201, labelled("p", "10"));
+  ASSERT_TRUE(done);
+  ASSERT_TRUE(result.value);
+  EXPECT_FALSE(open());
+  pods.upsert(pod("other", "9"));
+  EXPECT_FALSE(open());
+  pods.upsert(pod("p", "10"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, AStreamThatHasPassedTheWriteOpensTheGateToo) {
+  run(create(resources::kPod, labelled("p")));
+  api.take("POST").reply(201, labelled("p", "10"));
+  EXPECT_FALSE(open());
+  pods.bookmark("11");  // Created and deleted again, both unseen.
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, AnOlderVersionOfTheObjectDoesNotOpenTheGate) {
+  pods.upsert(pod("p", "9"));
+  run(merge_patch(resources::kPod, pod("p", "9")->meta, {{"metadata", {{"annotations", {{"a", "b"}}}}}}));
+  const auto sent = api.take("PATCH");
+  EXPECT_EQ(sent.body()["metadata"]["uid"], "u");
+  EXPECT_EQ(sent.body()["metadata"]["resourceVersion"], "9");
+  sent.reply(200, labelled("p", "10"));
+  EXPECT_FALSE(open());
+  pods.upsert(pod("p", "10"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, WhatNoCacheWouldShowHasNoGate) {
+  Json other = labelled("p", "10");
+  other["metadata"]["labels"] = {{"app", "y"}};
+  run(create(resources::kPod, other));
+  api.take("POST").reply(201, other);
+  EXPECT_TRUE(open());
+  run(create(resources::kService, labelled("s")));
+  api.take("POST").reply(201, labelled("s", "12"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, AlreadyExistsIsAFailureWhenItIsSomebodyElses) {
+  run(create(resources::kPod, labelled("p")));
+  api.take("POST").reply(409, status_json(409, "AlreadyExists"));
+  Json foreign = labelled("p", "5");
+  foreign["metadata"]["labels"]["app"] = "theirs";
+  api.take("GET").reply(200, foreign);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
+}
+
+TEST_F(TargetTest, AlreadyExistsIsDoneWhenAnEarlierCreateOfOursMadeIt) {
+  Json intent = labelled("p");
+  intent["metadata"]["ownerReferences"] = {{{"uid", "owner"}, {"controller", true}, {"kind", "NodeSet"}, {"name", "n"}}};
+  run(create(resources::kPod, intent));
+  api.take("POST").reply(409, status_json(409, "AlreadyExists"));
+  Json live = intent;
+  live["metadata"]["resourceVersion"] = "7";
+  api.take("GET").reply(200, live);
+  ASSERT_TRUE(result.value);
+  EXPECT_FALSE(open());
+  pods.upsert(pod("p", "7"));
+  EXPECT_TRUE(open());
+
+  // The same object on its way out is not it.
+  run(create(resources::kPod, intent));
+  api.take("POST").reply(409, status_json(409, "AlreadyExists"));
+  live["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z";
+  api.take("GET").reply(200, live);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
+}
+
+TEST_F(TargetTest, ALostReplyIsSettledByAReadAfterTheDeadline) {
+  run(create(resources::kPod, labelled("p")));
+  loop.advance(2s);
+  api.take("POST").fail(ErrorCode::kUnknownOutcome);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kUnknownOutcome);
+  EXPECT_FALSE(open());
+  pods.bookmark("1000");
+  EXPECT_FALSE(open()) << "not even a cache that is ahead knows what is still on its way";
+  loop.advance(7900ms);
+  EXPECT_FALSE(api.has("GET")) << "the request may be carried out until its deadline";
+  loop.advance(200ms);
+  api.take("GET").fail(ErrorCode::kUnavailable);
+  EXPECT_FALSE(open());
+  loop.advance(3s);
+  api.take("GET").reply(200, labelled("p", "2000"));
+  EXPECT_FALSE(open());
+  pods.upsert(pod("p", "2000"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, ALostCreateThatNeverHappenedIsSettledToo) {
+  int settled = 0;
+  target.on_settled([&] { ++settled; });
+  run(create(resources::kPod, labelled("p")));
+  api.take("POST").fail(ErrorCode::kUnknownOutcome);
+  loop.advance(11s);
+  api.take("GET").reply(404, status_json(404, "NotFound"));
+  EXPECT_TRUE(open());
+  EXPECT_EQ(settled, 1);
+}
+
+TEST_F(TargetTest, DeletesNeedAUidAndPodsNeedEvidence) {
+  auto act = std::make_shared<Delete>();
+  act->resource = resources::kPod;
+  act->key = {"ns", "p"};
+  run(act);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+  act->uid = "u";
+  run(act);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+  EXPECT_TRUE(api.sent.empty());
+  Json failed = labelled("other", "3", "other-uid");
+  failed["status"]["phase"] = "Failed";
+  act->evidence = PodWitness::ended(**record_from_json<PodRecord>(failed));
+  ASSERT_TRUE(act->evidence);
+  run(act);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid) << "evidence about another pod";
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(TargetTest, AGracefulDeleteWaitsUntilTheCacheShowsItOnItsWay) {
+  configs.upsert(config("c", "5"));
+  run(delete_object(resources::kConfigMap, config("c", "5")->meta));
+  const auto sent = api.take("DELETE");
+  EXPECT_EQ(sent.body()["preconditions"]["uid"], "uid-c");
+  Json reply = object_json("ns", "c", "6");
+  reply["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z";
+  reply["metadata"]["finalizers"] = {"a/b"};
+  sent.reply(200, reply);
+  EXPECT_FALSE(open());
+  configs.upsert(config("c", "6"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, AnImmediateDeleteWaitsUntilTheObjectIsGone) {
+  configs.upsert(config("c", "5"));
+  run(delete_object(resources::kConfigMap, config("c", "5")->meta));
+  api.take("DELETE").reply(200, {{"kind", "Status"}, {"status", "Success"}});
+  EXPECT_FALSE(open());
+  configs.bookmark("100");
+  EXPECT_FALSE(open());
+  configs.erase({"ns", "c"});
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, DeletingWhatIsGoneIsDone) {
+  configs.upsert(config("c", "5"));
+  run(delete_object(resources::kConfigMap, config("c", "5")->meta));
+  api.take("DELETE").reply(404, status_json(404, "NotFound"));
+  EXPECT_TRUE(result.value);
+  EXPECT_FALSE(open()) << "the cache does not know it yet";
+  run(delete_object(resources::kConfigMap, config("c", "5")->meta));
+  api.take("DELETE").reply(409, status_json(409, "Conflict"));
+  api.take("GET").reply(200, object_json("ns", "c", "9", "another"));
+  EXPECT_TRUE(result.value) << "another object of that name";
+  run(delete_object(resources::kConfigMap, config("c", "5")->meta));
+  api.take("DELETE").reply(409, status_json(409, "Conflict"));
+  api.take("GET").reply(200, object_json("ns", "c", "9"));
+  EXPECT_EQ(result.value.error().code, ErrorCode::kConflict);
+}
+
+TEST_F(TargetTest, TheLastFinalizerIsTheEndOfADeletedObject) {
+  configs.upsert(config("c", "5"));
+  ObjectMeta meta = config("c", "5")->meta;
+  meta.finalizers = {"x/other", "x/ours"};
+  run(remove_finalizer(resources::kConfigMap, meta, "x/ours"));
+  const auto sent = api.take("PATCH");
+  EXPECT_EQ(sent.request.headers.at("content-type"), "application/json-patch+json");
+  EXPECT_EQ(sent.body(), Json::parse(R"([{"op":"test","path":"/metadata/uid","value":"uid-c"},
+      {"op":"test","path":"/metadata/finalizers/1","value":"x/ours"},{"op":"remove","path":"/metadata/finalizers/1"}])"));
+  Json reply = object_json("ns", "c", "5");
+  reply["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z";
+  sent.reply(200, reply);
+  EXPECT_FALSE(open());
+  configs.erase({"ns", "c"});
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, APatchThatDoesNotFitIsAConflict) {
+  ObjectMeta meta = config("c", "5")->meta;
+  run(add_finalizer(resources::kConfigMap, meta, "x/ours"));
+  api.take("PATCH").reply(422, status_json(422, "Invalid", "the server rejected our request due to an error in our request"));
+  EXPECT_EQ(result.value.error().code, ErrorCode::kConflict);
+  run(merge_patch(resources::kConfigMap, meta, {{"data", {{"a", "b"}}}}));
+  api.take("PATCH").reply(422, status_json(422, "Invalid", R"(metadata.uid: Invalid value: "x": field is immutable)"));
+  EXPECT_EQ(result.value.error().code, ErrorCode::kConflict);
+  run(merge_patch(resources::kConfigMap, meta, {{"data", {{"a", 1}}}}));
+  api.take("PATCH").reply(422, status_json(422, "Invalid", "data.a: must be a string"));
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(TargetTest, AGateThatTakesTooLongIsSettledByALiveRead) {
+  run(create(resources::kPod, labelled("p")));
+  api.take("POST").reply(201, labelled("p", "10"));
+  const auto* gate = dynamic_cast<const KubeGate*>(result.gates.at(0).get());
+  ASSERT_NE(gate, nullptr);
+  gate->settle();
+  gate->settle();
+  api.take("GET").reply(200, labelled("p", "12"));
+  EXPECT_FALSE(api.has("GET"));
+  EXPECT_EQ(distrusted, 1) << "the cache is behind what is";
+  EXPECT_FALSE(open());
+  pods.replace({pod("p", "12")}, "12");
+  EXPECT_TRUE(open());
+  // The object was deleted meanwhile: there is nothing to wait for.
+  run(create(resources::kPod, labelled("q")));
+  api.take("POST").reply(201, labelled("q", "20"));
+  dynamic_cast<const KubeGate*>(result.gates.at(0).get())->settle();
+  api.take("GET").reply(404, status_json(404, "NotFound"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, GeneratedValuesAreFilledInAndNotSaid) {
+  const Json secret = {{"metadata", {{"namespace", "ns"}, {"name", "k"}}},
+                       {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}, {"plain", "YQ=="}}}};
+  const auto act = create(resources::kSecret, secret);
+  run(act);
+  const auto sent = api.take("POST");
+  EXPECT_EQ(core::base64_decode(sent.body()["data"]["key"].get<std::string>())->size(), 32U);
+  EXPECT_EQ(sent.body()["data"]["plain"], "YQ==");
+  Json reply = sent.body();
+  reply["metadata"]["resourceVersion"] = "3";
+  sent.reply(201, reply);
+  EXPECT_THAT(result.value->dump(), Not(HasSubstr(sent.body()["data"]["key"].get<std::string>())));
+  EXPECT_EQ(act->describe()["object"], secret);
+}
+
+TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {
+  const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}}, {"claims", {{"sun", "slurm"}}}, {"lifetimeSeconds", 900}};
+  run(create(resources::kSecret, {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
+  EXPECT_FALSE(api.has("POST"));
+  Json key = object_json("ns", "jwt", "2");
+  key["data"]["jwt.key"] = core::base64_encode("0123456789abcdef0123456789abcdef");
+  api.take("GET", "/api/v1/namespaces/ns/secrets/jwt").reply(200, key);
+  const auto sent = api.take("POST");
+  const std::string token = *core::base64_decode(sent.body()["data"]["token"].get<std::string>());
+  EXPECT_EQ(std::ranges::count(token, '.'), 2);
+  const auto begin = token.find('.') + 1;
+  std::string payload = token.substr(begin, token.rfind('.') - begin);
+  std::ranges::replace(payload, '-', '+');
+  std::ranges::replace(payload, '_', '/');
+  while (payload.size() % 4 != 0) payload += '=';
+  const Json claims = Json::parse(*core::base64_decode(payload));
+  EXPECT_EQ(claims["sun"], "slurm");
+  EXPECT_EQ(claims["iat"], 1767323045);
+  EXPECT_EQ(claims["nbf"], 1767323045);
+  EXPECT_EQ(claims["exp"], 1767323045 + 900);
+  EXPECT_TRUE(claims.contains("jti"));
+}
+
+TEST_F(TargetTest, AMissingSigningKeySaysWhich) {
+  const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}}};
+  run(create(resources::kSecret, {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
+  api.take("GET").reply(200, object_json("ns", "jwt", "2"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().message, "signing key Secret ns/jwt has no key jwt.key");
+  EXPECT_FALSE(api.has("POST"));
+}
+
+TEST_F(TargetTest, FactsHoldNoSecretBytes) {
+  auto act = std::make_shared<Get>();
+  act->resource = resources::kSecret;
+  act->key = {"ns", "s"};
+  run(act);
+  Json secret = object_json("ns", "s", "2");
+  secret["data"]["password"] = core::base64_encode("hunter2");
+  api.take("GET").reply(200, secret);
+  EXPECT_EQ((*result.value)["data"]["password"], (Json{{"bytes", 7}}));
+}
+
+TEST_F(TargetTest, AnEventIsNeverAFailureAndHasNoGate) {
+  auto act = std::make_shared<EventAct>();
+  act->regarding = resources::kPod;
+  act->object = pod("p", "1")->meta;
+  act->type = "Normal";
+  act->reason = act->action = "X";
+  run(act);
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(result.value);
+  EXPECT_TRUE(result.gates.empty());
+  EXPECT_TRUE(api.has("POST", "/apis/events.k8s.io/v1/namespaces/ns/events"));
+}
+
+TEST_F(TargetTest, ApplySaysWhatItIsAndWhoManagesIt) {
+  run(apply(resources::kStatefulSet, labelled("s"), "controller"));
+  const auto sent = api.take("PATCH");
+  EXPECT_EQ(sent.body()["kind"], "StatefulSet");
+  EXPECT_EQ(sent.body()["apiVersion"], "apps/v1");
+  EXPECT_THAT(sent.request.target, HasSubstr("fieldManager=controller&"));
+}
+
+TEST(MatchesLabelsTest, ReadsWhatTheApiReads) {
+  const StringMap labels = {{"a", "1"}, {"b", "2"}};
+  EXPECT_TRUE(matches_labels("", labels));
+  EXPECT_TRUE(matches_labels("a=1,b==2", labels));
+  EXPECT_TRUE(matches_labels("a in (0, 1),b notin (1,3),a,!c,b!=3,c!=1,c notin (x)", labels));
+  EXPECT_FALSE(matches_labels("a=2", labels));
+  EXPECT_FALSE(matches_labels("c", labels));
+  EXPECT_FALSE(matches_labels("!a", labels));
+  EXPECT_FALSE(matches_labels("a!=1", labels));
+  EXPECT_FALSE(matches_labels("a in (2,3)", labels));
+  EXPECT_FALSE(matches_labels("a notin (1)", labels));
+  EXPECT_FALSE(matches_labels("a in 1", labels)) << "what cannot be read does not match";
+}
+
+}  // namespace
+}  // namespace kube
