@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kMaxMessage = 32768;
 /// Longer texts of pods and servers are cut: a status is read by people.
 constexpr std::size_t kMaxDetail = 600;
+/// The API server's limit for an event's note is 1024.
+constexpr std::size_t kMaxNote = 1000;
 
 std::string cut(std::string text, std::size_t limit) {
   if (text.size() <= limit) return text;
@@ -162,6 +164,28 @@ std::optional<plan::Step> status_step(const kube::Resource& resource, const kube
           ? condition_changes(before.contains("conditions") ? before["conditions"] : none, patch["conditions"])
           : "status changed";
   return plan::Step{"status", why, kube::merge_patch(resource, object.meta, {{"status", std::move(patch)}}, "status")};
+}
+
+plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object, std::string type, std::string reason,
+                      std::string action, std::string note) {
+  kube::EventAct act;
+  act.regarding = kind;
+  act.object = object;
+  act.type = std::move(type);
+  act.reason = std::move(reason);
+  act.action = std::move(action);
+  act.note = cut(std::move(note), kMaxNote);
+  std::string id = "event " + act.reason + " " + act.note;
+  return {std::move(id), "worth telling", std::make_shared<kube::EventAct>(std::move(act))};
+}
+
+std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
+                                         const std::vector<api::Condition>& before, const Conditions& after) {
+  const api::Condition* now = api::find_condition(after.all(), api::kConditionDegraded);
+  if (now == nullptr || now->status != api::ConditionStatus::kTrue) return {};
+  const api::Condition* old = api::find_condition(before, api::kConditionDegraded);
+  if (old != nullptr && old->status == now->status && old->message == now->message) return {};
+  return event_step(kind, object, "Warning", now->reason, "Reconcile", now->message);
 }
 
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {

@@ -57,6 +57,14 @@ void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::stri
 /// are removed. The step's reason names the conditions that change.
 std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);
 
+/// An event about an object of ours. `reason` and `action` are CamelCase words.
+plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object, std::string type, std::string reason,
+                      std::string action, std::string note);
+
+/// A warning event when Degraded has become True or says something else than before; nothing when it says the same.
+std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
+                                         const std::vector<api::Condition>& before, const Conditions& after);
+
 /// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable
 /// pods, missing mounts.
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);

@@ -6,6 +6,7 @@
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/controller/build.hpp"
+#include "slurm/conf/loaded.hpp"
 
 namespace op::controller {
 namespace {
@@ -24,6 +25,26 @@ constexpr const char* kLogfileScript =
     "[ -p \"$SOCKET\" ] || { rm -f \"$SOCKET\"; mkfifo -m 0660 \"$SOCKET\"; }\n"
     "trap 'exit 0' TERM\n"
     "while true; do cat \"$SOCKET\" || sleep 1; done\n";
+
+/// For clusters without a RestApi, over which the operator would do the same: reconfigures when slurmctld does not know the
+/// partition that slurm.conf is marked with. What is refused is tried again ever more rarely.
+std::string reconfigure_script() {
+  const std::string marker = slurm::conf::marker_partition("");
+  return "set -u\n"
+         "trap 'exit 0' TERM\n"
+         "pause=5\n"
+         "while true; do\n"
+         "  sleep $pause & wait $!\n"
+         "  mark=$(sed -n 's/^PartitionName=\\(" +
+         marker.substr(marker.find('=') + 1, marker.find(' ') - marker.find('=') - 1) +
+         "[0-9a-z]*\\) .*/\\1/p' /etc/slurm/slurm.conf)\n"
+         "  pause=5\n"
+         "  [ -n \"$mark\" ] || continue\n"
+         "  scontrol ping >/dev/null 2>&1 || continue\n"
+         "  scontrol -a show partition \"$mark\" >/dev/null 2>&1 && continue\n"
+         "  scontrol reconfigure && echo \"reconfigured to $mark\" || pause=60\n"
+         "done\n";
+}
 
 core::Json mount(const char* volume, std::string path, bool read_only = false) {
   core::Json out{{"name", volume}, {"mountPath", std::move(path)}};
@@ -100,9 +121,20 @@ core::Json slurmctld_container(const Observed& observed) {
   return merge_container(std::move(out), spec.slurmctld);
 }
 
+core::Json reconfigure_container(const api::ControllerSpec& spec) {
+  core::Json out{{"name", "reconfigure"},
+                 {"image", slurmctld_image(spec)},
+                 {"command", core::Json::array({"sh", "-c", reconfigure_script()})},
+                 {"restartPolicy", "Always"},
+                 {"volumeMounts",
+                  core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kSocketVolume, "/run/slurmctld", true)})}};
+  return merge_container(std::move(out), spec.reconfigure);
+}
+
 core::Json init_containers(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json out = core::Json::array();
+  if (spec.inplace_reconfigure) out.push_back(reconfigure_container(spec));
   if (!spec.logfile.empty()) {
     core::Json sidecar{
         {"name", "logfile"},

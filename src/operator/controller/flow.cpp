@@ -205,33 +205,40 @@ bool restart_crashed(const Observed& observed, const ConfigState& state) {
   return !seen.hash.empty() && seen.hash != state.offered_hash;
 }
 
-std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
-  if (pod == nullptr || !state.exists()) return "";
+  // Without a RestApi it is never seen.
+  if (pod == nullptr || crashing(*pod) || observed.restapis.empty()) return false;
+  const std::optional<std::string> loaded = loaded_config_hash(observed);
+  return loaded ? *loaded != state.offered_hash : state.offered_hash != state.accepted_hash;
+}
+
+void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || !state.exists()) return;
   if (crashing(*pod)) {
     mark_crash(*pod, state, plan);
-    return "";
+    return;
   }
   const std::optional<std::string> loaded = loaded_config_hash(observed);
-  if (!loaded) return "";
+  if (!loaded) return;
 
   const Refresh done = read_refresh(*pod);
   const bool stale_volume = !done.hash.empty() && done.hash != state.offered_hash;
   if (*loaded == state.offered_hash) {
     // After a rollback the volume still holds what was refused; slurmctld must not find it there when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    return "";
+    return;
   }
-  const std::string waiting = kNotLoaded;
   if (done.hash != state.offered_hash) {
     plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    plan.wake_after(kFirstWait, waiting);
-    return waiting;
+    plan.wake_after(kFirstWait, kNotLoaded);
+    return;
   }
   plan.remember(refresh_id(done));
   plan.remember(reconfigure_id(done));
   if (const plan::Outcome* refreshed = outcome_of(observed, refresh_id(done))) {
-    if (!waited(observed, refreshed->last, kFirstWait, plan, waiting)) return waiting;
+    if (!waited(observed, refreshed->last, kFirstWait, plan, kNotLoaded)) return;
   }
   const plan::Outcome* tried = outcome_of(observed, reconfigure_id(done));
   const bool answered = tried != nullptr && (tried->state == plan::Outcome::State::kDone || refused(tried));
@@ -239,13 +246,13 @@ std::string add_load_steps(const Observed& observed, const ConfigState& state, p
     // Not tried yet, or it did not get through: the engine spaces the tries.
     plan.lane("load").add({reconfigure_id(done), "slurmctld runs with another configuration than the offered one",
                            slurm::reconfigure(observed.cluster)});
-    return waiting;
+    return;
   }
   // It loaded what the volume still held: refresh once more and wait longer.
-  if (!waited(observed, tried->last, wait_of_try(done.count), plan, waiting)) return waiting;
+  if (!waited(observed, tried->last, wait_of_try(done.count), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
-  plan.wake_after(kFirstWait, waiting);
-  return waiting;
+  plan.wake_after(kFirstWait, kNotLoaded);
+  return;
 }
 
 }  // namespace op::controller

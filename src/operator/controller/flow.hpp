@@ -60,7 +60,10 @@ bool restart_crashed(const Observed& observed, const ConfigState& state);
 /// The outcomes without slurmctld's refusals, of which the flow itself tells once they are settled.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
-/// Adds the steps that bring `state` (as it stands) into slurmctld. Returns what is being waited for, or "".
-std::string add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);
+/// True while a running slurmctld has yet to load what is offered.
+bool awaits_load(const Observed& observed, const ConfigState& state);
+
+/// Adds the steps that bring `state` (as it stands) into slurmctld.
+void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
 }  // namespace op::controller

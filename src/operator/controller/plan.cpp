@@ -27,18 +27,6 @@ void add(plan::Lane& lane, std::optional<plan::Step> step) {
   if (step) lane.add(std::move(*step));
 }
 
-plan::Step event(const Observed& observed, std::string type, std::string reason, std::string action, std::string note) {
-  kube::EventAct act;
-  act.regarding = resources::kController;
-  act.object = observed.object->meta;
-  act.type = std::move(type);
-  act.reason = std::move(reason);
-  act.action = std::move(action);
-  act.note = std::move(note);
-  std::string id = "event " + act.reason + " " + act.note;
-  return {std::move(id), "worth telling", std::make_shared<kube::EventAct>(std::move(act))};
-}
-
 // ---- running ----
 
 void plan_keys(Pass& pass) {
@@ -67,12 +55,13 @@ void plan_network(Pass& pass) {
 }
 
 void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
-  plan::Lane& lane = pass.plan.lane("events");
   if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash) {
-    lane.add(event(pass.observed, "Warning", "ConfigRefused", "Reconfigure", "slurmctld refused: " + next.refused_reason));
+    pass.plan.lane("events").add(event_step(resources::kController, pass.observed.object->meta, "Warning", "ConfigRefused",
+                                            "Reconfigure", "slurmctld refused: " + next.refused_reason));
   }
   if (next.accepted_hash != now.accepted_hash && !now.accepted_hash.empty()) {
-    lane.add(event(pass.observed, "Normal", "Reconfigured", "Reconfigure", "slurmctld has loaded the new configuration"));
+    pass.plan.lane("events").add(event_step(resources::kController, pass.observed.object->meta, "Normal", "Reconfigured",
+                                            "Reconfigure", "slurmctld has loaded the new configuration"));
   }
 }
 
@@ -96,11 +85,8 @@ ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
     add(lane, apply_step(kube::resources::kStatefulSet, build_stateful_set(observed, next), observed.stateful_set.get(),
                          kManagerController));
   }
-  if (settled) {
-    pass.waiting = add_load_steps(observed, next, pass.plan);
-  } else if (!observed.pods.empty() && next.offered_hash != next.accepted_hash) {
-    pass.waiting = kNotLoaded;
-  }
+  if (settled) add_load_steps(observed, next, pass.plan);
+  if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
   return next;
 }
 
@@ -166,6 +152,11 @@ void plan_status(Pass& pass, Conditions conditions, bool ready) {
   // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
   // next.
   if (pass.plan.lanes().contains("guard")) return;
+  // A refused configuration has told its own.
+  if (!pass.plan.lanes().contains("events")) {
+    add(pass.plan.lane("events"),
+        degraded_event(resources::kController, object.meta, pass.observed.controller.status.conditions, conditions));
+  }
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   add(pass.plan.lane("status"), status_step(resources::kController, object, std::move(status)));
 }

@@ -68,6 +68,9 @@ void plan_status(const Observed& observed, std::vector<Problem> problems, bool r
   Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.restapi.spec));
   set_summary(conditions, ready, problems, ready ? "" : waiting);
+  if (auto event = degraded_event(resources::kRestApi, object.meta, observed.restapi.status.conditions, conditions)) {
+    plan.lane("events").add(std::move(*event));
+  }
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   add(plan.lane("status"), status_step(resources::kRestApi, object, std::move(status)));
 }

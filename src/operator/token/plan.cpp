@@ -153,6 +153,9 @@ plan::Plan plan(const Observed& observed) {
   }
   for (Problem& problem : step_problems(observed.context.outcomes)) problems.push_back(std::move(problem));
 
+  // What is minted in this pass shows in the next: until then there is nothing to say.
+  if (problems.empty() && out.step_count() > 0) return out;
+
   const auto issued = issued_at(observed);
   const auto left = observed.parse_error.empty() ? time_left(observed) : std::nullopt;
   const bool expired = left && *left <= core::Duration{0};
@@ -164,6 +167,9 @@ plan::Plan plan(const Observed& observed) {
   Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems, ready ? "" : "the token is being minted");
+  if (auto event = degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions)) {
+    out.lane("events").add(std::move(*event));
+  }
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   if (issued) status["issuedAt"] = core::format_rfc3339(*issued);
   if (auto step = status_step(resources::kToken, object, std::move(status))) out.lane("status").add(std::move(*step));
