@@ -81,7 +81,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Replaces the recipes in object.data by values, and goes on with the object.
   void fill(core::Json object, Then then) {
     const core::Json* data = core::find(object, {"data"});
-    if (data == nullptr || !data->is_object()) return then(std::move(object));
+    // Other kinds have data of their own: a ControllerRevision holds any object.
+    if (core::get_string(object, {"kind"}) != "Secret" || data == nullptr || !data->is_object()) return then(std::move(object));
     for (const auto& [name, value] : data->items()) {
       if (!value.is_object()) continue;
       if (value.contains(kGenerate)) {

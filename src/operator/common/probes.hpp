@@ -18,10 +18,6 @@ inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/re
 inline bool serves_http(ImageRelease release) {
   return release >= ImageRelease{25, 11};
 }
-/// slurmrestd does from 26.05 on.
-inline bool restd_serves_http(ImageRelease release) {
-  return release >= ImageRelease{26, 5};
-}
 
 inline core::Json probe(bool http, std::string_view path, std::string_view port, int failures) {
   core::Json out{{"periodSeconds", 1}, {"timeoutSeconds", 5}, {"failureThreshold", failures}};

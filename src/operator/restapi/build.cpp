@@ -28,16 +28,6 @@ core::Json ids(bool group_of_files) {
   return out;
 }
 
-std::string image_of(const api::RestApiSpec& spec) {
-  if (const core::Json* containers = core::find(spec.pod_template.spec, {"containers"}); containers && containers->is_array()) {
-    for (const core::Json& container : *containers) {
-      const std::string image = core::get_string(container, {"image"});
-      if (core::get_string(container, {"name"}) == kAppRestApi && !image.empty()) return image;
-    }
-  }
-  return core::get_string(spec.slurmrestd, {"image"}, kDefaultSlurmrestdImage);
-}
-
 core::Json slurmrestd_container(const api::RestApiSpec& spec) {
   core::Json out{
       {"name", kAppRestApi},
@@ -49,10 +39,10 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}}})},
   };
-  const bool http = restd_serves_http(image_release(image_of(spec)));
-  out["startupProbe"] = probe(http, "/livez", kAppRestApi, 60);
-  out["livenessProbe"] = probe(http, "/livez", kAppRestApi, 60);
-  out["readinessProbe"] = probe(http, "/readyz", kAppRestApi, 3);
+  // slurmrestd answers its /livez and /readyz only to those who carry a token.
+  out["startupProbe"] = probe(false, "", kAppRestApi, 60);
+  out["livenessProbe"] = probe(false, "", kAppRestApi, 60);
+  out["readinessProbe"] = probe(false, "", kAppRestApi, 3);
   out = merge_container(std::move(out), spec.slurmrestd);
   // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
   out["args"].push_back("0.0.0.0:" + std::to_string(api::kPortSlurmrestd));
