@@ -79,10 +79,10 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   // Recipes.
 
   /// Replaces the recipes in object.data by values, and goes on with the object.
-  void fill(core::Json object, Then then) {
+  void fill(const Resource& resource, core::Json object, Then then) {
     const core::Json* data = core::find(object, {"data"});
     // Other kinds have data of their own: a ControllerRevision holds any object.
-    if (core::get_string(object, {"kind"}) != "Secret" || data == nullptr || !data->is_object()) return then(std::move(object));
+    if (resource != resources::kSecret || data == nullptr || !data->is_object()) return then(std::move(object));
     for (const auto& [name, value] : data->items()) {
       if (!value.is_object()) continue;
       if (value.contains(kGenerate)) {
@@ -91,17 +91,17 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         std::string bytes = random.bytes(static_cast<std::size_t>(count));
         object["data"][name] = core::base64_encode(bytes);
         OPENSSL_cleanse(bytes.data(), bytes.size());
-        return fill(std::move(object), std::move(then));
+        return fill(resource, std::move(object), std::move(then));
       }
       if (value.contains(kMintToken)) {
         const core::Json recipe = value[kMintToken];
-        return mint(recipe, [weak = weak_from_this(), object = std::move(object), key = name, then = std::move(then)](
+        return mint(recipe, [weak = weak_from_this(), resource, object = std::move(object), key = name, then = std::move(then)](
                                 core::Result<std::string> token) mutable {
           const auto self = weak.lock();
           if (!self) return;
           if (!token) return then(std::unexpected(token.error()));
           object["data"][key] = core::base64_encode(*token);
-          self->fill(std::move(object), std::move(then));
+          self->fill(resource, std::move(object), std::move(then));
         });
       }
       return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
@@ -170,7 +170,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   // Acts.
 
   void run(std::shared_ptr<const Create> act, Done done) {
-    fill(act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
+    fill(act->resource, act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
       const auto self = weak.lock();
       if (!self) return;
       if (!object) return done({std::unexpected(object.error()), {}});
@@ -222,7 +222,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void run(std::shared_ptr<const Apply> act, Done done) {
-    fill(act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
+    fill(act->resource, act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
       const auto self = weak.lock();
       if (!self) return;
       if (!object) return done({std::unexpected(object.error()), {}});
@@ -246,7 +246,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void run(std::shared_ptr<const Patch> act, Done done) {
-    fill(act->patch, [weak = weak_from_this(), act, done](core::Result<core::Json> patch) {
+    fill(act->resource, act->patch, [weak = weak_from_this(), act, done](core::Result<core::Json> patch) {
       const auto self = weak.lock();
       if (!self) return;
       if (!patch) return done({std::unexpected(patch.error()), {}});
