@@ -93,7 +93,7 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
     if (cluster.slurm->up()) cluster.slurm->stop();
     cluster.pod = pod_;
     cluster.jwt_key = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyJwt)).value_or("");
-    const Json* claim = site_.api_.peek(kube::resources::kPersistentVolumeClaim,
+    const Json* claim = site_.api_->peek(kube::resources::kPersistentVolumeClaim,
                                         {pod_.key().ns, "statesave-" + op::controller_object_name(controller) + "-0"});
     // Without a claim the state is as old as the pod.
     const std::string volume = claim == nullptr ? pod_.uid() : core::get_string(*claim, {"metadata", "uid"});
@@ -192,8 +192,8 @@ std::unique_ptr<Process> SlurmSite::make_process(PodView pod, const std::string&
 
 // --- The site ---------------------------------------------------------------------------------------------------------
 
-SlurmSite::SlurmSite(core::Loop& loop, core::Random& random, KubeApi& api, SlurmOptions options)
-    : loop_(loop), random_(random), api_(api), options_(std::move(options)) {}
+SlurmSite::SlurmSite(core::Loop& loop, core::Random& random, SlurmOptions options)
+    : loop_(loop), random_(random), options_(std::move(options)) {}
 SlurmSite::~SlurmSite() = default;
 
 SlurmSite::Cluster* SlurmSite::at_host(const std::string& host) const {
@@ -232,7 +232,7 @@ SlurmRest* SlurmSite::listening(const std::string& host, std::uint16_t) const {
   const std::size_t dot = host.find('.');
   if (dot == std::string::npos) return nullptr;
   const kube::Key service{host.substr(dot + 1), host.substr(0, dot)};
-  const Json* object = api_.peek(kube::resources::kService, service);
+  const Json* object = api_->peek(kube::resources::kService, service);
   const Json* selector = object == nullptr ? nullptr : core::find(*object, {"spec", "selector"});
   if (selector == nullptr) return nullptr;
   for (const auto& [uid, restd] : restds_) {

@@ -35,7 +35,9 @@ class SlurmSite {
     std::map<std::string, std::string> slurmds;  ///< The pod (uid) whose slurmd has the node.
   };
 
-  SlurmSite(core::Loop& loop, core::Random& random, KubeApi& api, SlurmOptions options = {});
+  /// Made before the simulated Kubernetes, whose containers hold on to it; `attach` comes before the first of them.
+  SlurmSite(core::Loop& loop, core::Random& random, SlurmOptions options = {});
+  void attach(KubeApi& api) { api_ = &api; }
   ~SlurmSite();
   SlurmSite(const SlurmSite&) = delete;
   SlurmSite& operator=(const SlurmSite&) = delete;
@@ -64,7 +66,7 @@ class SlurmSite {
 
   core::Loop& loop_;
   core::Random& random_;
-  KubeApi& api_;
+  KubeApi* api_ = nullptr;
   SlurmOptions options_;
   std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By slurmctld's host.
   std::set<SlurmProcess*> processes_;

@@ -1,0 +1,135 @@
+// One history: a simulated Kubernetes, Slurm in its pods, the real operator in one process or two, users, admins and accidents; all
+// from one seed, on virtual time.
+//
+//   sim::World world({.seed = 7});
+//   sim::History history(world);
+//   std::vector<std::string> wrong = history.run();     // empty: the oracles have nothing to say
+//
+// For parts alone see the rooms' unit tests; for what the simulated servers are worth, tests/conformance.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/client.hpp"
+#include "kube/credentials.hpp"
+#include "kube/manager.hpp"
+#include "operator/operator.hpp"
+#include "sim/faults.hpp"
+#include "sim/oracles.hpp"
+#include "sim/sim_kube.hpp"
+#include "sim/sim_loop.hpp"
+#include "sim/slurm_site.hpp"
+#include "sim/transport.hpp"
+
+namespace sim {
+
+struct WorldOptions {
+  std::uint64_t seed = 1;
+  int operators = 1;      ///< Two or more elect a leader.
+  int kube_nodes = 4;
+  std::string slurm_release = "26.05.5";
+  bool print = false;     ///< Writes the operators' logs to standard output.
+  ApiOptions api{};
+};
+
+/// What befalls requests to slurmrestd beyond what befalls any request.
+struct SlurmRates {
+  double refused = 0, slow = 0, empty = 0, bare = 0, partial = 0, error = 0, lost = 0;
+};
+
+/// One process of the operator.
+class OperatorProcess;
+
+class World {
+ public:
+  explicit World(WorldOptions options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  SimLoop& loop() { return loop_; }
+  SeededRandom& random() { return random_; }
+  SimKube& kube() { return *kube_; }
+  KubeApi& api() { return kube_->api(); }
+  SlurmSite& site() { return site_; }
+  Oracles& oracles() { return *oracles_; }
+  /// Of requests of operators, to the API server and to slurmrestd alike: writes are numbered in one row.
+  Faults& faults() { return faults_; }
+  SlurmRates slurm_rates;
+  [[nodiscard]] const WorldOptions& options() const { return options_; }
+
+  void start_operators();
+  /// The process dies now, and is started again after `delay`.
+  void crash_operator(int which, core::Duration delay);
+  void pause_operator(int which, core::Duration length);
+  void jump_clock(int which, core::Duration by);
+  [[nodiscard]] int operator_count() const { return static_cast<int>(operators_.size()); }
+  /// Null while it is dead.
+  [[nodiscard]] OperatorProcess* operator_process(int which) { return operators_[static_cast<std::size_t>(which)].get(); }
+
+  // What users do.
+  void apply(const core::Json& object);
+  void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
+  void merge(const kube::Resource& resource, const std::string& name, const core::Json& patch);
+  [[nodiscard]] const core::Json* find(const kube::Resource& resource, const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> names(const kube::Resource& resource) const;
+  /// Names of worker pods that are not going.
+  [[nodiscard]] std::vector<std::string> workers() const;
+  /// The Slurm of the Controller "demo"; null while no slurmctld answers.
+  [[nodiscard]] SimSlurm* slurm() const;
+
+  /// Runs until the declared state is reached, and stays so for a few seconds. The last reasons otherwise.
+  std::vector<std::string> settle(core::Duration limit);
+
+  static constexpr const char* kNamespace = "default";
+  static constexpr const char* kCluster = "demo";
+
+ private:
+  void start_operator(int which);
+  SlurmFault slurm_fault(const net::HttpRequest& request, int which);
+
+  friend class OperatorProcess;
+  WorldOptions options_;
+  SimLoop loop_;
+  SeededRandom random_;
+  SlurmSite site_;
+  std::unique_ptr<SimKube> kube_;
+  std::unique_ptr<Oracles> oracles_;
+  std::unique_ptr<Tap> tap_;
+  Faults faults_;
+  int crashing_ = 0;  ///< Whose request it is that meets a fault.
+  std::vector<std::unique_ptr<OperatorProcess>> operators_;
+};
+
+class OperatorProcess {
+ public:
+  OperatorProcess(World& world, int which);
+  [[nodiscard]] kube::Manager& manager() { return manager_; }
+  [[nodiscard]] op::Operator& op() { return operator_; }
+  [[nodiscard]] SimHost& host() { return host_; }
+
+ private:
+  static kube::ClientOptions client_options();
+  static kube::ManagerOptions manager_options(World& world, int which);
+
+  SimHost host_;
+  SeededRandom random_;
+  OracleLogger log_;
+  Transport transport_;
+  kube::StaticCredentials credentials_;
+  kube::Client client_;
+  kube::Manager manager_;
+  op::Operator operator_;
+};
+
+// What a user writes.
+core::Json controller_json(const std::string& extra_conf = "");
+core::Json restapi_json();
+core::Json nodeset_json(const std::string& name, int replicas);
+
+}  // namespace sim
