@@ -1,5 +1,8 @@
 #include "operator/common/children.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
@@ -11,9 +14,12 @@ std::string name_of(const core::Json& object) {
   return core::get_string(object, {"metadata", "name"});
 }
 
-/// kubectl's own memory is about the object it stands on, not about its children.
+/// Tools find what they manage by these: on a child they would claim, or prune, what they do not know.
 bool belongs_to_tool(std::string_view name) {
-  return name.starts_with("kubectl.kubernetes.io/") || name.starts_with("deployment.kubernetes.io/");
+  constexpr std::array<std::string_view, 4> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
+                                                      "argocd.argoproj.io/"};
+  return name.find(".toolkit.fluxcd.io/") != std::string_view::npos ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace
