@@ -35,8 +35,11 @@ std::optional<std::int64_t> quantity(std::string_view text) {
   if (error != std::errc{} || !std::isfinite(number) || number < 0) return {};
   const long double scale = factor(text.substr(static_cast<std::size_t>(end - text.data())));
   if (scale == 0) return {};
-  // A binary fraction of a decimal number may lie a hair above a whole one: it must not be rounded up for that.
-  const long double value = std::ceil(static_cast<long double>(number) * scale * (1 - 1e-15L));
+  const long double exact = static_cast<long double>(number) * scale;
+  // A binary fraction of a decimal number may lie a hair beside a whole one: it must not be rounded up for that.
+  const long double whole = std::round(exact);
+  const bool same = std::fabs(exact - whole) <= 1e-12L * std::fmax(1.0L, exact);
+  const long double value = same ? whole : std::ceil(exact);
   if (value > 9.2e18L) return {};
   return static_cast<std::int64_t>(value);
 }

@@ -48,7 +48,7 @@ void happen(World& world, int what, int number) {
       if (!name.empty()) world.user_deletes(name);
       break;
     case 7:
-      if (node != world.nodes.end() && !node->second.state.has("DRAIN")) {
+      if (node != world.nodes.end() && !node->second.state.has("DRAIN") && node->second.state.base != "DOWN") {
         node->second.state.flags.insert("DRAIN");
         node->second.reason = "by an admin";
       }
@@ -88,10 +88,17 @@ void come_to_rest(World& world) {
     node.state.flags.erase("DRAIN");
     node.reason.clear();
   }
-  for (int i = 0; i < 30; ++i) {
+  world.outcomes.clear();
+  const auto at_rest = [&] {
+    const bool moving = std::any_of(world.pods.begin(), world.pods.end(), [](const auto& item) {
+      return item.second.meta.terminating() || item.second.phase != "Running";
+    });
+    return !moving && static_cast<int>(world.pods.size()) == world.spec()["replicas"] && world.condition("Ready") == "True Ready";
+  };
+  for (int i = 0; i < 14 && (i < 2 || !at_rest()); ++i) {
     world.advance(core::Duration{20000});
     world.start_pods();
-    world.settle(8);
+    world.settle(6);
     world.finish_pods();
   }
 }

@@ -240,10 +240,6 @@ void delete_workers(Pass& pass) {
       }
     }
   }
-  if (pass.goal == Goal::kServe && pass.desired < pass.in.nodeset.status.desired) {
-    pass.event("Normal", "ScalingDown", "ScaleDown",
-               fmt::format("Scaling in from {} to {} workers", pass.in.nodeset.status.desired, pass.desired));
-  }
 }
 
 void delete_records(Pass& pass) {

@@ -226,7 +226,14 @@ void write_status(Pass& pass) {
   // Another status is another wish: one that changes with every pass is no step that is done in vain.
   step->id = fmt::format("{}: {}, {} of {} ready", kStatus, step->reason, status.ready_replicas, status.replicas);
   pass.wish(step->id);
-  if (pass.due(step->id)) pass.out.lane("status").add(std::move(*step));
+  if (!pass.due(step->id)) return;
+  pass.out.lane("status").add(std::move(*step));
+  // Said once: the status that goes out with it is what it is told by.
+  if (pass.goal == Goal::kServe && pass.desired != before.desired) {
+    const bool more = pass.desired > before.desired;
+    pass.event("Normal", more ? "ScalingUp" : "ScalingDown", more ? "ScaleUp" : "ScaleDown",
+               fmt::format("Scaling {} from {} to {} workers", more ? "out" : "in", before.desired, pass.desired));
+  }
 }
 
 }  // namespace op::nodeset

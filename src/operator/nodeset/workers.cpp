@@ -144,10 +144,6 @@ void create_workers(Pass& pass) {
     pass.patches_nodeset = true;
     lane.then();
   }
-  if (pass.desired > pass.in.nodeset.status.desired) {
-    pass.event("Normal", "ScalingUp", "ScaleUp",
-               fmt::format("Scaling out from {} to {} workers", pass.in.nodeset.status.desired, pass.desired));
-  }
   if (pass.vacant.empty() || !may_create(pass)) return;
   const std::string problem =
       hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),

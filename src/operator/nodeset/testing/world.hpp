@@ -78,6 +78,7 @@ class World {
   std::map<std::string, core::Error> refuse;
 
   std::vector<std::string> done;        ///< Ids of all steps carried out.
+  std::vector<std::string> events;      ///< "Normal ScalingUp: note"
   std::vector<std::string> violations;  ///< What must never be done, and was.
 
  private:

@@ -144,7 +144,10 @@ core::Result<void> World::carry_out(const plan::Act& act) {
   if (const auto* it = dynamic_cast<const kube::Create*>(&act)) return create(*it);
   if (const auto* it = dynamic_cast<const kube::Patch*>(&act)) return patch(*it);
   if (const auto* it = dynamic_cast<const kube::Delete*>(&act)) return remove(*it);
-  if (dynamic_cast<const kube::EventAct*>(&act) != nullptr) return {};
+  if (const auto* event = dynamic_cast<const kube::EventAct*>(&act)) {
+    events.push_back(event->type + " " + event->reason + ": " + event->note);
+    return {};
+  }
   return slurm_act(act);
 }
 
@@ -250,6 +253,10 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     for (const std::string& name : drain->nodes) {
       const auto it = nodes.find(name);
       if (it == nodes.end() || it->second.state.has("DRAIN")) continue;
+      if (it->second.state.base == "DOWN" && !slurm::ours(it->second.reason) && !it->second.reason.empty() &&
+          drain->reason.find("scaled in") == std::string::npos) {
+        violations.push_back("took over a node that somebody set down: " + name);
+      }
       it->second.state.flags.insert("DRAIN");
       it->second.reason = std::string(slurm::kReasonPrefix) + drain->reason;
     }
@@ -305,6 +312,11 @@ void World::start_pods() {
       node.state.base = "IDLE";
       node.features = {"cpu"};
     }
+    // Slurm takes a node back that registers; what our own preStop did is left to the plan.
+    if (node.state.base == "DOWN" && !slurm::ours(node.reason)) {
+      node.state.base = "IDLE";
+      if (!node.state.has("DRAIN")) node.reason.clear();
+    }
     node.address = pod.pod_ip;
     node.slurmd_start_time = now;
   }
@@ -327,7 +339,16 @@ void World::user_deletes(const std::string& name) {
 }
 
 void World::finish_pods() {
-  std::erase_if(pods, [](const auto& item) { return item.second.meta.terminating(); });
+  std::erase_if(pods, [&](const auto& item) {
+    if (!item.second.meta.terminating()) return false;
+    // Its slurmd answers no more; sooner or later slurmctld sees that.
+    const auto node = nodes.find(slurm_node_name(item.second));
+    if (node != nodes.end() && node->second.state.base != "DOWN") {
+      node->second.state.base = "DOWN";
+      if (!node->second.state.has("DRAIN")) node->second.reason = "Not responding";
+    }
+    return true;
+  });
 }
 
 kube::PodRecord& World::add_pod(int ordinal) {

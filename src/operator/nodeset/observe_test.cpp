@@ -1,0 +1,155 @@
+#include "operator/nodeset/observe.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "kube/record.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+class Reader final : public kube::Recorder {
+ public:
+  kube::Named<kube::SecretRecord> secret(const kube::Key& key) override {
+    asked.push_back(key.str());
+    return answer;
+  }
+  kube::Named<kube::Object> config_map(const kube::Key&) override { return {}; }
+  kube::Named<kube::SecretRecord> answer;
+  std::vector<std::string> asked;
+};
+
+Json document(const char* kind, const char* name, Json more = Json::object()) {
+  Json out{{"kind", kind},
+           {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", std::string(name) + "-uid"}, {"resourceVersion", "1"}}}};
+  out.merge_patch(more);
+  return out;
+}
+
+Json worker(const char* name, const char* owner_uid) {
+  Json out = document("Pod", name, {{"spec", {{"nodeName", "kube-1"}, {"hostname", name}}}});
+  out["metadata"]["labels"] = {{"app.kubernetes.io/name", "slurmd"}, {"app.kubernetes.io/instance", "cpu"}};
+  if (*owner_uid != '\0') {
+    out["metadata"]["ownerReferences"] = Json::array(
+        {{{"apiVersion", "slinky.slurm.net/v1beta1"}, {"kind", "NodeSet"}, {"name", "cpu"}, {"uid", owner_uid}, {"controller", true}}});
+  }
+  return out;
+}
+
+class ObserveNodeSet : public ::testing::Test {
+ protected:
+  ObserveNodeSet() { add_indices(caches_); }
+
+  template <class Record>
+  static void fill(kube::Cache<Record>& cache, const std::vector<Json>& documents) {
+    std::vector<std::shared_ptr<const Record>> records;
+    for (const Json& item : documents) records.push_back(kube::record_from_json<Record>(item).value());
+    cache.replace(std::move(records), "10");
+  }
+
+  void fill_all() {
+    const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", 1}}}};
+    fill(nodesets_, {document("NodeSet", "cpu", spec)});
+    fill(controllers_, {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}}}})});
+    fill(pods_, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
+    fill(revisions_, {});
+  }
+
+  std::shared_ptr<const Observed> observe() {
+    NodeSetController controller(
+        caches_,
+        [](std::string_view name) -> std::optional<KubeNode> {
+          if (name == "kube-1") return KubeNode{true, "fan"};
+          return {};
+        },
+        {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }});
+    kube::Controller& base = controller;
+    return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {}));
+  }
+
+  Reader reader_;
+  std::vector<std::string> hurried_;
+  kube::Cache<kube::Object> controllers_, restapis_, nodesets_, tokens_, services_, config_maps_, stateful_sets_, deployments_,
+      budgets_, revisions_, claims_;
+  kube::Cache<kube::PodRecord> pods_;
+  std::map<std::string, slurm::SnapshotPtr> snapshots_;
+  Caches caches_{controllers_, restapis_, nodesets_, tokens_, pods_, services_, config_maps_, stateful_sets_, deployments_, budgets_,
+                 revisions_, claims_, [this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
+};
+
+TEST_F(ObserveNodeSet, WaitsForItsCaches) {
+  EXPECT_EQ(observe(), nullptr);
+  fill_all();
+  EXPECT_NE(observe(), nullptr);
+}
+
+TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
+  fill_all();
+  const auto seen = observe();
+  ASSERT_EQ(seen->pods.size(), 1U);
+  EXPECT_EQ(seen->pods[0]->meta.name, "cpu-0");
+  ASSERT_EQ(seen->orphans.size(), 1U);
+  EXPECT_EQ(seen->orphans[0]->meta.name, "cpu-2");
+  EXPECT_EQ(seen->nodes.at("kube-1"), (KubeNode{true, "fan"}));
+  EXPECT_EQ(seen->cluster_domain, "example.org");
+  EXPECT_EQ(seen->nodeset.spec.replicas, 1);
+}
+
+TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
+  fill_all();
+  auto seen = observe();
+  ASSERT_TRUE(seen->controller);
+  EXPECT_EQ(seen->controller->endpoint.str(), "demo-controller.default:6817");
+  EXPECT_TRUE(seen->controller->drain_on_deletion);
+  EXPECT_EQ(seen->controller->key, kube::Presence::kUnknown);
+  EXPECT_EQ(reader_.asked, std::vector<std::string>{"default/demo-slurm-key"});
+
+  auto secret = std::make_shared<kube::SecretRecord>();
+  reader_.answer = {kube::Presence::kPresent, secret};
+  EXPECT_EQ(observe()->controller->key, kube::Presence::kAbsent);
+  secret->value_hashes["slurm.key"] = "abc";
+  EXPECT_EQ(observe()->controller->key, kube::Presence::kPresent);
+
+  fill(controllers_, {});
+  EXPECT_FALSE(observe()->controller);
+}
+
+TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {
+  fill_all();
+  const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};
+  Json twin = spec;
+  twin["spec"]["template"]["spec"]["hostname"] = "cpu-";
+  Json older = document("NodeSet", "zz", twin), own = document("NodeSet", "cpu", spec);
+  own["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
+  older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
+  fill(nodesets_, {own, older});
+  EXPECT_EQ(observe()->older_namesake, "zz");
+  older["metadata"]["creationTimestamp"] = "2026-01-03T00:00:00Z";
+  fill(nodesets_, {own, older});
+  EXPECT_EQ(observe()->older_namesake, "");
+}
+
+TEST_F(ObserveNodeSet, HurriesPollsWhileItWaitsForSlurm) {
+  fill_all();
+  observe();
+  EXPECT_TRUE(hurried_.empty());
+  fill(pods_, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
+  observe();
+  EXPECT_EQ(hurried_, std::vector<slurm::ClusterKey>{"default/demo"});
+}
+
+TEST_F(ObserveNodeSet, KeepsThePodsOfASpecThatCannotBeRead) {
+  fill_all();
+  fill(nodesets_, {document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", "many"}}}})});
+  const auto seen = observe();
+  EXPECT_NE(seen->invalid, "");
+  EXPECT_EQ(seen->pods.size(), 1U);
+  EXPECT_EQ(seen->nodeset.spec.controller_ref.name, "demo");
+  EXPECT_TRUE(seen->controller);
+}
+
+}  // namespace
+}  // namespace op::nodeset
