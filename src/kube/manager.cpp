@@ -14,7 +14,7 @@ constexpr core::Duration kGateTick{1000};         ///< How often closed gates ar
 constexpr core::Duration kEventGrace{2000};
 constexpr int kMaxNeedRounds = 8;
 constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
-/// A step that was done this often in a row without the caches ever showing it wanted no more is slowed down.
+/// A key whose plans did the very same thing this often in a row is held back, longer and longer.
 constexpr int kChurn = 5;
 constexpr core::Duration kChurnBase{100};
 constexpr core::Duration kChurnCap{30000};
@@ -110,6 +110,11 @@ struct Manager::Impl {
   std::map<WorkKey, PassPtr> gated;    ///< Held by a gate.
   std::set<WorkKey> unobserved;        ///< Tried again when something moves.
   std::map<WorkKey, plan::Outcomes> outcomes;
+  struct Repeat {
+    std::size_t what = 0;  ///< A hash of the act.
+    int count = 0;         ///< Times in a row.
+  };
+  std::map<WorkKey, std::map<std::string, Repeat>> repeats;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 
   // Objects that users name.
@@ -388,7 +393,16 @@ struct Manager::Impl {
   void finish(const PassPtr& pass) {
     const WorkKey key = pass->key;
     running.erase(key);
-    queue.done(key, now());
+    const core::Duration hold = stopping ? core::Duration{0} : churn_delay(*pass);
+    if (hold > core::Duration{0}) {
+      // It counts as being processed until then: its own events must not wake it.
+      loop.after(hold, guarded([this, key] {
+                   queue.done(key, now());
+                   plan_pump();
+                 }));
+    } else {
+      queue.done(key, now());
+    }
     const Metrics::PassEnd end = requeue(*pass);
     if (options.metrics != nullptr) {
       options.metrics->pass_ended(pass->controller, end, now() - pass->began);
@@ -401,42 +415,63 @@ struct Manager::Impl {
   Metrics::PassEnd requeue(const Pass& pass) {
     if (stopping) return Metrics::PassEnd::kSuccess;
     const WorkKey& key = pass.key;
+    if (pass.plan.wake()) queue.add_after(key, *pass.plan.wake(), now());
     if (pass.failed || pass.result.failed) {
       queue.add_backoff(key, now(), pass.result.retry_after.value_or(core::Duration{0}));
-      if (pass.plan.wake()) queue.add_after(key, *pass.plan.wake(), now());
       return Metrics::PassEnd::kError;
     }
     queue.forget(key);
-    if (pass.plan.wake()) queue.add_after(key, *pass.plan.wake(), now());
-    const int repeated = most_repeated(pass);
-    if (!pass.result.complete || repeated > 0) {
-      queue.add_after(key, churn_delay(pass, repeated), now());
+    // What was done is to be seen once more: its outcomes are part of the next Observed.
+    if (!pass.result.complete || did_something(pass)) {
+      queue.add(key, now());
       return Metrics::PassEnd::kRequeue;
     }
     return pass.plan.wake() ? Metrics::PassEnd::kRequeueAfter : Metrics::PassEnd::kSuccess;
   }
 
-  /// How often in a row the step of this pass that was done most often was done; 0 when nothing but events was.
-  [[nodiscard]] int most_repeated(const Pass& pass) const {
-    int most = 0;
-    const auto known = outcomes.find(pass.key);
-    if (known == outcomes.end()) return 0;
+  template <class Each>
+  static void each_tried(const Pass& pass, Each each) {
     for (const auto& [name, lane] : pass.plan.lanes()) {
       for (const auto& group : lane.groups()) {
         for (const plan::Step& step : group) {
-          if (!pass.result.outcomes.contains(step.id) || dynamic_cast<const EventAct*>(step.act.get()) != nullptr) continue;
-          const auto outcome = known->second.find(step.id);
-          if (outcome != known->second.end()) most = std::max(most, outcome->second.count);
+          const bool event = dynamic_cast<const EventAct*>(step.act.get()) != nullptr;
+          if (!event && pass.result.outcomes.contains(step.id)) each(step);
         }
       }
     }
-    return most;
   }
 
-  [[nodiscard]] core::Duration churn_delay(const Pass& pass, int repeated) const {
-    if (repeated <= kChurn) return core::Duration{0};
-    logger.warn("a step is done again and again", fields(pass, {{"times", repeated}}));
-    return std::min(kChurnCap, kChurnBase * (1L << std::min(repeated - kChurn, 16)));
+  [[nodiscard]] static bool did_something(const Pass& pass) {
+    bool did = false;
+    each_tried(pass, [&](const plan::Step&) { did = true; });
+    return did;
+  }
+
+  /// Counts how often the plans of a key did the very same thing in a row, and says for how long the key is to be held back.
+  core::Duration churn_delay(const Pass& pass) {
+    std::map<std::string, Repeat> next;
+    int most = 0;
+    const auto before = repeats.find(pass.key);
+    each_tried(pass, [&](const plan::Step& step) {
+      core::Json what = step.act->describe();
+      what.erase("resourceVersion");
+      Repeat& repeat = next[step.id];
+      repeat.what = std::hash<std::string>{}(what.dump(-1, ' ', false, core::Json::error_handler_t::replace));
+      repeat.count = 1;
+      if (before == repeats.end()) return;
+      const auto last = before->second.find(step.id);
+      if (last != before->second.end() && last->second.what == repeat.what) repeat.count = last->second.count + 1;
+      most = std::max(most, repeat.count);
+    });
+    if (next.empty()) {
+      repeats.erase(pass.key);
+    } else {
+      repeats[pass.key] = std::move(next);
+    }
+    // Failures have a backoff of their own.
+    if (most <= kChurn || pass.result.failed) return core::Duration{0};
+    logger.warn("the same is done again and again", fields(pass, {{"times", most}}));
+    return std::min(kChurnCap, kChurnBase * (1L << std::min(most - kChurn, 16)));
   }
 
   // The end.
@@ -665,7 +700,7 @@ bool Manager::synced() const { return impl_->all_synced(); }
 bool Manager::leading() const { return impl_->leads; }
 
 bool Manager::idle() const {
-  return impl_->running.empty() && impl_->gated.empty() && impl_->unobserved.empty() && !impl_->queue.has_ready(impl_->now()) &&
+  return impl_->running.empty() && impl_->queue.processing() == 0 && impl_->unobserved.empty() && !impl_->queue.has_ready(impl_->now()) &&
          !impl_->moved_planned && !impl_->pump_planned && !impl_->queue.has_failures();
 }
 

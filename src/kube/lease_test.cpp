@@ -1,0 +1,211 @@
+#include "kube/lease.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/testing/manual_loop.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using core::Json;
+
+const std::string kPath = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l";
+
+Json lease(std::string_view holder, std::string_view rv, std::string_view renewed = "2026-01-01T00:00:00.000000Z") {
+  return object_json("ns", "l", rv, "", {{"spec", {{"holderIdentity", holder}, {"renewTime", renewed}, {"leaseTransitions", 3}}}});
+}
+
+class LeaseTest : public testing::Test {
+ protected:
+  LeaseTest() {
+    client.set_lease_deadline([this] { return election.deadline(); });
+  }
+  static LeaseOptions options() {
+    LeaseOptions o;
+    o.key = {"ns", "l"};
+    o.identity = "me";
+    return o;
+  }
+  void start() {
+    election.start();
+    loop.run_ready();
+  }
+  /// Answers a write with what was written.
+  void accept(std::string_view method = "PUT") {
+    const auto sent = api.take(method);
+    Json stored = sent.body();
+    stored["metadata"]["resourceVersion"] = std::to_string(++version);
+    sent.reply(200, stored);
+  }
+  void lead() {
+    start();
+    api.take("GET", kPath).reply(404, status_json(404, "NotFound"));
+    accept("POST");
+    ASSERT_EQ(leads, 1);
+  }
+
+  core::ManualLoop loop;
+  FakeRandom random;
+  core::NullLogger log;
+  FakeTransport api;
+  StaticCredentials credentials{{}};
+  Client client{loop, random, api, credentials, {}};
+  int leads = 0;
+  int version = 10;
+  std::vector<std::string> lost;
+  LeaderElection election{loop, random, log, client, options(),
+                          {[this] { ++leads; }, [this](const std::string& why) { lost.push_back(why); }, {}}};
+};
+
+TEST_F(LeaseTest, TakesALeaseThatDoesNotExist) {
+  start();
+  EXPECT_FALSE(election.leading());
+  EXPECT_EQ(election.deadline(), std::nullopt);
+  api.take("GET", kPath).reply(404, status_json(404, "NotFound"));
+  const core::MonoTime sent = loop.clock().mono();
+  const auto create = api.take("POST");
+  EXPECT_EQ(create.body()["spec"]["holderIdentity"], "me");
+  EXPECT_EQ(create.body()["spec"]["leaseDurationSeconds"], 15);
+  EXPECT_EQ(create.body()["spec"]["renewTime"], "2026-01-02T03:04:05.000000Z");
+  loop.advance(3s);
+  create.reply(201, create.body());
+  EXPECT_TRUE(election.leading());
+  EXPECT_EQ(election.deadline(), sent + 10s) << "counted from when the renewal was sent";
+}
+
+TEST_F(LeaseTest, AHolderLivesForAsLongAsItsLeaseChanges) {
+  start();
+  for (int i = 0; i < 20; ++i) {  // Its clock is a year off; that does not matter.
+    api.take("GET").reply(200, lease("other", std::to_string(i), "2025-01-01T00:00:" + std::to_string(10 + i) + ".000000Z"));
+    EXPECT_TRUE(api.sent.empty());
+    loop.advance(5s);
+  }
+  EXPECT_EQ(leads, 0);
+}
+
+TEST_F(LeaseTest, AHolderThatDoesNotRenewIsFollowed) {
+  start();
+  core::Duration waited{0};
+  while (!api.has("PUT")) {
+    ASSERT_LT(waited, 30s);
+    if (api.has("GET")) api.take("GET").reply(200, lease("other", "7"));
+    if (api.has("PUT")) break;
+    loop.advance(100ms);
+    waited += 100ms;
+  }
+  EXPECT_GE(waited, 15s);
+  EXPECT_LE(waited, 20s);
+  const auto put = api.take("PUT");
+  EXPECT_EQ(put.body()["metadata"]["resourceVersion"], "7") << "only if nobody else was faster";
+  EXPECT_EQ(put.body()["spec"]["leaseTransitions"], 4);
+  put.reply(409, status_json(409, "Conflict"));
+  EXPECT_EQ(leads, 0);
+}
+
+TEST_F(LeaseTest, AReleasedLeaseIsTakenAtOnce) {
+  start();
+  api.take("GET").reply(200, lease("", "7"));
+  accept();
+  EXPECT_EQ(leads, 1);
+}
+
+TEST_F(LeaseTest, ALeaderRenewsWithOneRequest) {
+  lead();
+  for (int i = 0; i < 10; ++i) {
+    loop.advance(2s);
+    EXPECT_FALSE(api.has("GET"));
+    accept();
+  }
+  EXPECT_TRUE(election.leading());
+  EXPECT_TRUE(lost.empty());
+}
+
+TEST_F(LeaseTest, ALeaderThatCannotRenewStopsBeforeAnotherCanBegin) {
+  lead();
+  const core::MonoTime renewed = loop.clock().mono();
+  while (lost.empty()) {
+    ASSERT_LT(loop.clock().mono() - renewed, 15s);
+    while (!api.sent.empty()) {
+      const auto sent = api.sent.front();
+      api.sent.pop_front();
+      sent.fail(ErrorCode::kUnknownOutcome);
+    }
+    loop.advance(100ms);
+  }
+  EXPECT_LE(loop.clock().mono() - renewed, 10100ms);
+  EXPECT_FALSE(election.leading());
+  EXPECT_EQ(election.deadline(), std::nullopt);
+  api.sent.clear();
+  loop.advance(60s);
+  EXPECT_TRUE(api.sent.empty()) << "it does not come back";
+  EXPECT_EQ(lost.size(), 1U);
+}
+
+TEST_F(LeaseTest, AnAnswerThatNeverComesLosesTheLeaseToo) {
+  lead();
+  loop.advance(10s);
+  EXPECT_EQ(lost.size(), 1U);
+}
+
+TEST_F(LeaseTest, AnotherHolderEndsIt) {
+  lead();
+  loop.advance(2s);
+  api.take("PUT").reply(409, status_json(409, "Conflict"));
+  loop.advance(2s);
+  api.take("GET").reply(200, lease("other", "99"));
+  EXPECT_EQ(lost.size(), 1U);
+  EXPECT_FALSE(election.leading());
+}
+
+TEST_F(LeaseTest, ALostRenewalIsFoundOutByReading) {
+  lead();
+  loop.advance(2s);
+  const auto put = api.take("PUT");
+  put.fail(ErrorCode::kUnknownOutcome);
+  loop.advance(2s);
+  Json stored = put.body();
+  stored["metadata"]["resourceVersion"] = "50";
+  api.take("GET").reply(200, stored);
+  EXPECT_EQ(api.take("PUT").body()["metadata"]["resourceVersion"], "50");
+  EXPECT_TRUE(election.leading());
+}
+
+TEST_F(LeaseTest, ReleaseGivesItUp) {
+  lead();
+  bool released = false;
+  election.release([&] { released = true; });
+  EXPECT_FALSE(election.leading());
+  const auto put = api.take("PUT");
+  EXPECT_EQ(put.body()["spec"]["holderIdentity"], "");
+  EXPECT_FALSE(released);
+  put.reply(200, put.body());
+  EXPECT_TRUE(released);
+  EXPECT_TRUE(lost.empty());
+  loop.advance(60s);
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(LeaseTest, WhoDoesNotHoldItReleasesNothing) {
+  start();
+  api.take("GET").reply(200, lease("other", "7"));
+  bool released = false;
+  election.release([&] { released = true; });
+  loop.run_ready();
+  EXPECT_TRUE(released);
+  EXPECT_FALSE(api.has("PUT"));
+}
+
+TEST_F(LeaseTest, AWallClockThatJumpsChangesNothing) {
+  lead();
+  loop.manual_clock().set_wall(core::WallTime{});
+  loop.advance(2s);
+  accept();
+  EXPECT_TRUE(election.leading());
+  EXPECT_EQ(election.deadline(), loop.clock().mono() + 10s);
+}
+
+}  // namespace
+}  // namespace kube

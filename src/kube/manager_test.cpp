@@ -1,0 +1,594 @@
+#include "kube/manager.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/testing/manual_loop.hpp"
+#include "kube/apply_helper.hpp"
+#include "kube/metrics.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using core::Json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A very small API server: objects by path, watches with initial events, one resourceVersion for all. Answers come 1 ms later, watch
+/// events after `lag`.
+class MiniApi final : public net::HttpTransport {
+ public:
+  explicit MiniApi(core::ManualLoop& l) : loop(l) {}
+
+  RequestId send(net::HttpRequest request, Done done) override {
+    log.push_back(request.method + " " + request.target.substr(0, request.target.find('?')));
+    const RequestId id = ++last_;
+    if (request.method != "GET") ++writes;
+    std::optional<core::Error> fault;
+    if (before_write && request.method != "GET") fault = before_write(request);
+    if (fault && fault->http_status != 0) {
+      later(id, done, net::HttpResponse{fault->http_status, {}, status_json(fault->http_status, fault->reason).dump()});
+    } else {
+      net::HttpResponse answer = serve(request);
+      if (fault) {
+        later(id, done, std::unexpected(*fault));  // Carried out, but the reply is lost.
+      } else {
+        later(id, done, std::move(answer));
+      }
+    }
+    return id;
+  }
+
+  RequestId stream(net::HttpRequest request, net::StreamHandler handler) override {
+    const RequestId id = ++last_;
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    std::string name;
+    if (const auto at = request.target.find("fieldSelector=metadata.name%3D"); at != std::string::npos) {
+      name = request.target.substr(at + 30, request.target.find('&', at) - at - 30);
+    }
+    watches[id] = {path, name, std::move(handler)};
+    ++opened;
+    loop.after(1ms, [this, id, path] {
+      if (!watches.contains(id) || refuse_watches) return;
+      const Watcher& w = watches.at(id);
+      w.handler.on_head(200, {});
+      for (const auto& [key, object] : objects) {
+        if (shows(w, key)) deliver(id, "ADDED", object);
+      }
+      deliver(id, "BOOKMARK", bookmark_json(std::to_string(rv), true));
+    });
+    return id;
+  }
+  void cancel(RequestId id) override {
+    watches.erase(id);
+    cancelled.insert(id);
+  }
+
+  void put(const std::string& collection, Json object) {
+    object["metadata"]["resourceVersion"] = std::to_string(++rv);
+    const std::string key = collection + "/" + object["metadata"]["name"].get<std::string>();
+    const bool fresh = !objects.contains(key);
+    if (fresh && !object["metadata"].contains("uid")) object["metadata"]["uid"] = "uid-" + std::to_string(rv);
+    objects[key] = object;
+    notify(key, fresh ? "ADDED" : "MODIFIED", object);
+  }
+  void remove(const std::string& key) {
+    Json object = objects.at(key);
+    objects.erase(key);
+    object["metadata"]["resourceVersion"] = std::to_string(++rv);
+    notify(key, "DELETED", object);
+  }
+
+  struct Watcher {
+    std::string path, name;
+    net::StreamHandler handler;
+  };
+  core::ManualLoop& loop;
+  std::map<std::string, Json> objects;
+  std::map<RequestId, Watcher> watches;
+  std::set<RequestId> cancelled;
+  std::vector<std::string> log;
+  core::Duration lag{2};
+  long rv = 100;
+  int writes = 0;
+  int opened = 0;
+  bool refuse_watches = false;
+  /// An error with a status is answered; one without loses the reply of a request that is carried out.
+  std::function<std::optional<core::Error>(const net::HttpRequest&)> before_write;
+
+ private:
+  void later(RequestId id, const Done& done, core::Result<net::HttpResponse> answer) {
+    loop.after(1ms, [this, id, done, answer = std::move(answer)] {
+      if (!cancelled.contains(id)) done(answer);
+    });
+  }
+  static bool shows(const Watcher& w, const std::string& key) {
+    return key.starts_with(w.path + "/") && (w.name.empty() || key == w.path + "/" + w.name);
+  }
+  void deliver(RequestId id, std::string_view type, const Json& object) {
+    watches.at(id).handler.on_data(Json{{"type", type}, {"object", object}}.dump() + "\n");
+  }
+  void notify(const std::string& key, const std::string& type, const Json& object) {
+    loop.after(lag, [this, key, type, object] {
+      std::vector<RequestId> ids;
+      for (const auto& [id, w] : watches) {
+        if (shows(w, key)) ids.push_back(id);
+      }
+      for (const RequestId id : ids) deliver(id, type, object);
+    });
+  }
+  net::HttpResponse serve(const net::HttpRequest& request) {
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    const auto respond = [](int status, const Json& body) { return net::HttpResponse{status, {}, body.dump()}; };
+    if (request.method == "POST") {
+      const Json object = Json::parse(request.body);
+      const std::string key = path + "/" + object["metadata"]["name"].get<std::string>();
+      if (objects.contains(key)) return respond(409, status_json(409, "AlreadyExists"));
+      put(path, object);
+      return respond(201, objects.at(key));
+    }
+    if (request.method == "PATCH" && !objects.contains(path) && request.headers.at("content-type").find("apply") != std::string::npos) {
+      put(path.substr(0, path.rfind('/')), Json::parse(request.body));
+      return respond(201, objects.at(path));
+    }
+    if (!objects.contains(path)) return respond(404, status_json(404, "NotFound"));
+    if (request.method == "PATCH") {
+      Json object = objects.at(path);
+      object.merge_patch(Json::parse(request.body));
+      put(path.substr(0, path.rfind('/')), object);
+      return respond(200, objects.at(path));
+    }
+    if (request.method == "DELETE") {
+      remove(path);
+      return respond(200, {{"kind", "Status"}, {"status", "Success"}});
+    }
+    return respond(200, objects.at(path));
+  }
+  RequestId last_ = 0;
+};
+
+const std::string kConfigs = "/api/v1/namespaces/ns/configmaps";
+const std::string kSecrets = "/api/v1/namespaces/ns/secrets";
+const std::string kServices = "/api/v1/namespaces/ns/services";
+
+struct Seen {
+  std::shared_ptr<const Object> config;
+  std::shared_ptr<const Object> service;
+  Context context;
+  Presence named = Presence::kAbsent;
+};
+
+/// For each ConfigMap a Service of its name.
+class TestController final : public TypedController<Seen> {
+ public:
+  TestController(Cache<Object>& c, Cache<Object>& s) : configs(c), services(s) {}
+  [[nodiscard]] std::string name() const override { return "test"; }
+  Cache<Object>& configs;
+  Cache<Object>& services;
+  std::function<plan::Plan(const Seen&)> planner;
+  std::vector<Seen> observed;
+  bool cannot_observe = false;
+  bool reads_secret = false;
+
+ protected:
+  std::shared_ptr<const Seen> observe_typed(const Key& key, Recorder& recorder, const Context& context) override {
+    if (cannot_observe) return nullptr;
+    auto seen = std::make_shared<Seen>();
+    seen->config = configs.find(key);
+    seen->service = services.find(key);
+    seen->context = context;
+    if (reads_secret && seen->config) seen->named = recorder.secret({key.ns, "named"}).presence;
+    observed.push_back(*seen);
+    return seen;
+  }
+  plan::Plan plan_typed(const Seen& seen) const override { return planner ? planner(seen) : plan::Plan(); }
+};
+
+Json service(std::string_view name) { return {{"metadata", {{"namespace", "ns"}, {"name", name}}}}; }
+Json config(std::string_view name, Json data = Json::object()) {
+  return {{"metadata", {{"namespace", "ns"}, {"name", name}}}, {"data", std::move(data)}};
+}
+
+class ManagerTest : public testing::Test {
+ protected:
+  explicit ManagerTest(ManagerOptions options = {}) {
+    options.metrics = &metrics;
+    manager = std::make_unique<Manager>(loop, random, log, client, options);
+    auto& configs = manager->cache<Object>(resources::kConfigMap, {"ns", "", ""});
+    auto& services = manager->cache<Object>(resources::kService, {"ns", "", ""});
+    controller = std::make_unique<TestController>(configs, services);
+    manager->add(*controller);
+    manager->watch<Object>(*controller, configs, self<Object>());
+    manager->watch<Object>(*controller, services, self<Object>());
+  }
+  void start() {
+    manager->start();
+    loop.advance(10ms);
+  }
+  static plan::Plan wants_service(const Seen& seen) {
+    plan::Plan plan;
+    if (seen.config && !seen.service) plan.lane("create").add({"create service", "wanted", create(resources::kService, service(seen.config->meta.name))});
+    return plan;
+  }
+
+  core::ManualLoop loop;
+  FakeRandom random;
+  core::NullLogger log;
+  MiniApi api{loop};
+  StaticCredentials credentials{{}};
+  Client client{loop, random, api, credentials, {}};
+  Metrics metrics;
+  std::unique_ptr<Manager> manager;
+  std::unique_ptr<TestController> controller;
+};
+
+TEST_F(ManagerTest, OneWatchForOneCache) {
+  auto& again = manager->cache<Object>(resources::kConfigMap, {"ns", "", ""});
+  EXPECT_EQ(&again, &controller->configs);
+  start();
+  EXPECT_EQ(api.opened, 2);
+}
+
+TEST_F(ManagerTest, PassesBeginWhenAllCachesAreSynced) {
+  api.put(kConfigs, config("a"));
+  api.refuse_watches = true;
+  start();
+  EXPECT_FALSE(manager->synced());
+  EXPECT_TRUE(controller->observed.empty());
+  api.refuse_watches = false;
+  loop.advance(60s);
+  EXPECT_TRUE(manager->synced());
+  EXPECT_EQ(controller->observed.size(), 1U);
+}
+
+TEST_F(ManagerTest, ReachesTheStateAndRests) {
+  controller->planner = wants_service;
+  api.put(kConfigs, config("a"));
+  api.put(kConfigs, config("b"));
+  start();
+  loop.advance(1s);
+  EXPECT_TRUE(api.objects.contains(kServices + "/a"));
+  EXPECT_TRUE(api.objects.contains(kServices + "/b"));
+  EXPECT_EQ(api.writes, 2);
+  EXPECT_TRUE(manager->idle());
+  const auto passes = controller->observed.size();
+  loop.advance(200s);
+  EXPECT_EQ(api.writes, 2);
+  EXPECT_EQ(controller->observed.size(), passes);
+  api.remove(kServices + "/a");
+  loop.advance(1s);
+  EXPECT_EQ(api.writes, 3);
+  EXPECT_TRUE(api.objects.contains(kServices + "/a"));
+}
+
+TEST_F(ManagerTest, AKeyWaitsUntilTheCachesShowItsWrite) {
+  controller->planner = wants_service;
+  api.lag = 300ms;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(310ms);
+  ASSERT_EQ(api.writes, 1);
+  ASSERT_EQ(manager->held().size(), 1U);
+  EXPECT_THAT(manager->held()[0], HasSubstr("test ns/a: Service ns/a at resourceVersion"));
+  const auto passes = controller->observed.size();
+  manager->wake("test", {"ns", "a"});
+  loop.advance(200ms);
+  EXPECT_EQ(controller->observed.size(), passes) << "planned on contents known to be old";
+  loop.advance(200ms);
+  EXPECT_GT(controller->observed.size(), passes);
+  EXPECT_EQ(api.writes, 1);
+  EXPECT_TRUE(manager->held().empty());
+}
+
+TEST_F(ManagerTest, OtherKeysDoNotWaitForAHeldOne) {
+  controller->planner = wants_service;
+  api.lag = 300ms;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(305ms);
+  ASSERT_EQ(manager->held().size(), 1U);
+  manager->wake("test", {"ns", "other"});
+  loop.advance(5ms);
+  ASSERT_FALSE(controller->observed.empty());
+  EXPECT_FALSE(controller->observed.back().config);
+}
+
+TEST_F(ManagerTest, AGateThatStaysClosedIsSettledLive) {
+  controller->planner = wants_service;
+  start();
+  api.put(kConfigs, config("a"));
+  api.lag = 1000s;  // The watch goes quiet after this.
+  loop.advance(100ms);
+  ASSERT_EQ(manager->held().size(), 1U);
+  const int opened = api.opened;
+  loop.advance(32s);
+  EXPECT_GT(api.opened, opened) << "the cache that is behind lists again";
+  EXPECT_TRUE(manager->held().empty());
+  EXPECT_EQ(api.writes, 1);
+}
+
+TEST_F(ManagerTest, AFailureIsTriedAgainWithBackoffAndItsOutcomeIsObserved) {
+  controller->planner = wants_service;
+  int failures = 0;
+  api.before_write = [&](const net::HttpRequest&) -> std::optional<core::Error> {
+    if (++failures > 3) return std::nullopt;
+    return core::Error{ErrorCode::kForbidden, "", 403, "Forbidden", {}};
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  EXPECT_TRUE(api.objects.contains(kServices + "/a"));
+  std::vector<int> counts;
+  for (const Seen& seen : controller->observed) {
+    const auto it = seen.context.outcomes.find("create service");
+    if (it != seen.context.outcomes.end() && it->second.state == plan::Outcome::State::kFailed) {
+      counts.push_back(it->second.count);
+      EXPECT_EQ(it->second.error->code, ErrorCode::kForbidden);
+    }
+  }
+  EXPECT_THAT(counts, ElementsAre(1, 2, 3));
+  EXPECT_EQ(controller->observed.back().context.outcomes.at("create service").state, plan::Outcome::State::kDone);
+  EXPECT_TRUE(manager->outcomes("test", {"ns", "a"}).empty()) << "no plan names the step any more";
+  EXPECT_TRUE(manager->idle());
+}
+
+TEST_F(ManagerTest, ALostReplyIsNotDoneTwice) {
+  controller->planner = wants_service;
+  bool lose = true;
+  api.before_write = [&](const net::HttpRequest&) -> std::optional<core::Error> {
+    if (!std::exchange(lose, false)) return std::nullopt;
+    return core::Error{ErrorCode::kUnknownOutcome, "lost", 0, "", {}};
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  EXPECT_EQ(manager->held().size(), 1U);
+  loop.advance(20s);
+  EXPECT_TRUE(manager->idle());
+  EXPECT_EQ(api.writes, 1);
+}
+
+TEST_F(ManagerTest, AskedToWaitItWaits) {
+  controller->planner = wants_service;
+  bool refuse = true;
+  api.before_write = [&](const net::HttpRequest&) -> std::optional<core::Error> {
+    if (!std::exchange(refuse, false)) return std::nullopt;
+    return core::Error{ErrorCode::kUnavailable, "", 403, "Forbidden", {}};
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(5s);
+  EXPECT_EQ(api.writes, 2);
+}
+
+TEST_F(ManagerTest, APlanThatNeedsAFactGetsItAndIsMadeAgain) {
+  api.put(kServices, service("live"));
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (!seen.config || seen.service) return plan;
+    const auto fact = seen.context.facts.find("live");
+    if (fact == seen.context.facts.end()) {
+      auto get = std::make_shared<Get>();
+      get->resource = resources::kService;
+      get->key = {"ns", "live"};
+      plan.need({"live", get});
+      plan.lane("create").add({"too early", "not yet", create(resources::kService, service("early"))});
+    } else if (fact->second.value) {
+      plan.lane("create").add({"create service", "wanted", create(resources::kService, service("a"))});
+    }
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  EXPECT_TRUE(api.objects.contains(kServices + "/a"));
+  EXPECT_FALSE(api.objects.contains(kServices + "/early")) << "steps wait for the facts";
+}
+
+TEST_F(ManagerTest, APlanIsMadeAgainWhenItAsked) {
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (seen.config) plan.wake_after(500ms, "to see");
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(2s);
+  EXPECT_GE(controller->observed.size(), 4U);
+  EXPECT_LE(controller->observed.size(), 6U);
+}
+
+TEST_F(ManagerTest, AKeyThatDoesTheSameAgainAndAgainIsHeldBack) {
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (seen.config) plan.lane("x").add({"touch", "never enough", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"x", "y"}}}})});
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  EXPECT_GE(api.writes, 5);
+  EXPECT_LE(api.writes, 10);
+  loop.advance(60s);
+  EXPECT_LE(api.writes, 18);
+}
+
+TEST_F(ManagerTest, AKeyThatDoesSomethingElseEachTimeIsNot) {
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (!seen.config) return plan;
+    const int n = std::stoi(core::get_string(seen.config->body, {"data", "n"}, "0"));
+    if (n < 50) plan.lane("x").add({"count", "up", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"n", std::to_string(n + 1)}}}})});
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  EXPECT_EQ(api.writes, 50);
+}
+
+TEST_F(ManagerTest, AnEventAloneIsNoReasonToLookAgain) {
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (!seen.config) return plan;
+    auto event = std::make_shared<EventAct>();
+    event->regarding = resources::kConfigMap;
+    event->object = seen.config->meta;
+    event->type = "Normal";
+    event->reason = event->action = "Seen";
+    plan.lane("tell").add({"tell", "always", event});
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(10s);
+  EXPECT_EQ(controller->observed.size(), 1U);
+}
+
+TEST_F(ManagerTest, NamedObjectsAreWatchedForAsLongAsAKeyNamesThem) {
+  controller->reads_secret = true;
+  start();
+  EXPECT_EQ(api.watches.size(), 2U);
+  api.put(kConfigs, config("a"));
+  loop.advance(2ms);
+  loop.advance(100ms);
+  ASSERT_EQ(api.watches.size(), 3U);
+  EXPECT_EQ(controller->observed.front().named, Presence::kUnknown);
+  EXPECT_EQ(controller->observed.back().named, Presence::kAbsent) << "that it is absent is news";
+  api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "named"}}}});
+  loop.advance(100ms);
+  EXPECT_EQ(controller->observed.back().named, Presence::kPresent);
+  auto passes = controller->observed.size();
+  api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "somebody-elses"}}}});
+  loop.advance(100ms);
+  EXPECT_EQ(controller->observed.size(), passes);
+  api.put(kConfigs, config("b"));
+  loop.advance(100ms);
+  EXPECT_EQ(api.watches.size(), 3U) << "one watch for two who ask";
+  api.remove(kConfigs + "/a");
+  loop.advance(100ms);
+  EXPECT_EQ(api.watches.size(), 3U);
+  api.remove(kConfigs + "/b");
+  loop.advance(100ms);
+  EXPECT_EQ(api.watches.size(), 2U);
+}
+
+TEST_F(ManagerTest, AKeyThatCannotObserveIsTriedAgainWhenSomethingMoves) {
+  controller->cannot_observe = true;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(100ms);
+  controller->cannot_observe = false;
+  EXPECT_TRUE(controller->observed.empty());
+  manager->moved();
+  loop.advance(1ms);
+  EXPECT_EQ(controller->observed.size(), 1U);
+}
+
+TEST_F(ManagerTest, APlanThatThrowsHurtsItsKeyOnly) {
+  controller->planner = [](const Seen& seen) -> plan::Plan {
+    if (seen.config && seen.config->meta.name == "bad") throw std::logic_error("bug");
+    return wants_service(seen);
+  };
+  start();
+  api.put(kConfigs, config("bad"));
+  api.put(kConfigs, config("good"));
+  loop.advance(1s);
+  EXPECT_TRUE(api.objects.contains(kServices + "/good"));
+  EXPECT_FALSE(manager->idle()) << "the bad one is tried again";
+}
+
+TEST_F(ManagerTest, ChangesOfOldAndNewOwnersWakeBoth) {
+  const auto map = controller_owner<Object>("NodeSet");
+  Object owned;
+  owned.meta.ns = "ns";
+  owned.meta.owners = {{"v1", "NodeSet", "n", "u", false}};
+  EXPECT_TRUE(map(owned).empty()) << "only the controller owner counts";
+  owned.meta.owners[0].controller = true;
+  EXPECT_THAT(map(owned), ElementsAre(Key{"ns", "n"}));
+  EXPECT_TRUE(controller_owner<Object>("Other")(owned).empty());
+}
+
+TEST_F(ManagerTest, StopEndsInOrder) {
+  controller->planner = wants_service;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(2ms);
+  loop.advance(1ms);  // The write is under way.
+  bool stopped = false;
+  manager->stop([&] { stopped = true; });
+  EXPECT_FALSE(stopped);
+  loop.advance(100ms);
+  EXPECT_TRUE(stopped);
+  EXPECT_TRUE(api.watches.empty());
+  const auto passes = controller->observed.size();
+  api.put(kConfigs, config("b"));
+  manager->wake("test", {"ns", "b"});
+  loop.advance(60s);
+  EXPECT_EQ(controller->observed.size(), passes);
+  EXPECT_FALSE(api.objects.contains(kServices + "/b"));
+}
+
+TEST_F(ManagerTest, MetricsCountPasses) {
+  controller->planner = wants_service;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  manager->collect();
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, HasSubstr("controller_runtime_reconcile_total{controller=\"test\",result=\"success\"}"));
+  EXPECT_THAT(text, HasSubstr("slurm_operator_steps_total{controller=\"test\",outcome=\"done\"} 1"));
+  EXPECT_THAT(text, HasSubstr("slurm_operator_cache_objects{cache=\"configmaps\"} 1"));
+  EXPECT_THAT(text, HasSubstr("controller_runtime_active_workers{controller=\"test\"} 0"));
+}
+
+class DryRunTest : public ManagerTest {
+ protected:
+  static ManagerOptions dry() {
+    ManagerOptions options;
+    options.dry_run = true;
+    return options;
+  }
+  DryRunTest() : ManagerTest(dry()) {}
+};
+
+TEST_F(DryRunTest, NothingIsWritten) {
+  controller->planner = wants_service;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(10s);
+  EXPECT_EQ(api.writes, 0);
+  EXPECT_TRUE(manager->idle());
+}
+
+class ElectedTest : public ManagerTest {
+ protected:
+  static ManagerOptions elected() {
+    ManagerOptions options;
+    options.election = LeaseOptions{};
+    options.election->key = {"ns", "lease"};
+    options.election->identity = "me";
+    return options;
+  }
+  ElectedTest() : ManagerTest(elected()) {}
+};
+
+TEST_F(ElectedTest, StandbysKeepTheirCachesWarmAndDoNotAct) {
+  controller->planner = wants_service;
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
+  api.put(leases, {{"metadata", {{"namespace", "ns"}, {"name", "lease"}}}, {"spec", {{"holderIdentity", "other"}}}});
+  api.put(kConfigs, config("a"));
+  start();
+  loop.advance(5s);
+  EXPECT_TRUE(manager->synced());
+  EXPECT_FALSE(manager->leading());
+  EXPECT_EQ(api.writes, 0);
+}
+
+}  // namespace
+}  // namespace kube
