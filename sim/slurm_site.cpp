@@ -41,15 +41,15 @@ std::string slurmctld_host(const std::string& conf) {
   return close == std::string::npos ? "" : conf.substr(open + 1, close - open - 1);
 }
 
-/// What a preStop script does to its node: "scontrol update nodename=$(hostname) state=down reason='...'".
+/// What the workers' preStop script does to its node: down, with the reason that stands already, or else its own.
 void run_hook(SimSlurm& slurm, const std::string& script, const std::string& node) {
-  constexpr std::string_view kReason = "reason='";
-  const std::size_t at = script.find(kReason);
-  if (script.find("state=down") == std::string::npos || at == std::string::npos) return;
-  const std::size_t begin = at + kReason.size();
+  constexpr std::string_view kOwn = "slurm-operator: Pod is terminating";
+  if (script.find("state=down") == std::string::npos || script.find(kOwn) == std::string::npos) return;
+  const SimNode* known = slurm.node(node);
+  if (known == nullptr) return;
   SimNodeUpdate update;
   update.state = "DOWN";
-  update.reason = script.substr(begin, script.find('\'', begin) - begin);
+  update.reason = known->reason.empty() ? std::string(kOwn) : known->reason;
   slurm.update_node(node, update, "root");
 }
 
