@@ -1,0 +1,370 @@
+#include "sim/history.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "api/well_known.hpp"
+#include "operator/common/names.hpp"
+
+namespace sim {
+namespace {
+
+using core::Duration;
+using core::Json;
+namespace kinds = kube::resources;
+
+/// Within this long after the last fault the declared state is reached. slurmctld takes SlurmdTimeout (5 min) to miss a slurmd, a
+/// pod of a lost Kubernetes node stays for longer, and backoffs of crashed containers run up to 5 min.
+constexpr Duration kSettle{std::chrono::minutes{25}};
+constexpr Duration kRest{std::chrono::minutes{3}};
+/// Whatever was coalesced or put off comes within this.
+constexpr Duration kBeforeRest{std::chrono::seconds{40}};
+
+const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
+
+std::string first_few(const std::vector<std::string>& reasons) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min<std::size_t>(reasons.size(), 6); ++i) out += (i == 0 ? "" : "; ") + reasons[i];
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> check_rest(World& world, Duration length) {
+  world.loop().run_for(kBeforeRest);
+  const std::uint64_t before = world.oracles().writes();
+  world.loop().run_for(length);
+  const std::uint64_t written = world.oracles().writes() - before;
+  if (written == 0) return {};
+  return {fmt::format("{} writes in {} s of rest", written, length.count() / 1000)};
+}
+
+History::History(World& world) : world_(world), random_(world.random().fork()) { fill_actions(); }
+
+std::vector<std::string> History::run() {
+  found_cluster();
+  storm();
+  if (world_.oracles().ok()) calm();
+  std::vector<std::string> out = world_.oracles().violations();
+  out.insert(out.end(), wrong_.begin(), wrong_.end());
+  return out;
+}
+
+std::string History::some(const std::vector<std::string>& names) {
+  return names.empty() ? "" : names[random_.below(names.size())];
+}
+
+std::string History::some_node() {
+  std::vector<std::string> out;
+  if (const SimSlurm* slurm = world_.slurm()) {
+    for (const auto& [name, node] : slurm->nodes()) out.push_back(name);
+  }
+  return some(out);
+}
+
+void History::found_cluster() {
+  std::vector<std::function<void()>> first{
+      [&] { world_.apply(controller_json()); },
+      [&] { world_.apply(restapi_json()); },
+      [&] { world_.apply(nodeset_json("cpu", static_cast<int>(random_.between(1, 4)))); },
+      [&] { world_.start_operators(); },
+  };
+  if (random_.chance(0.5)) first.emplace_back([&] { world_.apply(nodeset_json("gpu", static_cast<int>(random_.between(0, 3)))); });
+  // In any order: what names others may come before them.
+  for (std::size_t i = first.size(); i > 1; --i) std::swap(first[i - 1], first[random_.below(i)]);
+  for (const auto& act : first) {
+    act();
+    world_.loop().run_for(Duration{random_.between(0, 2000)});
+  }
+  world_.loop().run_for(Duration{random_.between(0, 40000)});
+}
+
+/// Faults come in spells.
+void History::weather() {
+  Faults& faults = world_.faults();
+  const double rate = random_.chance(0.4) ? 0.0 : random_.chance(0.7) ? 0.01 : 0.05;
+  faults.rates = FaultRates::all(rate);
+  // One bad thing at a time, now and then, and much of it.
+  if (random_.chance(0.2)) faults.rates.cut = 0.2;
+  if (random_.chance(0.1)) faults.rates.forbidden = 0.3;
+  if (random_.chance(0.1)) faults.rates.lost_reply = 0.3;
+  if (random_.chance(0.1)) faults.rates.withhold_bookmark = 1.0;
+  SlurmRates& slurm = world_.slurm_rates;
+  slurm = {};
+  if (random_.chance(0.3)) slurm = {0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02};
+  if (random_.chance(0.1)) slurm.refused = 1.0;
+  if (random_.chance(0.1)) slurm.slow = 0.5;
+  if (random_.chance(0.1)) slurm.empty = 0.5;
+  if (random_.chance(0.1)) slurm.bare = 0.5;
+  if (random_.chance(0.1)) slurm.partial = 0.5;
+  if (random_.chance(0.1)) slurm.lost = 0.5;
+}
+
+void History::storm() {
+  const core::MonoTime end = world_.loop().clock().mono() + Duration{random_.between(60000, 420000)};
+  const int total = std::accumulate(actions_.begin(), actions_.end(), 0, [](int sum, const Action& a) { return sum + a.weight; });
+  core::MonoTime next_weather = world_.loop().clock().mono();
+  while (world_.loop().clock().mono() < end && world_.oracles().ok()) {
+    if (next_weather <= world_.loop().clock().mono()) {
+      weather();
+      next_weather = world_.loop().clock().mono() + Duration{random_.between(5000, 60000)};
+    }
+    auto pick = static_cast<int>(random_.below(static_cast<std::uint64_t>(total)));
+    for (const Action& action : actions_) {
+      pick -= action.weight;
+      if (pick < 0) {
+        action.act();
+        break;
+      }
+    }
+    // Often close together, now and then far apart.
+    world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
+  }
+}
+
+void History::fill_actions() {
+  fill_user_actions();
+  fill_slurm_actions();
+  fill_accidents();
+}
+
+void History::fill_user_actions() {
+  const auto any_nodeset = [this] { return some(world_.names(op::resources::kNodeSet)); };
+  actions_.push_back({14, [=, this] {
+                        const std::string name = any_nodeset();
+                        if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", random_.between(0, 5)}}}});
+                      }});
+  actions_.push_back({2, [=, this] {
+                        const std::string name = any_nodeset();
+                        const Json conf(fmt::format("CPUs=2 RealMemory=1000 Weight={}", ++edits_));
+                        if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
+                      }});
+  actions_.push_back({2, [=, this] {
+                        const std::string name = any_nodeset();
+                        const Json config(random_.chance(0.5) ? "State=UP" : "MaxTime=60");
+                        if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"partition", {{"config", config}}}}}});
+                      }});
+  actions_.push_back({2, [=, this] {
+                        const std::string name = any_nodeset();
+                        if (!name.empty()) world_.remove(op::resources::kNodeSet, name, random_.chance(0.5) ? "Background" : "Foreground");
+                      }});
+  actions_.push_back({4, [this] {
+                        const std::string name = some(kNodeSets);
+                        if (world_.find(op::resources::kNodeSet, name) == nullptr)
+                          world_.apply(nodeset_json(name, static_cast<int>(random_.between(0, 3))));
+                      }});
+  actions_.push_back({1, [this] { world_.remove(op::resources::kRestApi, World::kCluster); }});
+  actions_.push_back({1, [this] {
+                        if (random_.chance(0.3)) world_.remove(op::resources::kController, World::kCluster);
+                      }});
+  actions_.push_back({2, [this] {
+                        if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
+                        if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller_json());
+                      }});
+  actions_.push_back({2, [this] {
+                        const Json conf(fmt::format("MessageTimeout={}\n", 10 + ++edits_));
+                        world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
+                      }});
+  actions_.push_back({1, [this] {
+                        // slurmctld refuses it; the operator cannot know.
+                        const Json conf("PartitionName=extra Nodes=nosuch\n");
+                        world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
+                      }});
+  actions_.push_back({4, [this] {
+                        const std::string pod = some(world_.workers());
+                        if (!pod.empty()) world_.remove(kinds::kPod, pod);
+                      }});
+  actions_.push_back({2, [this] {
+                        std::vector<std::string> others;
+                        const std::vector<std::string> mine = world_.workers();
+                        for (const std::string& name : world_.names(kinds::kPod)) {
+                          if (std::find(mine.begin(), mine.end(), name) == mine.end()) others.push_back(name);
+                        }
+                        const std::string pod = some(others);
+                        if (!pod.empty()) world_.remove(kinds::kPod, pod);
+                      }});
+  actions_.push_back({3, [this] {
+                        const std::string node = "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                        world_.merge(kinds::kNode, node, {{"spec", {{"unschedulable", random_.chance(0.4)}}}});
+                      }});
+  actions_.push_back({3, [this] {
+                        const std::string pod = some(world_.workers());
+                        if (pod.empty()) return;
+                        const Json value = random_.chance(0.6) ? Json("true") : Json(nullptr);
+                        world_.merge(kinds::kPod, pod, {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodCordon), value}}}}}});
+                      }});
+  actions_.push_back({1, [this] {
+                        const std::string pod = some(world_.workers());
+                        const Json cost(std::to_string(random_.between(-5, 5)));
+                        if (!pod.empty()) {
+                          world_.merge(kinds::kPod, pod,
+                                       {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodDeletionCost), cost}}}}}});
+                        }
+                      }});
+}
+
+void History::fill_slurm_actions() {
+  const auto update = [this](const char* state, const char* reason) {
+    const std::string node = some_node();
+    SimSlurm* slurm = world_.slurm();
+    if (slurm == nullptr || node.empty()) return;
+    SimNodeUpdate change;
+    change.state = state;
+    if (reason != nullptr) change.reason = reason;
+    (void)slurm->update_node(node, change, std::string(kSlurmAdmin));
+  };
+  actions_.push_back({10, [this] {
+                        SimSlurm* slurm = world_.slurm();
+                        if (slurm == nullptr) return;
+                        JobRequest job;
+                        job.partition = some(kNodeSets);
+                        job.nodes = static_cast<int>(random_.between(1, 2));
+                        job.duration = Duration{random_.between(500, 150000)};
+                        job.exclusive = random_.chance(0.3);
+                        job.requeue = random_.chance(0.7);
+                        if (random_.chance(0.5)) job.limit = Duration{600000};
+                        (void)slurm->submit(job);
+                      }});
+  actions_.push_back({3, [this] {
+                        SimSlurm* slurm = world_.slurm();
+                        if (slurm == nullptr) return;
+                        std::vector<std::int64_t> jobs;
+                        for (const auto& [id, job] : slurm->jobs()) {
+                          if (!job.ended()) jobs.push_back(id);
+                        }
+                        if (jobs.empty()) return;
+                        const std::int64_t job = jobs[random_.below(jobs.size())];
+                        switch (random_.below(3)) {
+                          case 0: slurm->suspend(job); break;
+                          case 1: slurm->resume(job); break;
+                          default: slurm->cancel(job);
+                        }
+                      }});
+  actions_.push_back({3, [=] { update("DRAIN", "disk is failing"); }});
+  actions_.push_back({1, [=] { update("DOWN", "power supply"); }});
+  actions_.push_back({3, [=] { update("RESUME", nullptr); }});
+  actions_.push_back({1, [=] { update("UNDRAIN", nullptr); }});
+}
+
+void History::fill_accidents() {
+  const auto kube_node = [this] { return "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes))); };
+  const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.operator_count()))); };
+  actions_.push_back({3, [=, this] { world_.crash_operator(which(), Duration{random_.between(0, 20000)}); }});
+  actions_.push_back({2, [=, this] { world_.pause_operator(which(), Duration{random_.between(100, 40000)}); }});
+  actions_.push_back({1, [=, this] { world_.jump_clock(which(), Duration{random_.between(-300000, 300000)}); }});
+  actions_.push_back({1, [=, this] {
+                        const std::string node = kube_node();
+                        world_.oracles().note("machine " + node + " stops");
+                        world_.kube().nodes().crash_node(node);
+                        lost_nodes_.insert(node);
+                      }});
+  actions_.push_back({1, [=, this] {
+                        const std::string node = kube_node();
+                        world_.oracles().note("machine " + node + " is cut off");
+                        world_.kube().nodes().cut_node(node);
+                        cut_nodes_.insert(node);
+                      }});
+  actions_.push_back({3, [this] { restore(); }});
+  actions_.push_back({2, [this] {
+                        const std::string pod = some(world_.workers());
+                        if (pod.empty()) return;
+                        world_.oracles().note("pod " + pod + " fails");
+                        world_.kube().nodes().fail_pod({World::kNamespace, pod});
+                      }});
+  actions_.push_back({2, [this] { world_.api().end_watches(); }});
+  actions_.push_back({2, [this] { world_.api().compact(); }});
+  actions_.push_back({1, [this] {
+                        world_.kube().set_listening(false);
+                        world_.loop().after(Duration{random_.between(100, 15000)}, [this] { world_.kube().set_listening(true); });
+                      }});
+}
+
+void History::restore() {
+  for (const std::string& node : lost_nodes_) world_.kube().nodes().restart_node(node);
+  for (const std::string& node : cut_nodes_) world_.kube().nodes().heal_node(node);
+  lost_nodes_.clear();
+  cut_nodes_.clear();
+}
+
+void History::calm() {
+  world_.oracles().note("--- calm ---");
+  world_.faults().rates = {};
+  world_.slurm_rates = {};
+  world_.kube().set_listening(true);
+  restore();
+  if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller_json());
+  if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
+  // A configuration that is refused stays refused until its user mends it.
+  world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
+  for (int i = 0; i < world_.options().kube_nodes; ++i) {
+    world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
+  }
+  if (SimSlurm* slurm = world_.slurm()) {
+    for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
+  }
+  // Whoever was deleted at the last moment comes back: the cluster is to stand at the end.
+  bool mended = false;
+  std::vector<std::string> unmet;
+  for (int round = 0; round < 2; ++round) {
+    unmet = world_.settle(kSettle);
+    const bool whole = world_.find(op::resources::kController, World::kCluster) != nullptr &&
+                       world_.find(op::resources::kRestApi, World::kCluster) != nullptr;
+    if (whole || mended || !world_.oracles().ok()) break;
+    mended = true;
+    world_.apply(controller_json());
+    world_.apply(restapi_json());
+  }
+  if (!unmet.empty()) {
+    wrong_.push_back("the declared state is not reached: " + first_few(unmet));
+    return;
+  }
+  const std::vector<std::string> restless = check_rest(world_, kRest);
+  wrong_.insert(wrong_.end(), restless.begin(), restless.end());
+  if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
+    wrong_.push_back("the declared state did not last: " + first_few(later));
+  }
+}
+
+// --- The fixed history ------------------------------------------------------------------------------------------------
+
+FixedResult run_fixed(World& world) {
+  FixedResult out;
+  const auto settled = [&](const char* what) {
+    if (!out.wrong.empty()) return false;
+    const std::vector<std::string> unmet = world.settle(kSettle);
+    if (!unmet.empty()) out.wrong.push_back(fmt::format("{}: {}", what, first_few(unmet)));
+    if (!world.oracles().ok()) out.wrong.push_back(world.oracles().violations().front());
+    return out.wrong.empty();
+  };
+  const auto scale = [&](int replicas) { world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}}); };
+  world.start_operators();
+  world.apply(controller_json());
+  world.apply(restapi_json());
+  world.apply(nodeset_json("cpu", 2));
+  if (settled("founding")) scale(3);
+  if (settled("scale-out") && world.slurm() != nullptr) {
+    JobRequest job;
+    job.partition = "cpu";
+    job.duration = Duration{20000};
+    job.nodes = 3;
+    (void)world.slurm()->submit(job);
+    world.loop().run_for(Duration{3000});
+    scale(1);
+  }
+  if (settled("scale-in under a job")) scale(2);
+  if (settled("scale-out again")) {
+    world.apply(nodeset_json("gpu", 1));
+    world.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=33\n"}}}});
+  }
+  if (settled("a new partition")) world.remove(op::resources::kNodeSet, "gpu");
+  if (settled("a NodeSet goes")) world.remove(kinds::kPod, "cpu-0");
+  (void)settled("a worker is deleted by hand");
+  if (out.wrong.empty()) out.wrong = check_rest(world, Duration{60000});
+  out.state = world.oracles().final_state();
+  out.writes = world.faults().writes();
+  return out;
+}
+
+}  // namespace sim

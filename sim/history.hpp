@@ -1,0 +1,60 @@
+// What happens in a world: a random history from its seed, or a fixed one for trying each fault at each write.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/world.hpp"
+
+namespace sim {
+
+/// A random history: a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then rest, in
+/// which nothing may be written.
+class History {
+ public:
+  explicit History(World& world);
+  /// What the oracles hold against it; empty when all is well.
+  std::vector<std::string> run();
+
+ private:
+  struct Action {
+    int weight;
+    std::function<void()> act;
+  };
+
+  void found_cluster();
+  void storm();
+  void calm();
+  void weather();
+  void fill_actions();
+  void fill_user_actions();
+  void fill_slurm_actions();
+  void fill_accidents();
+
+  std::string some(const std::vector<std::string>& names);
+  std::string some_node();
+  void restore();
+
+  World& world_;
+  SeededRandom random_;
+  std::vector<Action> actions_;
+  std::vector<std::string> wrong_;
+  std::set<std::string> lost_nodes_;   ///< Kubernetes nodes that are off.
+  std::set<std::string> cut_nodes_;
+  int edits_ = 0;
+};
+
+/// The fixed history: a cluster is founded, grows, runs a job, shrinks, is edited, and its NodeSet goes. Returns the final state, or
+/// what went wrong.
+struct FixedResult {
+  std::vector<std::string> wrong;
+  core::Json state;
+  std::uint64_t writes = 0;  ///< That faults could have met.
+};
+FixedResult run_fixed(World& world);
+
+/// Rest after a settled history: nothing is written for `length`.
+std::vector<std::string> check_rest(World& world, core::Duration length);
+
+}  // namespace sim
