@@ -41,7 +41,7 @@ std::string slurmctld_host(const std::string& conf) {
   return close == std::string::npos ? "" : conf.substr(open + 1, close - open - 1);
 }
 
-/// What the workers' preStop script does to its node: down, with the reason that stands already, or else its own.
+/// What the workers' preStop script does to its node: down, with the reason of a drain that stands already, or else its own.
 void run_hook(SimSlurm& slurm, const std::string& script, const std::string& node) {
   constexpr std::string_view kOwn = "slurm-operator: Pod is terminating";
   if (script.find("state=down") == std::string::npos || script.find(kOwn) == std::string::npos) return;
@@ -49,7 +49,7 @@ void run_hook(SimSlurm& slurm, const std::string& script, const std::string& nod
   if (known == nullptr) return;
   SimNodeUpdate update;
   update.state = "DOWN";
-  update.reason = known->reason.empty() ? std::string(kOwn) : known->reason;
+  update.reason = known->drain && !known->reason.empty() ? known->reason : std::string(kOwn);
   slurm.update_node(node, update, "root");
 }
 

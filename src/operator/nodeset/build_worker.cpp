@@ -29,11 +29,12 @@ constexpr int kKeyMode = 0600;
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. A reason that stands already
-/// is kept: who drained the node must be seen, and is not to be taken for us.
+/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain is
+/// kept: who drained the node must be seen, and must not be taken for us.
 constexpr std::string_view kPreStop =
     "timeout 2 sh -c 'n=$(hostname);"
-    " r=$(scontrol show node \"$n\" | sed -n \"s/^ *Reason=\\(.*\\) \\[.*/\\1/p\");"
+    " r=$(scontrol -o show node \"$n\" |"
+    " sed -n \"s/.* State=[^ ]*DRAIN.* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\1/p\");"
     " scontrol update nodename=\"$n\" state=down reason=\"${r:-slurm-operator: Pod is terminating}\"' || true";
 
 /// What the sidecar runs when users give it no command: makes the FIFO that slurmd logs to, and copies it out.
