@@ -1,0 +1,248 @@
+// The threaded runtime as the binary runs it (production loop, worker threads, sockets) against a simulated Kubernetes and Slurm behind
+// HTTP servers on another thread, under load and cut connections; health and metrics are read meanwhile. Made for -fsanitize=thread:
+// what it asserts is little, what it runs is all. Takes less than half a minute; the clocks are real.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "core/random.hpp"
+#include "kube/health.hpp"
+#include "kube/manager.hpp"
+#include "kube/metrics.hpp"
+#include "net/asio_loop.hpp"
+#include "net/beast_transport.hpp"
+#include "net/http_server.hpp"
+#include "operator/common/names.hpp"
+#include "operator/operator.hpp"
+#include "sim/http_front.hpp"
+#include "sim/oracles.hpp"
+#include "sim/world.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Kubernetes and Slurm on a thread of their own.
+class SimulatedCluster {
+ public:
+  SimulatedCluster() {
+    kube_.add_namespace("default");
+    kube_.add_namespace("slurm-operator");
+    site_.attach(kube_.api());
+    for (int i = 0; i < 3; ++i) kube_.nodes().add_node("kube-" + std::to_string(i));
+    kube_.nodes().set_process_factory(
+        [this](sim::PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
+    EXPECT_TRUE(front_.start());
+    EXPECT_TRUE(slurmrestd_.start());
+    kube_port_ = front_.port();
+    slurm_port_ = slurmrestd_.port();
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~SimulatedCluster() {
+    loop_.stop();
+    thread_.join();
+  }
+
+  [[nodiscard]] std::uint16_t kube_port() const { return kube_port_; }
+  [[nodiscard]] std::uint16_t slurm_port() const { return slurm_port_; }
+
+  /// Runs something on the cluster's thread, and waits for it.
+  template <class Call>
+  auto on_cluster(Call call) {
+    using Result = decltype(call(*this));
+    auto promise = std::make_shared<std::promise<Result>>();
+    loop_.post([this, promise, call = std::move(call)]() mutable {
+      if constexpr (std::is_void_v<Result>) {
+        call(*this);
+        promise->set_value();
+      } else {
+        promise->set_value(call(*this));
+      }
+    });
+    return promise->get_future().get();
+  }
+
+  void apply(const kube::Resource& resource, const core::Json& object) {
+    const std::string name = core::get_string(object, {"metadata", "name"});
+    const auto result = kube_.api().patch(resource, {"default", name}, sim::PatchKind::kApply, object, {"user", "kubectl"}, "", true);
+    EXPECT_TRUE(result) << result.error().dump();
+  }
+  void scale(const std::string& nodeset, int replicas) {
+    (void)kube_.api().patch(op::resources::kNodeSet, {"default", nodeset}, sim::PatchKind::kMerge, {{"spec", {{"replicas", replicas}}}});
+  }
+  [[nodiscard]] std::vector<std::string> workers() const {
+    std::vector<std::string> out;
+    for (const auto& [key, stored] : const_cast<sim::SimKube&>(kube_).api().store().all("pods")) {
+      if (core::get_string(stored->body, {"metadata", "labels", "app.kubernetes.io/name"}) == "slurmd") out.push_back(key.name);
+    }
+    return out;
+  }
+  sim::SimKube& kube() { return kube_; }
+  sim::Faults& faults() { return faults_; }
+  sim::Oracles& oracles() { return oracles_; }
+  sim::SimSlurm* slurm() {
+    const auto* cluster = site_.find({"default", "demo"});
+    return cluster == nullptr || !cluster->slurm->up() ? nullptr : cluster->slurm.get();
+  }
+
+ private:
+  void serve_slurm(const net::HttpRequest& request, net::Responder responder) {
+    sim::SlurmRest* rest = site_.listening("demo-restapi.default", 6820);
+    if (rest == nullptr || slurm_random_.chance(cut_slurm_)) return responder.cut();
+    rest->serve(request, [responder](net::HttpResponse reply) mutable { responder.respond(std::move(reply)); });
+  }
+
+  net::AsioLoop loop_{1};
+  sim::SeededRandom random_{7};
+  sim::SeededRandom slurm_random_{8};
+  double cut_slurm_ = 0.02;
+  sim::SlurmSite site_{loop_, random_, {.epilog = 100ms, .registration = 50ms, .answer = 100ms, .config_retry = 500ms}};
+  sim::SimKube kube_{loop_,
+                     random_.fork(),
+                     {{},
+                      {5ms, 50ms},
+                      {.least_schedule = 1ms, .most_schedule = 20ms, .least_start = 5ms, .most_start = 60ms, .least_pull = 5ms, .most_pull = 60ms}}};
+  sim::Oracles oracles_{loop_, kube_.api(), site_};
+  sim::Tap tap_{kube_, oracles_};
+  sim::Faults faults_{random_.fork()};
+  sim::HttpFront front_{loop_, tap_, faults_, {}};
+  net::HttpServer slurmrestd_{loop_, {}, [this](net::HttpRequest request, net::Responder responder) { serve_slurm(request, responder); }};
+  std::uint16_t kube_port_ = 0, slurm_port_ = 0;
+  std::thread thread_;
+};
+
+/// The operator as src/cmd wires it, on a thread of its own.
+class OperatorThread {
+ public:
+  explicit OperatorThread(const SimulatedCluster& cluster) : kube_port_(cluster.kube_port()), slurm_port_(cluster.slurm_port()) {
+    std::promise<std::uint16_t> listening;
+    thread_ = std::thread([this, &listening] { run(listening); });
+    health_port_ = listening.get_future().get();
+  }
+  ~OperatorThread() {
+    loop_.post([this] { manager_->stop([this] { loop_.stop(); }); });
+    thread_.join();
+  }
+  [[nodiscard]] std::uint16_t health_port() const { return health_port_; }
+
+ private:
+  void run(std::promise<std::uint16_t>& listening) {
+    core::NullLogger log;
+    core::SystemRandom random;
+    kube::Metrics metrics;
+    kube::StaticCredentials credentials({"http", "127.0.0.1", kube_port_, {}});
+    net::BeastTransport api(loop_, credentials.endpoint());
+    kube::ClientOptions client_options;
+    client_options.user_agent = std::string(sim::kOperatorAgent) + "/tsan";
+    client_options.observe = [&](const kube::RequestRecord& record) { metrics.request(record, "sim"); };
+    kube::Client client(loop_, random, api, credentials, client_options);
+    kube::ManagerOptions options;
+    options.metrics = &metrics;
+    options.election = kube::LeaseOptions{{"slurm-operator", "slurm-operator"}, "tsan"};
+    kube::Manager manager(loop_, random, log, client, options);
+    op::Operator slurm_operator(
+        loop_, random, log, manager,
+        [this](const slurm::Endpoint&) -> std::unique_ptr<net::HttpTransport> {
+          return std::make_unique<net::BeastTransport>(loop_, net::Endpoint{"http", "127.0.0.1", slurm_port_, {}});
+        },
+        {});
+    net::HttpServer health(loop_, {}, kube::health_handler({.ready = [&] { return manager.synced(); },
+                                                            .healthy = {},
+                                                            .metrics = [&] {
+                                                              manager.collect();
+                                                              return metrics.text();
+                                                            }}));
+    EXPECT_TRUE(health.start());
+    manager_ = &manager;
+    manager.start();
+    listening.set_value(health.port());
+    loop_.run();
+  }
+
+  std::uint16_t kube_port_, slurm_port_, health_port_ = 0;
+  net::AsioLoop loop_{2};
+  kube::Manager* manager_ = nullptr;
+  std::thread thread_;
+};
+
+/// Reads health and metrics over and over, as a kubelet and a Prometheus do.
+class Scraper {
+ public:
+  explicit Scraper(std::uint16_t port) : transport_(loop_, {"http", "127.0.0.1", port, {}}) {
+    thread_ = std::thread([this] {
+      ask(0);
+      loop_.run();
+    });
+  }
+  ~Scraper() {
+    loop_.stop();
+    thread_.join();
+  }
+  [[nodiscard]] int answers() const { return answers_; }
+
+ private:
+  void ask(std::size_t which) {
+    static const std::vector<std::string> kPaths{"/metrics", "/healthz", "/readyz"};
+    net::HttpRequest request;
+    request.target = kPaths[which % kPaths.size()];
+    transport_.send(std::move(request), [this, which](core::Result<net::HttpResponse> reply) {
+      if (reply && reply->status == 200) ++answers_;
+      loop_.after(20ms, [this, which] { ask(which + 1); });
+    });
+  }
+  net::AsioLoop loop_{1};
+  net::BeastTransport transport_;
+  std::atomic<int> answers_{0};
+  std::thread thread_;
+};
+
+TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
+  SimulatedCluster cluster;
+  cluster.on_cluster([](SimulatedCluster& c) {
+    c.apply(op::resources::kController, sim::controller_json());
+    c.apply(op::resources::kRestApi, sim::restapi_json());
+    for (const char* name : {"a", "b", "c"}) c.apply(op::resources::kNodeSet, sim::nodeset_json(name, 4));
+    c.faults().rates = sim::FaultRates::all(0.01);
+    c.faults().rates.gone = 0;
+    c.faults().rates.withhold_bookmark = 0;
+  });
+  OperatorThread subject(cluster);
+  Scraper scraper(subject.health_port());
+
+  sim::SeededRandom random(3);
+  const auto end = std::chrono::steady_clock::now() + 14s;
+  while (std::chrono::steady_clock::now() < end) {
+    cluster.on_cluster([&random](SimulatedCluster& c) {
+      const std::string nodeset(1, static_cast<char>('a' + random.below(3)));
+      c.scale(nodeset, static_cast<int>(random.between(1, 8)));
+      const std::vector<std::string> workers = c.workers();
+      if (!workers.empty() && random.chance(0.5)) {
+        (void)c.kube().api().remove(kube::resources::kPod, {"default", workers[random.below(workers.size())]}, {}, {"user", "kubectl"});
+      }
+      if (sim::SimSlurm* slurm = c.slurm()) (void)slurm->submit({.user = "u", .partition = nodeset, .duration = 300ms});
+      if (random.chance(0.2)) c.kube().api().end_watches();
+      if (random.chance(0.2)) c.kube().api().compact();
+    });
+    std::this_thread::sleep_for(150ms);
+  }
+  cluster.on_cluster([](SimulatedCluster& c) {
+    c.faults().rates = {};
+    for (const char* name : {"a", "b", "c"}) c.scale(name, 3);
+    for (const auto& violation : c.oracles().violations()) ADD_FAILURE() << violation;
+  });
+
+  std::vector<std::string> unmet;
+  const auto patience = std::chrono::steady_clock::now() + 60s;
+  do {
+    std::this_thread::sleep_for(200ms);
+    unmet = cluster.on_cluster([](SimulatedCluster& c) { return c.oracles().unmet(); });
+  } while (!unmet.empty() && std::chrono::steady_clock::now() < patience);
+  EXPECT_TRUE(unmet.empty()) << unmet.front();
+  EXPECT_GT(scraper.answers(), 20);
+}
+
+}  // namespace
