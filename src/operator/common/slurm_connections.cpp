@@ -166,7 +166,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   void check_key(const kube::Key& key, const slurm::Change& change) {
     const auto it = known.find(key);
     if (it == known.end() || change.now->complete() || it->second.again.pending() || it->second.reading) return;
-    it->second.again.set(kReadAgain, [weak = weak_from_this(), key] {
+    const bool refused = change.health && change.now->error_code == core::ErrorCode::kUnauthorized;
+    it->second.again.set(refused ? core::Duration{0} : kReadAgain, [weak = weak_from_this(), key] {
       if (const auto self = weak.lock()) self->read_key(key);
     });
   }

@@ -209,6 +209,7 @@ bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   // Without a RestApi it is never seen.
   if (pod == nullptr || crashing(*pod) || observed.restapis.empty()) return false;
+  if (state.offered_hash == state.refused_hash) return false;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
   return loaded ? *loaded != state.offered_hash : state.offered_hash != state.accepted_hash;
 }
@@ -221,7 +222,8 @@ void add_load_steps(const Observed& observed, const ConfigState& state, plan::Pl
     return;
   }
   const std::optional<std::string> loaded = loaded_config_hash(observed);
-  if (!loaded) return;
+  // Refused, and nothing known to go back to: trying it again would not make it better.
+  if (!loaded || state.offered_hash == state.refused_hash) return;
 
   const Refresh done = read_refresh(*pod);
   const bool stale_volume = !done.hash.empty() && done.hash != state.offered_hash;

@@ -54,10 +54,17 @@ void plan_network(Pass& pass) {
   want(kube::resources::kPodDisruptionBudget, build_workers_pdb(observed), observed.workers_pdb);
 }
 
+/// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log.
+std::string refusal_text(const Observed& observed, const ConfigState& state) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason +
+         " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) + "-0 -c slurmctld)";
+}
+
 void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
   if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash) {
     pass.plan.lane("events").add(event_step(resources::kController, pass.observed.object->meta, "Warning", "ConfigRefused",
-                                            "Reconfigure", "slurmctld refused: " + next.refused_reason));
+                                            "Reconfigure", refusal_text(pass.observed, next)));
   }
   if (next.accepted_hash != now.accepted_hash && !now.accepted_hash.empty()) {
     pass.plan.lane("events").add(event_step(resources::kController, pass.observed.object->meta, "Normal", "Reconfigured",
@@ -108,7 +115,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     return;
   }
   if (state.refused_hash == wanted.hash) {
-    const std::string text = "slurmctld refused: " + state.refused_reason;
+    const std::string text = refusal_text(observed, state);
     conditions.set("ConfigAccepted", false, "ConfigRefused", text);
     conditions.set(api::kConditionReconfigured, false, "ConfigRefused", text);
     return;
@@ -145,9 +152,23 @@ std::vector<Problem> claim_problems(const Observed& observed) {
   return {{"ClaimPending", "PersistentVolumeClaim " + observed.claim->meta.name + " is " + phase, phase == "Lost"}};
 }
 
+/// slurmctld runs, and refuses who we say we are: a key that is not the one it runs with.
+std::vector<Problem> token_problems(const Observed& observed) {
+  if (!observed.snapshot || observed.snapshot->complete() || observed.snapshot->error_code != core::ErrorCode::kUnauthorized)
+    return {};
+  return {{"TokenRefused", "Slurm refuses tokens signed with the key " + observed.jwt_key.ref.key + " of Secret " +
+                               observed.object->meta.ns + "/" + observed.jwt_key.ref.secret + ": " + observed.snapshot->error}};
+}
+
+/// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account.
+std::string start_of(const Observed& observed) {
+  if (!observed.stateful_set || !observed.pods.empty()) return "slurmctld is starting";
+  return "StatefulSet " + observed.stateful_set->meta.name + " has not made its pod yet; its events tell why if it takes long";
+}
+
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
-  set_summary(conditions, ready, pass.problems,
-              ready ? pass.waiting : (pass.waiting.empty() ? "slurmctld is starting" : pass.waiting));
+  if (!ready && pass.waiting.empty()) pass.waiting = start_of(pass.observed);
+  set_summary(conditions, ready, pass.problems, pass.waiting);
   const kube::Object& object = *pass.observed.object;
   // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
   // next.
@@ -183,13 +204,13 @@ void plan_running(Pass& pass) {
   append(pass.problems, wanted.problems);
   append(pass.problems, wanted.warnings);
   if (wanted.ok() && state.refused_hash == wanted.hash) {
-    pass.problems.push_back(
-        {"ConfigRefused", "slurmctld refused the configuration, and goes on with the one before: " + state.refused_reason});
+    pass.problems.push_back({"ConfigRefused", refusal_text(observed, state)});
   }
   append(pass.problems, immutable_problems(observed));
   append(pass.problems, step_problems(without_refusals(observed.context.outcomes)));
   const bool ready = slurmctld_ready(observed);
   append(pass.problems, pod_problems(observed.pods));
+  if (ready) append(pass.problems, token_problems(observed));
   if (!ready) append(pass.problems, claim_problems(observed));
   plan_status(pass, std::move(conditions), ready);
 }

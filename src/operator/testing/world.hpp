@@ -26,7 +26,7 @@ namespace op::testing {
 using core::Json;
 
 /// What slurmctld does when it is told to reconfigure.
-enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway };
+enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids };
 
 class World {
  public:
@@ -170,7 +170,11 @@ class World {
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
     auto out = std::make_shared<slurm::Snapshot>();
-    if (slurmctld == Slurmctld::kAway) return out;
+    if (slurmctld == Slurmctld::kForbids) {
+      out->error = "authentication failed";
+      out->error_code = core::ErrorCode::kUnauthorized;
+    }
+    if (slurmctld == Slurmctld::kAway || slurmctld == Slurmctld::kForbids) return out;
     out->health = slurm::Snapshot::Health::kComplete;
     out->requested_at = mono;
     const std::string line = slurm::conf::marker_partition(loaded);
@@ -274,6 +278,7 @@ class World {
 
   core::Result<void> reconfigure() {
     switch (slurmctld) {
+      case Slurmctld::kForbids:
       case Slurmctld::kAway:
         return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
       case Slurmctld::kRefuses:

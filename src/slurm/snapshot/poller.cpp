@@ -152,6 +152,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     auto made = std::make_shared<Snapshot>(*before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
     made->error = error.message;
+    made->error_code = error.code;
     if (before->complete()) log.warn("Slurm does not answer", {core::error_field(error)});
     partitions_update.reset();
     nodes_update.reset();

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/result.hpp"
+#include "core/result.hpp"
 #include "plan/evidence.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/shared_map.hpp"
@@ -24,6 +26,7 @@ struct Snapshot {
   };
   Health health = Health::kNone;
   std::string error;            ///< Why it is not complete.
+  core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
   core::MonoTime requested_at;  ///< Its requests started no earlier than this.
   std::uint64_t round = 0;      ///< Which round of polls gave the contents; later rounds have greater numbers.
   Capabilities capabilities;

@@ -1,0 +1,72 @@
+#include "operator/common/children.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kube/acts.hpp"
+#include "operator/common/names.hpp"
+#include "operator/common/services.hpp"
+
+namespace op {
+namespace {
+
+using core::Json;
+
+Json intent(int port) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", {{"name", "s"}, {"namespace", "ns"}}},
+          {"spec", {{"ports", {{{"name", "a"}, {"port", port}}}}}}};
+}
+
+/// The object as it stands after an apply.
+kube::Object applied(const plan::Step& step) {
+  const auto* apply = dynamic_cast<const kube::Apply*>(step.act.get());
+  kube::Object out;
+  out.body = apply->object;
+  out.meta = kube::parse_meta(apply->object);
+  return out;
+}
+
+TEST(ApplyStep, OnceAndThenOnlyForADifference) {
+  const auto first = apply_step(kube::resources::kService, intent(1), nullptr, "m");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->id, "apply Service s");
+  kube::Object there = applied(*first);
+  EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m"));
+  EXPECT_TRUE(apply_step(kube::resources::kService, intent(2), &there, "m")) << "another intent";
+
+  there.body["spec"]["clusterIP"] = "1.2.3.4";
+  EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "what a server adds";
+  there.body["spec"]["ports"][0]["port"] = 9;
+  EXPECT_TRUE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "somebody changed it";
+  there.meta.deletion_timestamp = core::WallTime{};
+  EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "it is going anyway";
+}
+
+TEST(AddMetadata, LeavesToolsTheirOwn) {
+  kube::StringMap out;
+  add_metadata(out, {{"a", "1"},
+                     {"kubectl.kubernetes.io/last-applied-configuration", "{}"},
+                     {"meta.helm.sh/release-name", "r"},
+                     {"argocd.argoproj.io/tracking-id", "t"},
+                     {"kustomize.toolkit.fluxcd.io/name", "n"}});
+  EXPECT_EQ(out, (kube::StringMap{{"a", "1"}}));
+}
+
+TEST(MergeServiceSpec, SelectorAndPortsStayOurs) {
+  const Json over{{"type", "LoadBalancer"},
+                  {"externalIPs", {"1.1.1.1"}},
+                  {"selector", {{"app", "theirs"}, {"extra", "x"}}},
+                  {"ports", {{{"name", "more"}, {"port", 9}}}}};
+  const Json spec = merge_service_spec({{"publishNotReadyAddresses", true}}, over, {{"app", "ours"}},
+                                       Json::array({service_port("a", 1, "a", 30000)}));
+  EXPECT_EQ(spec["type"], "LoadBalancer");
+  EXPECT_FALSE(spec.contains("externalIPs"));
+  EXPECT_EQ(spec["selector"], (Json{{"app", "ours"}, {"extra", "x"}}));
+  ASSERT_EQ(spec["ports"].size(), 2U);
+  EXPECT_EQ(spec["ports"][0],
+            (Json{{"name", "a"}, {"protocol", "TCP"}, {"port", 1}, {"targetPort", "a"}, {"nodePort", 30000}}));
+}
+
+}  // namespace
+}  // namespace op

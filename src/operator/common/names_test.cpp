@@ -1,0 +1,72 @@
+#include "operator/common/names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace op {
+namespace {
+
+TEST(Names, AreThoseOfTheGoOperator) {
+  EXPECT_EQ(controller_object_name("x"), "x-controller");
+  EXPECT_EQ(config_map_name("x"), "x-config");
+  EXPECT_EQ(restapi_object_name("x"), "x-restapi");
+  EXPECT_EQ(workers_service_name("x"), "slurm-workers-x");
+  EXPECT_EQ(workers_pdb_name("x"), "slurm-workers-pdb-x");
+  EXPECT_EQ(controller_labels("x"), (kube::StringMap{{"app.kubernetes.io/name", "slurmctld"},
+                                                     {"app.kubernetes.io/instance", "x"},
+                                                     {"app.kubernetes.io/component", "controller"}}));
+  EXPECT_EQ(worker_labels("n", "x"), (kube::StringMap{{"app.kubernetes.io/name", "slurmd"},
+                                                      {"app.kubernetes.io/instance", "n"},
+                                                      {"app.kubernetes.io/component", "worker"},
+                                                      {"slinky.slurm.net/cluster", "x"}}));
+}
+
+TEST(Names, KeysAreNamedOrGenerated) {
+  api::ControllerSpec spec;
+  EXPECT_EQ(slurm_key_ref(spec, "x"), (KeyRef{"x-slurm-key", "slurm.key", true}));
+  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"x-jwt-key", "jwt.key", true}));
+  spec.jwt_hs256_key_ref.emplace();
+  spec.jwt_hs256_key_ref->name = "old";
+  spec.jwt_hs256_key_ref->key = "k";
+  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"old", "k", false}));
+  spec.jwt_key_ref.emplace();
+  spec.jwt_key_ref->name = "new";
+  spec.jwt_key_ref->key = "k";
+  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"new", "k", false}));
+}
+
+TEST(Names, EndpointsFollowTheServicesPort) {
+  api::ControllerSpec spec;
+  EXPECT_EQ(controller_endpoint(spec, "ns", "x").str(), "x-controller.ns:6817");
+  spec.service.port = 7000;
+  EXPECT_EQ(controller_endpoint(spec, "ns", "x").str(), "x-controller.ns:7000");
+  spec.external = true;
+  spec.external_config = api::ExternalConfig{"ctl.example", 6900};
+  EXPECT_EQ(controller_endpoint(spec, "ns", "x").str(), "ctl.example:6900");
+  api::RestApiSpec restapi;
+  EXPECT_EQ(restapi_endpoint(restapi, "ns", "r").str(), "r-restapi.ns:6820");
+  restapi.service.port = 80;
+  EXPECT_EQ(restapi_endpoint(restapi, "ns", "r").str(), "r-restapi.ns:80");
+}
+
+TEST(Names, SlurmNodeSetNameFollowsTheHostname) {
+  api::NodeSetSpec spec;
+  EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "cpu");
+  spec.pod_template.spec["hostname"] = "gpu--";
+  EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "gpu");
+  spec.pod_template.spec["hostname"] = "---";
+  EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "cpu");
+}
+
+TEST(Names, ImageReleaseIsReadFromTheTag) {
+  EXPECT_EQ(image_release("local/slurmctld:26.05"), (ImageRelease{26, 5}));
+  EXPECT_EQ(image_release("ghcr.io/slinkyproject/slurmctld:25.11-ubuntu24.04"), (ImageRelease{25, 11}));
+  EXPECT_EQ(image_release("r.example:5000/slurmctld:24.11.5"), (ImageRelease{24, 11}));
+  EXPECT_EQ(image_release("x/y:26.05@sha256:0123"), (ImageRelease{26, 5}));
+  for (const char* unknown : {"slurmctld", "r.example:5000/slurmctld", "x:latest", "x:1.2.3", "x:26", "x:26.05rc1", "x:26.13",
+                              "", "x@sha256:26.05"}) {
+    EXPECT_EQ(image_release(unknown), ImageRelease{}) << unknown;
+  }
+}
+
+}  // namespace
+}  // namespace op

@@ -1,0 +1,59 @@
+#include "operator/common/pod_template.hpp"
+
+#include <gtest/gtest.h>
+
+namespace op {
+namespace {
+
+using core::Json;
+
+TEST(MergeContainer, TheUserWinsAndOurNameStays) {
+  const Json base{{"name", "slurmctld"}, {"image", "ours"}, {"args", {"-a"}}, {"env", {{{"name", "A"}, {"value", "1"}}}}};
+  const Json over{{"name", "other"}, {"image", "theirs"}, {"args", {"-b"}}, {"env", {{{"name", "B"}, {"value", "2"}}}}};
+  const Json merged = merge_container(base, over);
+  EXPECT_EQ(merged["name"], "slurmctld");
+  EXPECT_EQ(merged["image"], "theirs");
+  EXPECT_EQ(merged["args"], Json({"-a", "-b"}));
+  EXPECT_EQ(merged["env"].size(), 2U);
+  EXPECT_EQ(merge_container(base, Json::object()), base);
+  EXPECT_EQ(merge_container(base, nullptr), base);
+}
+
+TEST(MergeContainer, AProbesHandlerReplacesOurs) {
+  const Json base{{"name", "c"}, {"readinessProbe", {{"periodSeconds", 1}, {"httpGet", {{"path", "/"}, {"port", 1}}}}}};
+  const Json exec{{"readinessProbe", {{"exec", {{"command", {"true"}}}}}}};
+  EXPECT_EQ(merge_container(base, exec)["readinessProbe"], (Json{{"periodSeconds", 1}, {"exec", {{"command", {"true"}}}}}));
+  const Json period{{"readinessProbe", {{"periodSeconds", 9}}}};
+  EXPECT_EQ(merge_container(base, period)["readinessProbe"],
+            (Json{{"periodSeconds", 9}, {"httpGet", {{"path", "/"}, {"port", 1}}}}));
+}
+
+TEST(MergeContainer, AVariablesSourceReplacesItsValue) {
+  const Json base{{"name", "c"}, {"env", {{{"name", "A"}, {"value", "1"}}}}};
+  const Json over{{"env", {{{"name", "A"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}}}}};
+  EXPECT_EQ(merge_container(base, over)["env"], over["env"]);
+}
+
+TEST(MergePodTemplate, ContainersByNameAndVolumesWhole) {
+  const Json base{
+      {"containers", {{{"name", "slurmctld"}, {"image", "ours"}}}},
+      {"volumes", {{{"name", "run"}, {"emptyDir", {{"medium", "Memory"}}}}, {{"name", "etc"}, {"projected", Json::object()}}}}};
+  api::PodTemplate over;
+  over.spec = {
+      {"containers", {{{"name", "slurmctld"}, {"args", {"-v"}}}, {{"name", "side"}, {"image", "x"}}}},
+      {"volumes", {{{"name", "run"}, {"hostPath", {{"path", "/run"}}}}, {{"name", "mine"}, {"emptyDir", Json::object()}}}},
+      {"hostNetwork", true}};
+  over.metadata.labels = {{"a", "b"}, {"app.kubernetes.io/name", "hijack"}};
+  const Json merged = merge_pod_template(base, over, {{"app.kubernetes.io/name", "slurmctld"}}, {{"x", "y"}});
+  const Json& spec = merged["spec"];
+  ASSERT_EQ(spec["containers"].size(), 2U);
+  EXPECT_EQ(spec["containers"][0], (Json{{"name", "slurmctld"}, {"image", "ours"}, {"args", {"-v"}}}));
+  EXPECT_EQ(spec["volumes"][0], (Json{{"name", "run"}, {"hostPath", {{"path", "/run"}}}}));
+  EXPECT_EQ(spec["volumes"].size(), 3U);
+  EXPECT_EQ(spec["hostNetwork"], true);
+  EXPECT_EQ(merged["metadata"]["labels"], (Json{{"a", "b"}, {"app.kubernetes.io/name", "slurmctld"}}));
+  EXPECT_EQ(merged["metadata"]["annotations"], (Json{{"x", "y"}}));
+}
+
+}  // namespace
+}  // namespace op

@@ -1,0 +1,181 @@
+#include "operator/common/slurm_connections.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/testing/manual_loop.hpp"
+#include "kube/record.hpp"
+#include "kube/testing/fake_transport.hpp"
+#include "operator/common/names.hpp"
+
+namespace op {
+namespace {
+
+using namespace std::chrono_literals;
+using core::Json;
+
+/// A slurmrestd that is never there.
+class NoServer final : public net::HttpTransport {
+ public:
+  explicit NoServer(core::Loop& loop) : loop_(loop) {}
+  RequestId send(net::HttpRequest, Done done) override {
+    loop_.after(1ms, [done = std::move(done)] { done(core::fail(core::ErrorCode::kUnavailable, "refused")); });
+    return ++last_;
+  }
+  RequestId stream(net::HttpRequest, net::StreamHandler) override { return 0; }
+  void cancel(RequestId) override {}
+
+ private:
+  core::Loop& loop_;
+  RequestId last_ = 0;
+};
+
+class SlurmConnectionsTest : public ::testing::Test {
+ protected:
+  SlurmConnectionsTest() {
+    add_indices(caches);
+    connections.start();
+  }
+
+  static kube::ObjectPtr object(const std::string& kind, const std::string& name, const Json& spec, int age = 0) {
+    return *kube::record_from_json<kube::Object>(
+        {{"kind", kind},
+         {"metadata",
+          {{"namespace", "ns"},
+           {"name", name},
+           {"uid", name},
+           {"creationTimestamp", "2026-01-01T00:00:0" + std::to_string(9 - age) + "Z"}}},
+         {"spec", spec}});
+  }
+  void add_restapi(const std::string& name, int age = 0, int port = 0) {
+    Json spec{{"controllerRef", {{"name", "x"}}}};
+    if (port != 0) spec["service"] = {{"port", port}};
+    restapis.upsert(object("RestApi", name, spec, age));
+  }
+  void add_pod(const std::string& restapi, bool ready) {
+    pods.upsert(*kube::record_from_json<kube::PodRecord>(
+        {{"kind", "Pod"},
+         {"metadata",
+          {{"namespace", "ns"},
+           {"name", restapi + "-pod"},
+           {"labels", {{"app.kubernetes.io/name", "slurmrestd"}, {"app.kubernetes.io/instance", restapi}}}}},
+         {"status", {{"phase", "Running"}, {"conditions", {{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}}));
+  }
+  void answer_key(const std::string& secret = "x-jwt-key") {
+    api.take("GET", "/api/v1/namespaces/ns/secrets/" + secret)
+        .reply(200, {{"kind", "Secret"}, {"data", {{"jwt.key", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="}}}});
+    loop.run_ready();
+  }
+
+  core::ManualLoop loop;
+  kube::FakeRandom random;
+  core::NullLogger log;
+  kube::FakeTransport api;
+  kube::StaticCredentials credentials{{}};
+  kube::Client client{loop, random, api, credentials, {}};
+  std::vector<std::string> endpoints;
+  std::vector<std::string> woken;
+  int moved = 0;
+  slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint& endpoint) {
+                             endpoints.push_back(endpoint.host + ":" + std::to_string(endpoint.port));
+                             return std::make_unique<NoServer>(loop);
+                           }};
+  kube::Cache<kube::Object> controllers, restapis, nodesets, tokens, services, config_maps, stateful_sets, deployments, budgets,
+      revisions, claims;
+  kube::Cache<kube::PodRecord> pods;
+  Caches caches{controllers,   restapis,    nodesets, tokens,    pods,   services, config_maps,
+                stateful_sets, deployments, budgets,  revisions, claims, nullptr};
+  SlurmConnections connections{
+      loop,
+      log,
+      client,
+      clusters,
+      caches,
+      {[this](std::string_view who, const kube::Key& key) { woken.push_back(std::string(who) + " " + key.str()); },
+       [this] { ++moved; }}};
+};
+
+TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
+  add_restapi("r");
+  loop.run_ready();
+  EXPECT_TRUE(api.sent.empty()) << "no Controller yet";
+  controllers.upsert(object("Controller", "x", Json::object()));
+  loop.run_ready();
+  answer_key();
+  EXPECT_TRUE(clusters.contains("ns/x"));
+  EXPECT_EQ(endpoints, std::vector<std::string>{"r-restapi.ns:6820"});
+}
+
+TEST_F(SlurmConnectionsTest, UsesTheServicesPortAndTheNamedKey) {
+  controllers.upsert(object("Controller", "x", {{"jwtKeyRef", {{"name", "mine"}, {"key", "jwt.key"}}}}));
+  add_restapi("r", 0, 8080);
+  loop.run_ready();
+  answer_key("mine");
+  EXPECT_EQ(endpoints, std::vector<std::string>{"r-restapi.ns:8080"});
+}
+
+TEST_F(SlurmConnectionsTest, TriesAgainWhileTheKeyIsMissing) {
+  controllers.upsert(object("Controller", "x", Json::object()));
+  add_restapi("r");
+  loop.run_ready();
+  api.take("GET", "/api/v1/namespaces/ns/secrets/x-jwt-key").reply(404, {{"kind", "Status"}, {"reason", "NotFound"}});
+  loop.run_ready();
+  EXPECT_FALSE(clusters.contains("ns/x"));
+  loop.advance(5s);
+  answer_key();
+  EXPECT_TRUE(clusters.contains("ns/x"));
+}
+
+TEST_F(SlurmConnectionsTest, PrefersTheOldestReadyOne) {
+  controllers.upsert(object("Controller", "x", Json::object()));
+  add_restapi("young", 1);
+  add_restapi("old", 5);
+  add_restapi("older", 8);
+  add_pod("old", true);
+  add_pod("young", true);
+  loop.run_ready();
+  answer_key();
+  EXPECT_EQ(endpoints.back(), "old-restapi.ns:6820");
+  add_pod("old", false);
+  loop.run_ready();
+  answer_key();
+  EXPECT_EQ(endpoints.back(), "young-restapi.ns:6820");
+  add_pod("young", false);
+  loop.run_ready();
+  EXPECT_EQ(endpoints.back(), "young-restapi.ns:6820") << "none is ready: the one that served stays";
+}
+
+TEST_F(SlurmConnectionsTest, ForgetsWhatIsGoneOrOutside) {
+  controllers.upsert(object("Controller", "x", Json::object()));
+  add_restapi("r");
+  loop.run_ready();
+  answer_key();
+  restapis.erase({"ns", "r"});
+  loop.run_ready();
+  EXPECT_FALSE(clusters.contains("ns/x"));
+  controllers.upsert(object("Controller", "x", {{"external", true}, {"externalConfig", {{"host", "h"}, {"port", 1}}}}));
+  add_restapi("r");
+  loop.run_ready();
+  EXPECT_FALSE(clusters.contains("ns/x"));
+}
+
+TEST_F(SlurmConnectionsTest, WakesWhomAChangeConcernsAndReadsTheKeyAgain) {
+  nodesets.upsert(object("NodeSet", "cpu", {{"controllerRef", {{"name", "x"}}}}));
+  nodesets.upsert(object("NodeSet", "other", {{"controllerRef", {{"name", "y"}}}}));
+  controllers.upsert(object("Controller", "x", Json::object()));
+  add_restapi("r");
+  loop.run_ready();
+  answer_key();
+  loop.advance(100ms);
+  EXPECT_NE(std::ranges::find(woken, "controller ns/x"), woken.end()) << "its health changed";
+  EXPECT_NE(std::ranges::find(woken, "nodeset ns/cpu"), woken.end());
+  EXPECT_EQ(std::ranges::find(woken, "nodeset ns/other"), woken.end());
+  EXPECT_GT(moved, 0);
+  loop.advance(6s);
+  answer_key();  // a connection that fails may do so for its key
+  EXPECT_EQ(endpoints.size(), 1U) << "the same key changes nothing";
+}
+
+}  // namespace
+}  // namespace op

@@ -1,0 +1,115 @@
+#include "operator/common/status.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kube/acts.hpp"
+#include "operator/common/names.hpp"
+
+namespace op {
+namespace {
+
+using core::Json;
+
+constexpr core::WallTime kNow{core::Duration{1767225600123}};
+
+api::Condition condition(std::string type, api::ConditionStatus status, core::WallTime since) {
+  return {std::move(type), status, "Old", "old", since, 1};
+}
+
+TEST(Conditions, TimeMovesOnlyWithTheStatus) {
+  const core::WallTime before{core::Duration{1000000000}};
+  Conditions conditions(
+      {condition("A", api::ConditionStatus::kTrue, before), condition("B", api::ConditionStatus::kTrue, before),
+       condition("Gone", api::ConditionStatus::kTrue, before)},
+      7, kNow);
+  conditions.set("B", false, "New", "now");
+  conditions.set("A", true, "New", "still");
+  const Json json = conditions.json();
+  ASSERT_EQ(json.size(), 2U) << "what is not set any more is gone";
+  EXPECT_EQ(json[0], (Json{{"type", "A"},
+                           {"status", "True"},
+                           {"reason", "New"},
+                           {"message", "still"},
+                           {"lastTransitionTime", "1970-01-12T13:46:40Z"},
+                           {"observedGeneration", 7}}));
+  EXPECT_EQ(json[1]["lastTransitionTime"], "2026-01-01T00:00:00Z");
+}
+
+TEST(Conditions, SetTwiceIsSetOnce) {
+  Conditions conditions({}, 1, kNow);
+  conditions.set("A", true, "X", "");
+  conditions.set("A", false, "Y", "z");
+  ASSERT_EQ(conditions.all().size(), 1U);
+  EXPECT_EQ(conditions.all()[0].reason, "Y");
+}
+
+std::string summary(bool ready, const std::vector<Problem>& problems, const std::string& waiting) {
+  Conditions conditions({}, 1, kNow);
+  set_summary(conditions, ready, problems, waiting);
+  std::string out;
+  for (const Json& c : conditions.json()) {
+    out += c["type"].get<std::string>() + "=" + c["status"].get<std::string>() + "/" + c["reason"].get<std::string>() + " ";
+  }
+  return out;
+}
+
+TEST(SetSummary, TellsWrongFromSlow) {
+  EXPECT_EQ(summary(true, {}, ""), "Degraded=False/AsExpected Progressing=False/Done Ready=True/Ready ");
+  EXPECT_EQ(summary(false, {}, "starting"), "Degraded=False/AsExpected Progressing=True/Waiting Ready=False/Waiting ");
+  EXPECT_EQ(summary(false, {{"Bad", "x"}}, ""), "Degraded=True/Bad Progressing=False/Blocked Ready=False/Bad ");
+  EXPECT_EQ(summary(true, {{"Bad", "x"}}, "loading"), "Degraded=True/Bad Progressing=True/Waiting Ready=True/Ready ");
+  EXPECT_EQ(summary(false, {{"Slow", "x", false}, {"Bad", "y"}}, ""),
+            "Degraded=True/Bad Progressing=True/Slow Ready=False/Bad ");
+}
+
+kube::Object object(Json status) {
+  kube::Object out;
+  out.meta.ns = "ns";
+  out.meta.name = "x";
+  out.meta.uid = "u";
+  out.meta.resource_version = "5";
+  out.body = {{"status", std::move(status)}};
+  return out;
+}
+
+TEST(StatusStep, WritesOnlyWhatDiffersAndTakesOutTheRest) {
+  const kube::Object there = object({{"a", 1}, {"b", {{"c", 2}}}, {"old", true}});
+  EXPECT_FALSE(status_step(resources::kToken, there, {{"a", 1}, {"b", {{"c", 2}}}, {"old", true}}));
+  const auto step = status_step(resources::kToken, there, {{"a", 1}, {"b", {{"c", 3}}}});
+  ASSERT_TRUE(step);
+  const auto* patch = dynamic_cast<const kube::Patch*>(step->act.get());
+  ASSERT_NE(patch, nullptr);
+  EXPECT_EQ(patch->patch, (Json{{"status", {{"b", {{"c", 3}}}, {"old", nullptr}}}}));
+  EXPECT_EQ(patch->subresource, "status");
+  EXPECT_EQ(patch->resource_version, "5");
+}
+
+TEST(DegradedEvent, ComesOnceForOneMessage) {
+  kube::ObjectMeta meta;
+  Conditions bad({}, 1, kNow);
+  set_summary(bad, false, {{"Bad", "x"}}, "");
+  EXPECT_TRUE(degraded_event(resources::kToken, meta, {}, bad));
+  EXPECT_FALSE(degraded_event(resources::kToken, meta, bad.all(), bad));
+  Conditions worse({}, 1, kNow);
+  set_summary(worse, false, {{"Bad", "y"}}, "");
+  EXPECT_TRUE(degraded_event(resources::kToken, meta, bad.all(), worse));
+  Conditions good({}, 1, kNow);
+  set_summary(good, true, {}, "");
+  EXPECT_FALSE(degraded_event(resources::kToken, meta, bad.all(), good));
+}
+
+TEST(StepProblems, RacesCountOnlyWhenTheyLast) {
+  const auto outcome = [](core::ErrorCode code, int count) {
+    return plan::Outcome{plan::Outcome::State::kFailed, count, {}, {}, core::Error{code, "words\nof it", 0, {}, {}}};
+  };
+  EXPECT_TRUE(step_problems({{"a", outcome(core::ErrorCode::kConflict, 1)}}).empty());
+  EXPECT_EQ(step_problems({{"a", outcome(core::ErrorCode::kConflict, 5)}}).size(), 1U);
+  const auto found = step_problems({{"a", outcome(core::ErrorCode::kForbidden, 1)}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].message, "a: words of it");
+  plan::Outcome done;
+  EXPECT_TRUE(step_problems({{"a", done}}).empty());
+}
+
+}  // namespace
+}  // namespace op
