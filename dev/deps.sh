@@ -14,8 +14,8 @@ packages_of() {
       echo g++=g++ cmake=cmake ninja=ninja-build ccache=ccache mold=mold libboost1.81-dev libssl-dev libsimdjson-dev nlohmann-json3-dev \
         libyaml-cpp-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libcli11-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
       ;;
-    lint) echo clang-format=clang-format clang-tidy=clang-tidy ;;
-    test) echo python3=python3 ;;
+    lint) echo clang-format=clang-format clang-tidy-19=clang-tidy-19 ;;
+    test) echo python3=python3 python3-yaml ;;
     *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|images|build|lint|test" ;;
   esac
 }

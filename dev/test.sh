@@ -5,16 +5,17 @@
 declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
-  [unit]="unit tests and scenario files"
-  [sim]="the simulator, a fixed set of seeds, and every fault alone"
-  [asan]="unit tests and simulator under ASan and UBSan"
+  [unit]="unit tests and scenario files, under ASan and UBSan"
+  [sim]="the simulator: a fixed set of seeds, and every fault alone"
+  [simasan]="the simulator under ASan and UBSan"
   [tsan]="the threaded runtime under TSan"
   [tidy]="clang-tidy"
   [cluster]="a local Kubernetes"
-  [conformance]="the simulators and clients against the real Kubernetes and the real Slurm"
+  [charts]="the charts"
+  [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
   [e2e]="end to end on the local cluster, both Slurm releases"
 )
-order=(shell format unit sim asan tsan tidy cluster conformance e2e)
+order=(shell format unit sim simasan tsan tidy cluster charts conformance e2e)
 
 logs=$LOCAL/test
 mkdir -p "$logs"
@@ -22,7 +23,7 @@ passed=0 failed=0
 
 run_shell() {
   local status=0 script
-  for script in "$DEV"/*_test.sh; do "$script" || status=1; done
+  for script in "$DEV"/*_test.sh "$TOP"/images/*/*_test.sh; do "$script" || status=1; done
   return $status
 }
 
@@ -35,23 +36,16 @@ run_format() {
   echo "$good passed, $bad failed"
 }
 
-ctest_of() { ctest --test-dir "$TOP/build/$1" -j2 --timeout "${2:-120}" --output-on-failure; }
-
-run_unit() { "$DEV/cpp.sh" release && ctest_of release; }
-run_asan() { "$DEV/cpp.sh" asan && ctest_of asan 600 && simulate asan 20; }
-run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
-
 simulate() { # VARIANT SEEDS
-  [[ -x $TOP/build/$1/slurm-operator-sim ]] || "$DEV/cpp.sh" "$1" slurm-operator-sim
-  "$TOP/build/$1/slurm-operator-sim" --seeds "$2" --seed-base "${SEED_BASE:-1}"
+  "$DEV/cpp.sh" "$1" slurm-operator-sim && "$TOP/build/$1/slurm-operator-sim" --seeds "$2" --seed-base "${SEED_BASE:-1}"
 }
+
+run_unit() { "$DEV/cpp.sh" asan && ctest --test-dir "$TOP/build/asan" -j2 --timeout 300 --output-on-failure; }
 run_sim() { simulate release "${SEEDS:-200}"; }
-
-run_tidy() {
-  "$DEV/deps.sh" lint
-  "$DEV/tidy.sh"
-}
-
+run_simasan() { simulate asan 10; }
+run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
+run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
+run_charts() { "$DEV/deps.sh" test && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
 run_cluster() { "$DEV/up.sh" && echo "1 passed, 0 failed"; }
 run_conformance() { "$DEV/conformance.sh"; }
 run_e2e() {
@@ -67,7 +61,9 @@ count() {
     /tests passed, [0-9]+ tests failed out of [0-9]+/ { match($0, /[0-9]+ tests failed/); bad = substr($0, RSTART) + 0; p += $NF - bad; f += bad; found = 1 }
     /^\[  PASSED  \] [0-9]+ test/ { p += $4; found = 1 }
     /^\[  FAILED  \] [0-9]+ test/ { f += $4; found = 1 }
-    END { if (found) print p + 0, f + 0 }' "$1"
+    /^ok / { ok++ }
+    /^not ok / { bad++ }
+    END { if (found) print p + 0, f + 0; else if (ok + bad) print ok + 0, bad + 0 }' "$1"
 }
 
 run() {

@@ -114,6 +114,14 @@ class Namespace:
         out = self.slurm("squeue", "--json", controller=controller).stdout
         return {job["job_id"]: job for job in json.loads(out)["jobs"]}
 
+    def completed(self, job, controller="demo"):
+        """True once the job is over as it should be; Failed when it ended in another way."""
+        out = self.slurm("scontrol", "show", "job", str(job), "--json", controller=controller).stdout
+        state = json.loads(out)["jobs"][0]["job_state"]
+        if any(bad in state for bad in ("NODE_FAIL", "FAILED", "CANCELLED", "TIMEOUT")):
+            raise Failed(f"job {job} ended as {state}")
+        return state == ["COMPLETED"]
+
     def submit(self, script, *options, controller="demo"):
         out = self.slurm("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}", controller=controller).stdout
         return int(out.strip().split(";")[0])

@@ -7,7 +7,6 @@ KEEP=1 leaves the namespaces of failed tests for a look.
 
 import argparse
 import base64
-import json
 import subprocess
 import sys
 import time
@@ -91,7 +90,7 @@ def scale_in_waits_for_jobs(ns):
     ns.scale("cpu", 1)
     time.sleep(5)
     expect(len(ns.workers()) == 3, "a busy worker was deleted")
-    wait("the job completes", lambda: job not in ns.jobs() or ns.jobs()[job]["job_state"] == ["COMPLETED"], 60)
+    wait("the job completes", lambda: ns.completed(job), 60)
     wait("1 worker is left", lambda: len(ns.workers()) == 1, 30)
     ns.scale("cpu", 3)
     wait("3 idle again", lambda: len(ns.idle()) == 3)
@@ -109,7 +108,7 @@ def scale_in_spares_busy_workers(ns):
            "the busy worker is not protected")
     ns.kubectl("delete", "--wait=false", "pod", "cpu-0")
     wait("cpu-0 is usable again", lambda: len(ns.idle()) == 2 and "cpu-0" in ns.idle(), 60)
-    wait("the job completes", lambda: job not in ns.jobs() or ns.jobs()[job]["job_state"] == ["COMPLETED"], 60)
+    wait("the job completes", lambda: ns.completed(job), 60)
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
@@ -250,7 +249,7 @@ def the_operator_may_restart_while_a_worker_drains(ns):
     ns.scale("cpu", 1)
     wait("a worker drains", lambda: any("DRAIN" in states for states, _ in ns.nodes().values()), 20)
     kubectl("-n", "slurm-operator", "delete", "pod", "-l", "app.kubernetes.io/name=slurm-operator", "--wait=true")
-    wait("the job completes", lambda: job not in ns.jobs() or ns.jobs()[job]["job_state"] == ["COMPLETED"], 60)
+    wait("the job completes", lambda: ns.completed(job), 60)
     wait("1 worker is left", lambda: len(ns.workers()) == 1, 60)
     ns.scale("cpu", 3)
     wait("3 idle", lambda: len(ns.idle()) == 3)
@@ -265,8 +264,7 @@ def the_garbage_collector_may_not_kill_busy_workers(ns):
     expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job was killed")
     wait("the NodeSet goes when its job has ended", lambda: ns.get("nodesets.slinky.slurm.net", "cpu") is None, 60)
     expect(not ns.nodes(), f"records were left: {ns.nodes()}")
-    state = ns.slurm("scontrol", "show", "job", str(job), "--json")
-    expect(json.loads(state.stdout)["jobs"][0]["job_state"] == ["COMPLETED"], "the job did not complete")
+    expect(ns.completed(job), "the job did not complete")
     ready_cluster(ns)
 
 

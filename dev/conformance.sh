@@ -1,0 +1,26 @@
+#!/bin/bash
+# Our models and clients against the real Kubernetes and the real Slurm: the same requests must have the same answers.
+. "$(dirname "$0")/lib.sh"
+. "$DEV/env.sh"
+
+"$DEV/cpp.sh" asan kube_conformance sim_kube_conformance slurm_conformance
+bin=$TOP/build/asan
+passed=0 failed=0
+
+# A suite, and what its closing line says.
+suite() {
+  local output status=0 good bad
+  output=$("$@" 2>&1 | tee /dev/stderr) || status=$?
+  good=$(sed -nE 's/^([0-9]+) passed, [0-9]+ failed.*/\1/p; s/^\[  PASSED  \] ([0-9]+) tests?\..*/\1/p' <<<"$output" | tail -n 1)
+  bad=$(sed -nE 's/^[0-9]+ passed, ([0-9]+) failed.*/\1/p; s/^\[  FAILED  \] ([0-9]+) tests?, .*/\1/p' <<<"$output" | tail -n 1)
+  ((status == 0 || ${bad:-0} > 0)) || bad=1
+  passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-0}))
+}
+
+suite "$TOP/tests/conformance/crd_test.sh"
+suite "$TOP/tests/conformance/policy_test.sh"
+suite "$bin/kube_conformance"
+suite "$bin/sim_kube_conformance"
+suite "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance"
+echo "$passed passed, $failed failed"
+((failed == 0))
