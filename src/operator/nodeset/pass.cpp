@@ -13,6 +13,8 @@
 namespace op::nodeset {
 namespace {
 
+/// How long conditions rest on the last answer of a Slurm that does not answer.
+constexpr core::Duration kShown{30000};
 constexpr core::Duration kEventAgain{10 * 60 * 1000};
 /// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
 constexpr core::Duration kRegistration{3 * 60 * 1000};
@@ -159,11 +161,20 @@ bool Pass::room(std::size_t n) {
   return false;
 }
 
-bool Pass::step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act) {
-  wish(id);
-  if (!due(id) || !room(1)) return false;
+bool Pass::step(plan::Lane& lane, plan::Step step) {
+  wish(step.id);
+  if (!due(step.id) || !room(1)) return false;
   --room_;
-  lane.add({std::move(id), std::move(reason), std::move(act)});
+  lane.add(std::move(step));
+  return true;
+}
+
+bool Pass::slurm_shows() {
+  if (slurm_known_) return true;
+  if (in.snapshot == nullptr || in.snapshot->health == slurm::Snapshot::Health::kNone) return false;
+  const core::Duration left = kShown - (in.mono - in.snapshot->requested_at);
+  if (left.count() <= 0) return false;
+  out.wake_after(left, "what Slurm last said grows old");
   return true;
 }
 

@@ -81,13 +81,18 @@ class Pass {
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
   /// Slurm answered completely once; good enough for showing, and for acts that are checked live.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
+  /// What Slurm last said may still be shown: a restart of slurmctld does not change what workers are.
+  [[nodiscard]] bool slurm_shows();
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
   [[nodiscard]] Work work_on(std::string_view node) const;
   /// A pod has that Slurm node's name, or will have it.
   [[nodiscard]] bool keeps(std::string_view node, int ordinal) const { return nodes_.contains(node) || vacant.contains(ordinal); }
 
   /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
-  bool step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act);
+  bool step(plan::Lane& lane, plan::Step step);
+  bool step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act) {
+    return step(lane, {std::move(id), std::move(reason), std::move(act)});
+  }
   /// Whether a step that failed before may be tried again now; when not, wakes the key when it may.
   bool due(const std::string& id);
   /// Room for n more steps in this pass; when there is none, the key is planned again at once after it.

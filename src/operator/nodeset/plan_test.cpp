@@ -212,7 +212,7 @@ TEST(NodeSetPlan, AnUnregisteredWorkerGoesAfterTheFence) {
   world.nodes.erase("cpu-2");
   const plan::Plan plan = plan_nodeset(world.observe());
   const auto& groups = plan.lanes().at("delete cpu-2").groups();
-  ASSERT_EQ(groups.size(), 3U);
+  ASSERT_EQ(groups.size(), 4U);
   EXPECT_EQ(groups[1][0].id, "delete Slurm node cpu-2");
   EXPECT_EQ(groups[2][0].act->describe()["evidence"]["kind"], "NeverRegistered");
 }

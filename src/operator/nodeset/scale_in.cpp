@@ -71,6 +71,13 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const plan::Evidence
   return act;
 }
 
+void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
+  plan::Lane& lane = lane_of(pass, worker);
+  if (!pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence)) || !pass.room(1)) return;
+  lane.then();
+  pass.step(lane, pass.event_step("Normal", "SuccessfulDelete", "Delete", fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
+}
+
 /// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three groups: the
 /// mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a job holds it.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
@@ -79,13 +86,13 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
     pass.wish(id);
     if (!pass.due(id)) return;
   }
-  if (!pass.room(3)) return;
+  if (!pass.room(4)) return;
   plan::Lane& lane = lane_of(pass, worker);
   if (!worker.cleared) pass.step(lane, mark, why, clear_for_deletion(*worker.pod, evidence));
   lane.then();
   pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
-  pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence));
+  delete_pod(pass, worker, evidence, why);
 }
 
 std::string what_holds(const Worker& worker) {
@@ -131,12 +138,12 @@ void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
   const kube::PodRecord& pod = *worker.pod;
   if (pass.goal == Goal::kEndAll) {
     if (const auto evidence = kube::OwnerWitness::owner_ends(pass.in.controller->meta, pod)) {
-      pass.step(lane_of(pass, worker), delete_id(worker), why, kube::delete_pod(pod, *evidence));
+      delete_pod(pass, worker, *evidence, why);
     }
     return;
   }
   if (const auto evidence = kube::PodWitness::never_started(pod)) {
-    pass.step(lane_of(pass, worker), delete_id(worker), why, kube::delete_pod(pod, *evidence));
+    delete_pod(pass, worker, *evidence, why);
     return;
   }
   delete_drained(pass, worker, why);
@@ -169,7 +176,7 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
   }
   const std::string why = fmt::format("its phase is {}{}", worker.pod->phase,
                                       worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")");
-  pass.step(lane_of(pass, worker), id, why, kube::delete_pod(*worker.pod, *evidence));
+  delete_pod(pass, worker, *evidence, why);
 }
 
 std::string why_lost(const Worker& worker) {
@@ -191,7 +198,11 @@ bool is_ours(const Pass& pass, const slurm::Node& node) {
   if (!node.comment.empty()) {
     const core::Result<core::Json> comment = core::parse_json(node.comment);
     const std::string uid = comment ? core::get_string(*comment, {"nodeSetUID"}) : "";
-    if (!uid.empty()) return uid == pass.in.meta().uid;
+    if (uid == pass.in.meta().uid) return true;
+    // One of our name and another uid is gone: two cannot be at the same time.
+    const bool predecessor = comment && core::get_string(*comment, {"nodeSetName"}) == pass.in.meta().name &&
+                             core::get_string(*comment, {"namespace"}) == pass.in.meta().ns;
+    if (!uid.empty() && !predecessor) return false;
   }
   // Nobody stamped it: then it is taken for ours only when nothing answers under its name any more.
   const std::string feature = slurm_node_set_name(pass.in.nodeset.spec, pass.in.meta().name);
@@ -243,7 +254,7 @@ void delete_workers(Pass& pass) {
 }
 
 void delete_records(Pass& pass) {
-  if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+  if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || !pass.in.older_namesake.empty()) return;
   const std::string prefix = host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
   const auto& nodes = pass.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {

@@ -21,7 +21,7 @@ using core::Json;
 constexpr std::size_t kMaxReason = 256;
 /// Pods whose conditions are written in one pass: reports must not keep what matters from being written.
 constexpr int kReportsPerPass = 20;
-/// After this long, a ready worker that Slurm holds for down is resumed though nothing shows that it registered anew.
+/// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
 constexpr core::Duration kSkew{1000};
 /// What a job without limit gives as the worker's deadline.
@@ -70,7 +70,7 @@ bool needs_drain(const Worker& worker) {
   return worker.record->state.base != "DOWN";
 }
 
-/// The running slurmd, not the one before it, is what Slurm knows.
+/// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
 bool registered_anew(const Pass& pass, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   if (node.slurmd_start_time && *node.slurmd_start_time + kSkew >= worker.pod->meta.created) return true;
@@ -81,9 +81,7 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
 
 bool must_resume(const Pass& pass, const Worker& worker) {
   if (worker.victim || worker.user_cordon || worker.kube_cordon || !worker.drained_by_us() || !worker.ready()) return false;
-  if (worker.record->state.base != "DOWN") return true;
-  if (registered_anew(pass, worker)) return true;
-  return false;
+  return registered_anew(pass, worker);
 }
 
 Json marks(const Pass& pass, const Worker& worker) {
@@ -206,7 +204,10 @@ void set_drains(Pass& pass) {
 void resume_workers(Pass& pass) {
   if (!pass.slurm_known() || pass.goal != Goal::kServe) return;
   for (const Worker& worker : pass.workers) {
-    if (!must_resume(pass, worker)) continue;
+    if (!must_resume(pass, worker)) {
+      if (!worker.victim && worker.drained_by_us() && worker.ready()) pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
+      continue;
+    }
     const std::string why = fmt::format("it is wanted and ready, and {} by us: {}",
                                         worker.has_flag("DRAIN") ? "drained" : "down", worker.record->reason);
     pass.step(pass.out.lane("resume"), "resume " + worker.node, why, slurm::resume_node(pass.cluster(), worker.node));

@@ -98,7 +98,7 @@ bool judge_workers(Pass& pass) {
       unusable.push_back(why_unusable(worker));
     }
   }
-  if (!pass.slurm_known() && !pass.workers.empty()) {
+  if (!pass.slurm_shows() && !pass.workers.empty()) {
     const bool silent = pass.in.snapshot == nullptr || pass.in.snapshot->error.empty();
     pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return false;
