@@ -592,13 +592,13 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       if (value->is_number()) return value->get<long long>();
       return (std::atoll(value->get<std::string>().c_str()) * expected + 99) / 100;
     };
-    const long long desired = amount("minAvailable").value_or(expected - amount("maxUnavailable").value_or(0));
+    const long long desired = std::max(0LL, amount("minAvailable").value_or(expected - amount("maxUnavailable").value_or(0)));
     api.modify(
         res::kPodDisruptionBudget, key,
         [&](Json& b) {
           b["status"]["expectedPods"] = expected;
           b["status"]["currentHealthy"] = healthy;
-          b["status"]["desiredHealthy"] = std::max(0LL, desired);
+          b["status"]["desiredHealthy"] = desired;
           b["status"]["disruptionsAllowed"] = std::max(0LL, healthy - desired);
           b["status"]["observedGeneration"] = budget["metadata"]["generation"];
         },

@@ -324,17 +324,22 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
   result.object = merge_applied(live, config, "", custom);
   const auto before = owners.find(manager);
   if (before != owners.end()) {
-    // The longest first, so that an item goes after its fields.
-    std::vector<FieldPath> gone;
+    // Whole items first: without its key field, an item could not be found any more.
+    std::vector<FieldPath> items;
+    std::vector<FieldPath> fields;
     for (const FieldPath& path : before->second) {
-      if (!wanted.contains(path) && !owned_by_others(result.owners, manager, path)) gone.push_back(path);
+      if (wanted.contains(path) || owned_by_others(result.owners, manager, path)) continue;
+      (path.back().starts_with("f:") ? fields : items).push_back(path);
     }
-    std::sort(gone.begin(), gone.end(), [](const FieldPath& a, const FieldPath& b) { return a.size() > b.size(); });
-    for (const FieldPath& path : gone) {
+    for (const FieldPath& item : items) {
+      remove_path(result.object, item, 0, "");
+      std::erase_if(fields, [&](const FieldPath& field) { return starts_with(field, item); });
+    }
+    for (const FieldPath& field : fields) {
       // Still within what we apply: the field became an object or a list, or the other way round.
-      const auto inside = wanted.lower_bound(path);
-      if (inside != wanted.end() && starts_with(*inside, path)) continue;
-      remove_path(result.object, path, 0, "");
+      const auto inside = wanted.lower_bound(field);
+      if (inside != wanted.end() && starts_with(*inside, field)) continue;
+      remove_path(result.object, field, 0, "");
     }
   }
   result.owners[manager] = wanted;

@@ -953,6 +953,10 @@ Kubelets::Kubelets(KubeApi& api, SeededRandom random, KubeletOptions options)
 }
 
 Kubelets::~Kubelets() {
+  end_processes();
+}
+
+void Kubelets::end_processes() {
   // Processes may call back while they go.
   for (const auto& [uid, pod] : impl_->pods) pod->gone = true;
   const auto pods = std::exchange(impl_->pods, {});

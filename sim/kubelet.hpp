@@ -110,6 +110,8 @@ class Kubelets {
 
   /// The process of a running container; null when there is none.
   [[nodiscard]] Process* find_process(const kube::Key& pod, const std::string& container) const;
+  /// Ends the simulation's processes, for owners of what they speak to.
+  void end_processes();
   /// Pods with processes, for oracles.
   [[nodiscard]] std::vector<kube::Key> running() const;
 

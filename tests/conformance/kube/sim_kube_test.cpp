@@ -1,0 +1,517 @@
+// The same requests to a real API server (that of KUBECONFIG) and to SimKube's must have the same answers, but for what no two
+// servers share: revisions, uids, times, owners' records. Skipped when KUBECONFIG is not set.
+//
+// In a namespace of its own that is deleted in the end. Controllers of the real cluster are kept away from what is compared:
+// pods are bound for a scheduler that does not exist, sets have no replicas.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+#include "core/json.hpp"
+#include "core/random.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "kube/credentials.hpp"
+#include "net/beast_transport.hpp"
+#include "sim/kube_api.hpp"
+#include "sim/random.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using namespace std::chrono_literals;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual net::HttpResponse call(const net::HttpRequest& request) = 0;
+};
+
+class RealBackend final : public Backend {
+ public:
+  RealBackend() {
+    auto found = kube::discover_credentials(loop_, std::getenv("KUBECONFIG"));
+    if (!found) throw std::runtime_error(found.error().message);
+    credentials_ = std::move(*found);
+    transport_ = std::make_unique<net::BeastTransport>(loop_, credentials_->endpoint());
+  }
+
+  net::HttpResponse call(const net::HttpRequest& request) override {
+    std::optional<core::Result<net::HttpResponse>> got;
+    transport_->send(request, [&](core::Result<net::HttpResponse> reply) { got = std::move(reply); });
+    loop_.context().restart();
+    while (!got) loop_.context().run_one();
+    if (!*got) throw std::runtime_error(got->error().message);
+    return **got;
+  }
+
+ private:
+  net::AsioLoop loop_;
+  std::unique_ptr<kube::Credentials> credentials_;
+  std::unique_ptr<net::BeastTransport> transport_;
+};
+
+class SimBackend final : public Backend {
+ public:
+  SimBackend() {
+    for (KubeKind& kind : project_kinds()) api.serve_kind(std::move(kind));
+  }
+
+  net::HttpResponse call(const net::HttpRequest& request) override {
+    if (!KubeApi::is_watch(request)) return api.serve(request);
+    net::HttpResponse reply{200, {}, ""};
+    bool ended = false;
+    const auto id =
+        api.watch(request, {[&](const KubeApi::WatchEvent& event) { reply.body += event.line; }, [&] { ended = true; }});
+    if (!id) return id.error();
+    loop_.run_ready();
+    for (int i = 0; i < 100 && !ended; ++i) loop_.advance(100ms);
+    return reply;
+  }
+
+ private:
+  core::ManualLoop loop_;
+  SeededRandom random_{1};
+
+ public:
+  KubeApi api{loop_, random_};
+};
+
+/// A server with what its clients have learnt of it: "${uid:name}" and "${rv:name}" in requests stand for what it last said of
+/// an object, "${old:name}" for the resourceVersion before that, "${start}" for the revision at the beginning.
+class Client {
+ public:
+  Client(Backend& backend, std::string ns) : backend_(backend), ns_(std::move(ns)) {}
+
+  struct Answer {
+    int status = 0;
+    std::string body;
+  };
+
+  Answer call(net::HttpRequest request) {
+    request.headers["user-agent"] = "conformance/1";
+    request.target = fill(request.target);
+    request.body = fill(request.body);
+    const net::HttpResponse reply = backend_.call(request);
+    learn(reply.body);
+    return {reply.status, mask(reply.body)};
+  }
+
+  [[nodiscard]] const std::map<std::string, std::string>& known() const { return known_; }
+
+ private:
+  std::string fill(std::string text) const {
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+    };
+    replace("${ns}", ns_);
+    for (const auto& [name, value] : known_) replace("${" + name + "}", value);
+    // Of what was never seen.
+    text = std::regex_replace(text, std::regex(R"(\$\{uid:[^}]*\})"), "00000000-0000-0000-0000-000000000000");
+    return std::regex_replace(text, std::regex(R"(\$\{(rv|old):[^}]*\})"), "1");
+  }
+
+  void learn(const std::string& body) {
+    const auto json = core::parse_json(body);
+    if (!json || !json->contains("metadata")) return;
+    const std::string rv = core::get_string(*json, {"metadata", "resourceVersion"});
+    if (core::get_string(*json, {"kind"}).ends_with("List")) {
+      known_["start"] = rv;
+      return;
+    }
+    const std::string name = core::get_string(*json, {"metadata", "name"});
+    const std::string uid = core::get_string(*json, {"metadata", "uid"});
+    if (name.empty() || uid.empty()) return;
+    std::string& now = known_["rv:" + name];
+    if (now != rv && !now.empty()) known_["old:" + name] = now;
+    now = rv;
+    known_["uid:" + name] = uid;
+  }
+
+  std::string mask(std::string text) const {
+    text = std::regex_replace(text, std::regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID");
+    text = std::regex_replace(text, std::regex(R"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z)"), "TIME");
+    return std::regex_replace(text, std::regex(ns_), "NS");
+  }
+
+  Backend& backend_;
+  std::string ns_;
+  std::map<std::string, std::string> known_;
+};
+
+/// Takes out what differs by nature.
+void strip(Json& json) {
+  if (json.is_array()) {
+    for (Json& item : json) strip(item);
+    return;
+  }
+  if (!json.is_object()) return;
+  for (const char* name :
+       {"managedFields", "resourceVersion", "continue", "clusterIP", "clusterIPs", "remainingItemCount", "selfLink"}) {
+    json.erase(name);
+  }
+  if (json.contains("metadata") && json["metadata"].is_object()) {
+    json["metadata"].erase("creationTimestamp");
+    if (json.value("kind", "") == "Status") json["metadata"] = Json::object();
+  }
+  for (auto& [name, value] : json.items()) strip(value);
+}
+
+struct Pair {
+  RealBackend real_backend;
+  SimBackend sim_backend;
+  std::string ns = "conformance-" + std::to_string(core::SystemRandom().below(1'000'000));
+  Client real{real_backend, ns};
+  Client sim{sim_backend, ns};
+
+  Pair() {
+    const net::HttpRequest create{
+        "POST", "/api/v1/namespaces", {{"content-type", "application/json"}}, R"({"metadata": {"name": ")" + ns + "\"}}"};
+    (void)real.call(create);
+    (void)sim.call(create);
+    // What the cluster's own controllers put into a new namespace is waited for.
+    for (int i = 0;
+         i < 100 && real_backend.call({"GET", "/api/v1/namespaces/" + ns + "/serviceaccounts/default"}).status != 200; ++i) {
+    }
+  }
+  ~Pair() { (void)real.call({"DELETE", "/api/v1/namespaces/" + ns}); }
+};
+
+class SimKubeConformance : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (std::getenv("KUBECONFIG") != nullptr) pair = new Pair;
+  }
+  static void TearDownTestSuite() {
+    delete pair;
+    pair = nullptr;
+  }
+  void SetUp() override {
+    if (pair == nullptr) GTEST_SKIP() << "KUBECONFIG is not set";
+  }
+
+  /// One request to both; what the simulator says must be what the real one says. A real object may hold more (defaults).
+  static std::string compare(const net::HttpRequest& request) {
+    const Client::Answer real = pair->real.call(request);
+    const Client::Answer sim = pair->sim.call(request);
+    std::string where = request.method + " " + request.target + " " + request.body;
+    if (real.status != sim.status)
+      return where + "\n  real: " + std::to_string(real.status) + " " + real.body + "\n  sim:  " + std::to_string(sim.status) +
+             " " + sim.body;
+    auto real_json = core::parse_json(real.body);
+    auto sim_json = core::parse_json(sim.body);
+    if (!real_json || !sim_json) return real.body == sim.body ? "" : where + "\n  real: " + real.body + "\n  sim:  " + sim.body;
+    strip(*real_json);
+    strip(*sim_json);
+    const bool failure = core::get_string(*real_json, {"status"}) == "Failure";
+    const bool same = failure ? *real_json == *sim_json : core::contains(*real_json, *sim_json);
+    if (same) return "";
+    std::string differences;
+    for (const std::string& path : core::diff_paths(*real_json, *sim_json)) differences += " " + path;
+    return where + "\n  real: " + real_json->dump() + "\n  sim:  " + sim_json->dump() + "\n  at:  " + differences;
+  }
+  static void both(const std::string& method, const std::string& target, const std::string& body = "",
+                   const std::string& type = "application/json") {
+    EXPECT_EQ(compare({method, target, {{"content-type", type}}, body}), "");
+  }
+  static void merge(const std::string& target, const std::string& body) {
+    both("PATCH", target, body, "application/merge-patch+json");
+  }
+  static void apply(const std::string& target, const std::string& body) {
+    both("PATCH", target, body, "application/apply-patch+yaml");
+  }
+
+  static constexpr const char* kMaps = "/api/v1/namespaces/${ns}/configmaps";
+  static constexpr const char* kPods = "/api/v1/namespaces/${ns}/pods";
+  static std::string map(const std::string& name) { return std::string(kMaps) + "/" + name; }
+  static std::string pod_body(const std::string& name, const std::string& more = "") {
+    return R"({"metadata": {"name": ")" + name +
+           R"("}, "spec": {"schedulerName": "nobody", "automountServiceAccountToken": false,)" + more +
+           R"( "containers": [{"name": "c", "image": "i:1"}]}})";
+  }
+
+  static Pair* pair;
+};
+Pair* SimKubeConformance::pair = nullptr;
+
+TEST_F(SimKubeConformance, ObjectsComeAndGo) {
+  both("GET", map("m"));
+  both("POST", kMaps, R"({"metadata": {"name": "m", "labels": {"a": "b"}}, "data": {"k": "1"}})");
+  both("POST", kMaps, R"({"metadata": {"name": "m"}})");
+  both("GET", map("m"));
+  both("PUT", map("m"), R"({"metadata": {"name": "m", "resourceVersion": "${rv:m}"}, "data": {"k": "2"}})");
+  both("PUT", map("m"), R"({"metadata": {"name": "m", "resourceVersion": "${old:m}"}, "data": {"k": "3"}})");
+  both("PUT", map("m"), R"({"metadata": {"name": "m"}, "data": {"k": "4"}})");
+  both("PUT", map("m"), R"({"metadata": {"name": "m", "uid": "${uid:x}"}, "data": {"k": "5"}})");
+  both("PUT", map("m"), R"({"metadata": {"name": "other"}, "data": {}})");
+  both("PUT", map("missing"), R"({"metadata": {"name": "missing"}, "data": {}})");
+  both("DELETE", map("m"), R"({"preconditions": {"uid": "${uid:x}"}})");
+  both("DELETE", map("m"), R"({"preconditions": {"resourceVersion": "${old:m}"}})");
+  both("DELETE", map("m"), R"({"preconditions": {"uid": "${uid:m}", "resourceVersion": "${rv:m}"}})");
+  both("DELETE", map("m"));
+}
+
+TEST_F(SimKubeConformance, BadRequestsAreRefusedAlike) {
+  both("POST", kMaps, R"({"metadata": {"name": "Bad_Name"}})");
+  both("GET", "/apis/apps/v1/namespaces/${ns}/statefulsets/none");
+  both("GET", "/apis/slinky.slurm.net/v1beta1/namespaces/${ns}/nodesets/none");
+  both("GET", "/apis/nope.example/v1/things");
+  both("POST", "/api/v1/namespaces/none-such/configmaps", R"({"metadata": {"name": "m"}})");
+  both("PATCH", map("missing"), R"({"data": {}})", "application/merge-patch+json");
+  both("POST", kMaps, R"({"metadata": {"name": "m", "namespace": "default"}})");
+}
+
+TEST_F(SimKubeConformance, PatchesGuardAndChange) {
+  both("POST", kMaps, R"({"metadata": {"name": "p"}, "data": {"k": "1", "l": "2"}})");
+  merge(map("p"), R"({"data": {"k": null, "n": "3"}})");
+  merge(map("p"), R"({"metadata": {"resourceVersion": "${old:p}"}, "data": {"n": "4"}})");
+  merge(map("p"), R"({"metadata": {"resourceVersion": "${rv:p}"}, "data": {"n": "5"}})");
+  merge(map("p"), R"({"metadata": {"uid": "${uid:x}"}, "data": {"n": "6"}})");
+  const std::string type = "application/json-patch+json";
+  both("PATCH", map("p"),
+       R"([{"op": "test", "path": "/data/n", "value": "5"}, {"op": "add", "path": "/data/o", "value": "7"}])", type);
+  EXPECT_EQ(
+      pair->real.call({"PATCH", map("p"), {{"content-type", type}}, R"([{"op": "test", "path": "/data/n", "value": "x"}])"})
+          .status,
+      pair->sim.call({"PATCH", map("p"), {{"content-type", type}}, R"([{"op": "test", "path": "/data/n", "value": "x"}])"})
+          .status);
+  both("GET", map("p"));
+  both("PATCH", map("p"), R"({"metadata": {"finalizers": ["a.b/c"]}})", "application/strategic-merge-patch+json");
+  both("DELETE", map("p"));
+  merge(map("p"), R"({"metadata": {"finalizers": ["a.b/c", "d.e/f"]}})");
+  merge(map("p"), R"({"metadata": {"finalizers": []}})");
+  both("GET", map("p"));
+}
+
+TEST_F(SimKubeConformance, ApplyOwnsFields) {
+  const std::string as = "?fieldManager=op&force=true";
+  const auto config = [](const char* data) {
+    return std::string(R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": )") + data + "}";
+  };
+  apply(map("a") + as, config(R"({"a": "1", "b": "2"})"));
+  apply(map("a") + as, config(R"({"a": "1", "b": "2"})"));
+  EXPECT_FALSE(pair->real.known().contains("old:a")) << "no difference, no write";
+  EXPECT_FALSE(pair->sim.known().contains("old:a"));
+  merge(map("a") + "?fieldManager=user", R"({"data": {"b": "9", "c": "3"}})");
+  apply(map("a") + as, config(R"({"a": "1"})"));
+  apply(map("a") + "?fieldManager=third", config(R"({"c": "4"})"));
+  apply(map("a") + "?fieldManager=third&force=true", config(R"({"c": "4"})"));
+  apply(map("a") + "?fieldManager=third&force=true", config("{}"));
+  apply(map("a") + as, R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "${uid:x}"}})");
+  apply(map("none") + as, R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "none", "uid": "${uid:x}"}})");
+  both("GET", map("a"));
+}
+
+TEST_F(SimKubeConformance, ApplyOverOthersTakesWhatItNames) {
+  both("POST", std::string(kMaps) + "?fieldManager=user", R"({"metadata": {"name": "o"}, "data": {"u": "1", "s": "1"}})");
+  apply(map("o") + "?fieldManager=op&force=true",
+        R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "o"}, "data": {"s": "1", "m": "2"}})");
+  apply(map("o") + "?fieldManager=op&force=true", R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "o"}})");
+}
+
+TEST_F(SimKubeConformance, PodsAreDefaultedCheckedAndFrozen) {
+  both("POST", kPods, pod_body("p"));
+  both("POST", std::string(kPods) + "?fieldValidation=Strict", pod_body("q", R"("nodeSelectr": {"a": "b"},)"));
+  both("POST", kPods, R"({"metadata": {"name": "q"}, "spec": {"containers": []}})");
+  both("POST", kPods, R"({"metadata": {"name": "q"}, "spec": {"containers": [{"name": "c"}]}})");
+  merge(std::string(kPods) + "/p", R"({"metadata": {"labels": {"x": "y"}}})");
+  merge(std::string(kPods) + "/p", R"({"spec": {"activeDeadlineSeconds": 60}})");
+  merge(std::string(kPods) + "/p/status", R"({"status": {"conditions": [{"type": "Mine", "status": "True"}]}})");
+  both("PATCH", std::string(kPods) + "/p/status", R"({"status": {"conditions": [{"type": "Yours", "status": "False"}]}})",
+       "application/strategic-merge-patch+json");
+  both("GET", std::string(kPods) + "/p");
+  both("DELETE", std::string(kPods) + "/p");
+  both("GET", std::string(kPods) + "/p");
+}
+
+TEST_F(SimKubeConformance, FrozenThingsStay) {
+  both("POST", kMaps, R"({"metadata": {"name": "f"}, "immutable": true, "data": {"k": "1"}})");
+  merge(map("f"), R"({"data": {"k": "2"}})");
+  const std::string sets = "/apis/apps/v1/namespaces/${ns}/statefulsets";
+  const std::string set =
+      R"({"metadata": {"name": "s"}, "spec": {"replicas": 0, "serviceName": "x", "selector": {"matchLabels": {"a": "b"}},
+      "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}}})";
+  both("POST", sets, set);
+  merge(sets + "/s", R"({"spec": {"serviceName": "y"}})");
+  merge(sets + "/s/scale", R"({"spec": {"replicas": 0}})");
+  both("POST", sets, R"({"metadata": {"name": "t"}, "spec": {"serviceName": "x", "selector": {"matchLabels": {"a": "b"}},
+      "template": {"metadata": {"labels": {"a": "c"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}}})");
+  both("DELETE", sets + "/s", R"({"propagationPolicy": "Background"})");
+}
+
+TEST_F(SimKubeConformance, LeasesNeedTheirRevision) {
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/${ns}/leases";
+  both("POST", leases, R"({"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}})");
+  both("PUT", leases + "/l", R"({"metadata": {"name": "l", "resourceVersion": "${rv:l}"}, "spec": {"holderIdentity": "b"}})");
+  both("PUT", leases + "/l", R"({"metadata": {"name": "l", "resourceVersion": "${old:l}"}, "spec": {"holderIdentity": "c"}})");
+  both("PUT", leases + "/l", R"({"metadata": {"name": "l"}, "spec": {"holderIdentity": "d"}})");
+}
+
+TEST_F(SimKubeConformance, BudgetsKeepPods) {
+  both("POST", kPods, pod_body("guarded"));
+  both("POST", "/api/v1/namespaces/${ns}/pods/guarded/eviction",
+       R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "guarded"}})");
+  both("POST", "/api/v1/namespaces/${ns}/pods/none/eviction",
+       R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}})");
+}
+
+TEST_F(SimKubeConformance, ListsSelect) {
+  both("POST", kMaps, R"({"metadata": {"name": "l1", "labels": {"list": "1"}}})");
+  both("POST", kMaps, R"({"metadata": {"name": "l2", "labels": {"list": "2"}}})");
+  for (const char* query : {"labelSelector=list", "labelSelector=list%3D1", "labelSelector=list%20in%20(1,2)",
+                            "labelSelector=list,list!%3D1", "labelSelector=list%20notin%20(2),list",
+                            "labelSelector=list&limit=1", "labelSelector=list&fieldSelector=metadata.name%3Dl2"}) {
+    both("GET", std::string(kMaps) + "?" + query);
+  }
+}
+
+/// The lines of a watch: types and names, which is what both have in common.
+std::vector<std::string> summary(const std::string& body) {
+  std::vector<std::string> out;
+  std::size_t start = 0;
+  while (start < body.size()) {
+    const std::size_t end = std::min(body.find('\n', start), body.size());
+    const auto event = core::parse_json(std::string_view(body).substr(start, end - start));
+    if (event && core::get_string(*event, {"type"}) != "BOOKMARK") {
+      out.push_back(core::get_string(*event, {"type"}) + " " + core::get_string(*event, {"object", "metadata", "name"}) + " " +
+                    std::to_string(core::get_int(*event, {"object", "code"})));
+    }
+    start = end + 1;
+  }
+  return out;
+}
+
+TEST_F(SimKubeConformance, WatchesTellTheSame) {
+  both("GET", std::string(kMaps) + "?labelSelector=watched%3Dyes");
+  both("POST", kMaps, R"({"metadata": {"name": "w1", "labels": {"watched": "yes"}}})");
+  both("POST", kMaps, R"({"metadata": {"name": "w2"}})");
+  merge(map("w1"), R"({"data": {"k": "1"}})");
+  merge(map("w2"), R"({"metadata": {"labels": {"watched": "yes"}}})");
+  merge(map("w1"), R"({"metadata": {"labels": {"watched": "no"}}})");
+  both("DELETE", map("w2"));
+  for (const char* more :
+       {"&resourceVersion=${start}", "&resourceVersion=${rv:w1}", "&resourceVersion=0&fieldSelector=metadata.name%3Dw1"}) {
+    const net::HttpRequest request{"GET",
+                                   std::string(kMaps) + "?watch=true&labelSelector=watched%3Dyes&timeoutSeconds=2" + more};
+    EXPECT_EQ(summary(pair->real.call(request).body), summary(pair->sim.call(request).body)) << more;
+  }
+  const net::HttpRequest old{"GET", std::string(kMaps) + "?watch=true&timeoutSeconds=2&resourceVersion=abc"};
+  EXPECT_EQ(pair->real.call(old).status, pair->sim.call(old).status);
+  const net::HttpRequest no_match{"GET", std::string(kMaps) + "?watch=true&timeoutSeconds=2&sendInitialEvents=true"};
+  EXPECT_EQ(pair->real.call(no_match).status, pair->sim.call(no_match).status);
+}
+
+TEST_F(SimKubeConformance, WatchListTellsTheSameWhereItIsServed) {
+  both("POST", kMaps, R"({"metadata": {"name": "i1", "labels": {"initial": "yes"}}})");
+  const net::HttpRequest request{"GET", std::string(kMaps) +
+                                            "?watch=true&labelSelector=initial%3Dyes&timeoutSeconds=2&sendInitialEvents=true"
+                                            "&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"};
+  const auto real = pair->real.call(request);
+  pair->sim_backend.api.options().watch_list = real.status == 200;
+  const auto sim = pair->sim.call(request);
+  EXPECT_EQ(real.status, sim.status) << real.body;
+  EXPECT_EQ(summary(real.body), summary(sim.body));
+  EXPECT_EQ(real.body.find("k8s.io/initial-events-end") != std::string::npos,
+            sim.body.find("k8s.io/initial-events-end") != std::string::npos);
+}
+
+TEST_F(SimKubeConformance, CustomResourcesAreDefaultedAndChecked) {
+  const std::string sets = "/apis/slinky.slurm.net/v1beta1/namespaces/${ns}/nodesets";
+  if (pair->real.call({"GET", sets}).status != 200) GTEST_SKIP() << "the resources are not installed";
+  both(
+      "POST", sets,
+      R"({"apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": {"name": "n", "finalizers": ["conformance.test/hold"]},
+      "spec": {"controllerRef": {"name": "none"}, "replicas": 0}})");
+  merge(sets + "/n", R"({"metadata": {"labels": {"a": "b"}}})");
+  merge(sets + "/n", R"({"spec": {"replicas": 0, "minReadySeconds": 1}})");
+  const auto refused = [&](const char* body) {
+    const net::HttpRequest request{"PATCH", sets + "/n", {{"content-type", "application/merge-patch+json"}}, body};
+    EXPECT_EQ(pair->real.call(request).status, pair->sim.call(request).status) << body;
+  };
+  refused(R"({"spec": {"replicas": -1}})");
+  refused(R"({"spec": {"replicas": "many"}})");
+  refused(R"({"spec": {"scalingMode": "Sideways"}})");
+  both("PATCH", sets + "/n", R"({"spec": {}})", "application/strategic-merge-patch+json");
+  merge(sets + "/n", R"({"metadata": {"finalizers": null}})");
+  (void)pair->real.call({"DELETE", sets + "/n"});
+}
+
+// Random histories over two objects.
+TEST_F(SimKubeConformance, RandomHistories) {
+  const bool held = rc::check("the same answers to random requests", [] {
+    const std::string name = *rc::gen::element<std::string>("r1", "r2");
+    const auto value = [] { return std::to_string(*rc::gen::inRange(0, 3)); };
+    const auto data = [&] {
+      Json out = Json::object();
+      for (const char* key : {"a", "b", "c"}) {
+        if (*rc::gen::inRange(0, 2) == 1) out[key] = value();
+      }
+      return out;
+    };
+    const auto version = [&](Json& metadata) {
+      const int pick = *rc::gen::inRange(0, 4);
+      if (pick == 1) metadata["resourceVersion"] = "${rv:" + name + "}";
+      if (pick == 2) metadata["resourceVersion"] = "${old:" + name + "}";
+      if (pick == 3) metadata["uid"] = "${uid:" + name + "}";
+    };
+    for (int steps = *rc::gen::inRange(1, 12); steps > 0; --steps) {
+      Json object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}}}, {"data", data()}};
+      net::HttpRequest request{"GET", map(name), {{"content-type", "application/json"}}};
+      switch (*rc::gen::inRange(0, 8)) {
+        case 0:
+          request.method = "POST";
+          request.target = kMaps;
+          request.body = object.dump();
+          break;
+        case 1:
+          version(object["metadata"]);
+          request.method = "PUT";
+          request.body = object.dump();
+          break;
+        case 2:
+          request.method = "PATCH";
+          request.headers["content-type"] = "application/merge-patch+json";
+          object = {{"data", data()}};
+          if (*rc::gen::inRange(0, 2) == 1) object["data"]["b"] = nullptr;
+          version(object["metadata"]);
+          request.body = object.dump();
+          break;
+        case 3:
+        case 4:
+        case 5:
+          request.method = "PATCH";
+          request.headers["content-type"] = "application/apply-patch+yaml";
+          request.target += *rc::gen::element<std::string>("?fieldManager=one", "?fieldManager=two",
+                                                           "?fieldManager=one&force=true", "?fieldManager=two&force=true");
+          request.body = object.dump();
+          break;
+        case 6: {
+          request.method = "DELETE";
+          Json preconditions = Json::object();
+          version(preconditions);
+          request.body = Json{{"preconditions", preconditions}}.dump();
+          break;
+        }
+        default:
+          break;
+      }
+      const std::string difference = compare(request);
+      if (!difference.empty()) RC_LOG() << difference << "\n";
+      RC_ASSERT(difference.empty());
+    }
+    for (const char* gone : {"r1", "r2"}) {
+      (void)pair->real.call({"DELETE", map(gone)});
+      (void)pair->sim.call({"DELETE", map(gone)});
+    }
+  });
+  EXPECT_TRUE(held);
+}
+
+}  // namespace
+}  // namespace sim
