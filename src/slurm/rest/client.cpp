@@ -40,7 +40,11 @@ core::Json body_of(const NodeUpdate& update) {
   if (update.state) body["state"] = core::Json::array({*update.state});
   if (update.reason) body["reason"] = *update.reason;
   if (update.comment) body["comment"] = *update.comment;
-  if (update.features) body["features"] = *update.features;
+  if (update.features) {
+    // Slurm refuses to take away a feature that is active still.
+    body["features"] = *update.features;
+    body["features_act"] = *update.features;
+  }
   return body;
 }
 

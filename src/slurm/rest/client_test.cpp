@@ -212,6 +212,14 @@ TEST_F(ClientTest, WritesOnlyWhatIsSet) {
   EXPECT_EQ(http.log.back().headers.at("content-type"), "application/json");
 }
 
+TEST_F(ClientTest, TakesAwayActiveFeaturesWithTheFeatures) {
+  http.on("POST", "/slurm/v0.0.45/node/n1", testing::done());
+  NodeUpdate update;
+  update.features = {"cpu"};
+  EXPECT_TRUE(run<void>([&](auto done) { client.update_node("n1", update, std::move(done)); }));
+  EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"features", {"cpu"}}, {"features_act", {"cpu"}}}));
+}
+
 TEST_F(ClientTest, EncodesNamesInPaths) {
   EXPECT_FALSE(node("a/../b c"));
   EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/node/a%2F..%2Fb%20c");

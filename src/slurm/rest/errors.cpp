@@ -59,6 +59,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, bool write) {
     case 2000:  // ESLURM_INVALID_PARTITION_NAME
     case 2028:  // ESLURM_INVALID_NODE_STATE
     case 2029:  // ESLURM_INVALID_FEATURE
+    case 2031:  // ESLURM_ACTIVE_FEATURE_NOT_SUBSET
     case 2180:  // ESLURM_INVALID_NODE_STATE_TRANSITION
       return ErrorCode::kInvalid;
     default:

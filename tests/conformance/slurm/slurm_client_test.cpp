@@ -1,0 +1,595 @@
+// What we hold to be true of Slurm, tried on real ones and on our model of them: the same tests for each, so that where the
+// model is wrong a test fails.
+//
+// With SLURM_REST_URL and its companions (world.hpp) the real Slurm is tried; the models always are.
+// tests/conformance/slurm_test.sh does it for both releases.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "slurm/acts.hpp"
+#include "slurm/conf/loaded.hpp"
+#include "slurm/rest/client.hpp"
+#include "slurm/rest/release.hpp"
+#include "slurm/rest/spelling.hpp"
+#include "slurm/rest/target.hpp"
+#include "slurm/snapshot/registry.hpp"
+#include "world.hpp"
+
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using slurm::Client;
+using slurm::Node;
+using slurm::NodeUpdate;
+using slurm::Table;
+
+constexpr const char* kCluster = "c";
+
+class SlurmTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "real") {
+      world = real_world();
+      if (!world) GTEST_SKIP() << "SLURM_REST_URL is not set: no real Slurm to try (see tests/conformance/slurm_test.sh)";
+    } else {
+      world = simulated_world(GetParam() == "model_24_11" ? "24.11" : "26.05");
+    }
+    http = world->transport();
+    tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm");
+    client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
+    clusters = std::make_unique<slurm::Clusters>(world->loop(), world->random(), log,
+                                                 [this](const slurm::Endpoint&) { return world->transport(); });
+    target = std::make_unique<slurm::Target>(world->loop(), *clusters, log);
+    ASSERT_NO_FATAL_FAILURE(begin_afresh());
+    clusters->set(kCluster, {"slurmrestd", 6820}, world->key());
+    ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->complete(); }));
+  }
+
+  void TearDown() override {
+    target.reset();
+    clusters.reset();
+    client.reset();
+    http.reset();
+  }
+
+  // --- Asking -----------------------------------------------------------------------------------------------------
+
+  template <class T>
+  core::Result<T> ask(std::function<void(Client::Done<T>)> start, core::Duration most = 40s) {
+    const auto out = std::make_shared<std::optional<core::Result<T>>>();
+    start([out](core::Result<T> result) { *out = std::move(result); });
+    world->until([&] { return out->has_value(); }, most);
+    return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
+  }
+  core::Result<Node> node(const std::string& name) {
+    return ask<Node>([&](auto done) { client->node(name, std::move(done)); });
+  }
+  core::Result<Table<Node>> nodes(std::optional<std::int64_t> since = {}) {
+    return ask<Table<Node>>([&](auto done) { client->nodes(since, std::move(done)); });
+  }
+  core::Result<Table<slurm::Job>> jobs(std::optional<std::int64_t> since = {}) {
+    return ask<Table<slurm::Job>>([&](auto done) { client->jobs(since, std::move(done)); });
+  }
+  core::Result<Table<slurm::Partition>> partitions(std::optional<std::int64_t> since = {}) {
+    return ask<Table<slurm::Partition>>([&](auto done) { client->partitions(since, std::move(done)); });
+  }
+  core::Result<void> update(const std::string& name, const std::string& state, const std::string& reason = "") {
+    NodeUpdate change;
+    change.state = state;
+    if (!reason.empty()) change.reason = reason;
+    return ask<void>([&](auto done) { client->update_node(name, change, std::move(done)); });
+  }
+  core::Result<void> remove(const std::string& name) {
+    return ask<void>([&](auto done) { client->delete_node(name, std::move(done)); });
+  }
+  plan::ActResult run(plan::ActPtr act) {
+    const auto out = std::make_shared<std::optional<plan::ActResult>>();
+    target->execute(std::move(act), [out](plan::ActResult result) { *out = std::move(result); });
+    world->until([&] { return out->has_value(); }, 40s);
+    return out->value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
+  }
+  static std::string error_of(const core::Result<void>& result) { return result ? "" : result.error().message; }
+
+  /// "IDLE+DRAIN", flags in order, without those that come and go or say nothing here; "absent", or the error.
+  std::string state(const std::string& name) {
+    const auto found = node(name);
+    if (!found) return found.error().code == ErrorCode::kNotFound ? "absent" : found.error().message;
+    std::string out = found->state.base;
+    for (const std::string& flag : found->state.flags) {
+      if (flag != "DYNAMIC_NORM") out += "+" + flag;
+    }
+    return out;
+  }
+  bool becomes(const std::string& name, const std::string& wanted, core::Duration most = 40s) {
+    // One question at a time, some apart; real servers need no more.
+    const core::MonoTime end = world->loop().clock().mono() + most;
+    std::string last;
+    while (world->loop().clock().mono() < end) {
+      last = state(name);
+      if (last == wanted) return true;
+      pass(100ms);
+    }
+    ADD_FAILURE() << name << " is " << last << ", not " << wanted;
+    return false;
+  }
+  std::string job_state(std::int64_t id) {
+    const auto all = jobs();
+    if (!all) return all.error().message;
+    for (const auto& job : all->rows) {
+      if (job->id == id) return job->state + (job->flags.contains("COMPLETING") ? "+COMPLETING" : "");
+    }
+    return "absent";
+  }
+  bool job_becomes(std::int64_t id, const std::string& wanted, core::Duration most = 30s) {
+    const core::MonoTime end = world->loop().clock().mono() + most;
+    std::string last;
+    while (world->loop().clock().mono() < end) {
+      last = job_state(id);
+      if (last == wanted) return true;
+      pass(100ms);
+    }
+    ADD_FAILURE() << "job " << id << " is " << last << ", not " << wanted;
+    return false;
+  }
+  void pass(core::Duration time) {
+    const core::MonoTime end = world->loop().clock().mono() + time;
+    world->until([&] { return world->loop().clock().mono() >= end; }, time + 1s);
+  }
+  bool opens(const plan::ActResult& result, core::Duration most = 10s) {
+    return world->until(
+        [&] { return std::ranges::all_of(result.gates, [](const plan::GatePtr& gate) { return gate->open(); }); }, most);
+  }
+
+  /// No jobs, n1 and n2 idle with no word of anybody, the configuration as it was.
+  void begin_afresh() {
+    // Only when need be: jobs that end while slurmd takes in a configuration may take half a minute to be gone.
+    const auto parts = partitions();
+    ASSERT_TRUE(parts) << parts.error().message;
+    if (parts->rows.size() != 1) {
+      world->configure("");
+      const auto reconfigured = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
+      ASSERT_TRUE(reconfigured) << error_of(reconfigured);
+    }
+    const auto all = jobs();
+    ASSERT_TRUE(all) << all.error().message;
+    for (const auto& job : all->rows) {
+      if (job->state == "SUSPENDED") world->resume(job->id);
+      if (job->holds_nodes() || job->state == "PENDING") world->cancel(job->id);
+    }
+    for (const char* name : {"n1", "n2"}) {
+      const std::string now = state(name);
+      if (now == "absent") {
+        try {
+          world->stop_node(name);
+        } catch (const std::exception&) {
+          // It does not run.
+        }
+        world->start_node(name, kNodeConf);
+      } else if (now.find("DRAIN") != std::string::npos || now.starts_with("DOWN")) {
+        world->scontrol(name, "RESUME", "");
+      }
+    }
+    for (const char* name : {"n1", "n2"}) ASSERT_TRUE(becomes(name, "IDLE"));
+    for (const char* name : {"n1", "n2"}) {
+      NodeUpdate clean;
+      clean.comment = "";
+      clean.features = {"cpu"};
+      const auto cleaned = ask<void>([&](auto done) { client->update_node(name, clean, std::move(done)); });
+      ASSERT_TRUE(cleaned) << error_of(cleaned);
+    }
+  }
+
+  [[nodiscard]] bool before_26_05() const { return world->release() < "26.05"; }
+
+  core::NullLogger log;
+  std::unique_ptr<World> world;
+  std::unique_ptr<net::HttpTransport> http;
+  std::unique_ptr<slurm::Hs256Tokens> tokens;
+  std::unique_ptr<Client> client;
+  std::unique_ptr<slurm::Clusters> clusters;
+  std::unique_ptr<slurm::Target> target;
+};
+
+INSTANTIATE_TEST_SUITE_P(Slurm, SlurmTest, ::testing::Values("real", "model_24_11", "model_26_05"),
+                         [](const auto& which) { return which.param; });
+
+TEST_P(SlurmTest, Negotiates) {
+  const auto found = ask<slurm::Capabilities>([&](auto done) { client->connect(std::move(done)); });
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->release.starts_with(world->release())) << found->release;
+  EXPECT_EQ(found->data_parser, before_26_05() ? "v0.0.42" : "v0.0.45");
+  EXPECT_TRUE(found->batch_node_update);
+  EXPECT_EQ(found->conf, !before_26_05());
+  EXPECT_EQ(found->http_probes, !before_26_05());
+  EXPECT_EQ(found->nodes_difference, slurm::parse_release(found->release) >= (slurm::Release{26, 5, 3}));
+  const auto pings = ask<std::vector<slurm::Ping>>([&](auto done) { client->ping(std::move(done)); });
+  ASSERT_TRUE(pings) << pings.error().message;
+  ASSERT_EQ(pings->size(), 1U);
+  EXPECT_TRUE(pings->front().responding);
+  EXPECT_TRUE(pings->front().primary);
+  const auto diag = ask<slurm::Diag>([&](auto done) { client->diag(std::move(done)); });
+  EXPECT_TRUE(diag) << (diag ? "" : diag.error().message);
+}
+
+TEST_P(SlurmTest, SpeaksEveryDataParserOfTheServer) {
+  const std::vector<std::string> served = before_26_05() ? std::vector<std::string>{"v0.0.40", "v0.0.41", "v0.0.42"}
+                                                         : std::vector<std::string>{"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"};
+  for (const std::string& parser : served) {
+    SCOPED_TRACE(parser);
+    slurm::ClientOptions options;
+    options.newest_parser = parser;
+    client = std::make_unique<Client>(world->loop(), *http, *tokens, log, options);
+    const auto all = nodes();
+    ASSERT_TRUE(all) << all.error().message;
+    EXPECT_EQ(client->capabilities()->data_parser, parser);
+    EXPECT_GE(all->rows.size(), 2U);
+    EXPECT_TRUE(jobs());
+    EXPECT_TRUE(partitions());
+    const auto pings = ask<std::vector<slurm::Ping>>([&](auto done) { client->ping(std::move(done)); });
+    ASSERT_TRUE(pings);
+    EXPECT_TRUE(pings->front().responding && pings->front().primary);
+    ASSERT_TRUE(becomes("n1", "IDLE"));
+    NodeUpdate drain;
+    drain.state = "DRAIN";
+    drain.reason = "slurm-operator: " + parser;
+    drain.comment = "by " + parser;
+    drain.features = {"cpu", "extra"};
+    const auto drained = ask<void>([&](auto done) { client->update_nodes({"n1", "n2"}, drain, std::move(done)); });
+    ASSERT_TRUE(drained) << error_of(drained);
+    const auto n1 = node("n1");
+    ASSERT_TRUE(n1) << n1.error().message;
+    EXPECT_TRUE(n1->state.has("DRAIN"));
+    EXPECT_EQ(n1->reason, "slurm-operator: " + parser);
+    EXPECT_EQ(n1->comment, "by " + parser);
+    EXPECT_EQ(n1->features, (std::vector<std::string>{"cpu", "extra"}));
+    EXPECT_TRUE(update("n1", "UNDRAIN"));
+    EXPECT_TRUE(update("n2", "UNDRAIN"));
+  }
+}
+
+TEST_P(SlurmTest, ReadsTables) {
+  const auto all = nodes();
+  ASSERT_TRUE(all) << all.error().message;
+  for (const auto& row : all->rows) {
+    EXPECT_EQ(row->state.base, "IDLE") << row->name;
+    EXPECT_TRUE(row->state.has("DYNAMIC_NORM"));
+    EXPECT_EQ(row->partitions, std::vector<std::string>{"all"});
+    EXPECT_EQ(row->features, std::vector<std::string>{"cpu"});
+    EXPECT_EQ(row->cpus, 4);
+    EXPECT_EQ(row->real_memory_mib, 1000);
+    EXPECT_TRUE(row->slurmd_start_time);
+    EXPECT_TRUE(row->version.starts_with(world->release())) << row->version;
+  }
+  const auto parts = partitions();
+  ASSERT_TRUE(parts) << parts.error().message;
+  ASSERT_EQ(parts->rows.size(), 1U);
+  EXPECT_EQ(parts->rows[0]->name, "all");
+  EXPECT_EQ(parts->rows[0]->state, "UP");
+  EXPECT_FALSE(parts->rows[0]->hidden);
+}
+
+TEST_P(SlurmTest, ReadsJobs) {
+  const std::int64_t running = world->submit("n1", 300s);
+  ASSERT_TRUE(job_becomes(running, "RUNNING"));
+  const std::int64_t waiting = world->submit("n2", 300s);
+  ASSERT_TRUE(job_becomes(waiting, "RUNNING"));
+  world->suspend(waiting);
+  ASSERT_TRUE(job_becomes(waiting, "SUSPENDED"));
+  const auto all = jobs();
+  ASSERT_TRUE(all);
+  for (const auto& job : all->rows) {
+    if (job->id != running) continue;
+    EXPECT_EQ(job->nodes, std::vector<std::string>{"n1"});
+    EXPECT_EQ(job->required_nodes, std::vector<std::string>{"n1"});
+    EXPECT_EQ(job->user, "user");
+    EXPECT_EQ(job->partition, "all");
+    ASSERT_TRUE(job->start && job->end);
+    EXPECT_EQ(*job->end - *job->start, core::Duration(10min));
+  }
+  EXPECT_EQ(state("n1"), "MIXED");
+}
+
+TEST_P(SlurmTest, ATableWithoutChangesSaysSo) {
+  const auto first_nodes = nodes();
+  const auto first_jobs = jobs();
+  const auto first_partitions = partitions();
+  ASSERT_TRUE(first_nodes && first_jobs && first_partitions);
+  pass(2s);  // The server's times are whole seconds.
+  const auto later_nodes = nodes();
+  const auto later_jobs = jobs();
+  const auto later_partitions = partitions();
+  ASSERT_TRUE(later_nodes && later_jobs && later_partitions);
+  const auto same_nodes = nodes(later_nodes->last_update);
+  const auto same_jobs = jobs(later_jobs->last_update);
+  const auto same_partitions = partitions(later_partitions->last_update);
+  ASSERT_TRUE(same_nodes && same_jobs && same_partitions);
+  EXPECT_TRUE(same_nodes->unchanged);
+  EXPECT_TRUE(same_jobs->unchanged);
+  EXPECT_TRUE(same_partitions->unchanged);
+
+  // Only nodes change: before 26.05.3 slurmrestd stumbles over that, and the client asks for the whole.
+  ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
+  const auto changed = nodes(later_nodes->last_update);
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_FALSE(changed->unchanged);
+  EXPECT_GE(changed->rows.size(), 2U) << "all of them, not only the changed";
+  for (const auto& row : changed->rows) EXPECT_EQ(row->partitions, std::vector<std::string>{"all"}) << row->name;
+  const std::int64_t job = world->submit("n2", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  const auto changed_jobs = jobs(later_jobs->last_update);
+  ASSERT_TRUE(changed_jobs);
+  EXPECT_FALSE(changed_jobs->unchanged);
+  EXPECT_TRUE(std::ranges::any_of(changed_jobs->rows, [&](const auto& row) { return row->id == job; }));
+}
+
+TEST_P(SlurmTest, AnUnknownNodeIsNotFoundEverywhere) {
+  EXPECT_EQ(node("nowhere").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(update("nowhere", "DRAIN", "x").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(remove("nowhere").error().code, ErrorCode::kNotFound);
+  const auto removed = run(slurm::delete_node(kCluster, "nowhere", "test"));
+  ASSERT_TRUE(removed.value) << removed.value.error().message;
+  EXPECT_EQ(*removed.value, (core::Json{{"deleted", false}}));
+  const auto read = run(slurm::read_node(kCluster, "nowhere"));
+  ASSERT_TRUE(read.value);
+  EXPECT_EQ((*read.value)["exists"], false);
+  NodeUpdate drain;
+  drain.state = "DRAIN";
+  drain.reason = "slurm-operator: x";
+  const auto batch = ask<void>([&](auto done) { client->update_nodes({"n1", "nowhere", "n2"}, drain, std::move(done)); });
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(state("n1"), "IDLE+DRAIN") << "the others of a batch are changed all the same";
+  EXPECT_EQ(state("n2"), "IDLE+DRAIN");
+}
+
+TEST_P(SlurmTest, DrainsAndResumes) {
+  const auto drained = run(slurm::drain_nodes(kCluster, {"n1", "n2"}, "scale in"));
+  ASSERT_TRUE(drained.value) << drained.value.error().message;
+  EXPECT_TRUE(opens(drained));
+  const auto snapshot = clusters->snapshot(kCluster);
+  EXPECT_TRUE(slurm::SnapshotWitness::drained(*snapshot, "n1", world->loop().clock().mono()));
+  EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in");
+  for (const char* name : {"n1", "n2"}) {
+    const auto resumed = run(slurm::resume_node(kCluster, name));
+    ASSERT_TRUE(resumed.value) << resumed.value.error().message;
+    EXPECT_TRUE(opens(resumed));
+  }
+  // Slurm asks slurmd first: for a moment it does not respond.
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s));
+  EXPECT_TRUE(becomes("n2", "IDLE", 10s));
+  EXPECT_EQ(node("n1")->reason, before_26_05() ? "slurm-operator: scale in" : "") << "what is left over is nobody's drain";
+  EXPECT_EQ(run(slurm::resume_node(kCluster, "n1")).value.error().code, ErrorCode::kConflict);
+}
+
+TEST_P(SlurmTest, LeavesTheDrainsOfOthers) {
+  world->scontrol("n1", "DRAIN", "bad disk");
+  ASSERT_TRUE(becomes("n1", "IDLE+DRAIN"));
+  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  ASSERT_TRUE(drained.value) << drained.value.error().message;
+  EXPECT_EQ((*drained.value)["kept"], (core::Json{"n1"}));
+  EXPECT_EQ(node("n1")->reason, "bad disk");
+  const auto resumed = run(slurm::resume_node(kCluster, "n1"));
+  ASSERT_FALSE(resumed.value);
+  EXPECT_EQ(resumed.value.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(state("n1"), "IDLE+DRAIN");
+}
+
+TEST_P(SlurmTest, ADrainWithoutAReasonKeepsTheReasonOfADown) {
+  world->scontrol("n1", "DOWN", "dead board");
+  ASSERT_TRUE(becomes("n1", "DOWN"));
+  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  ASSERT_TRUE(drained.value) << drained.value.error().message;
+  EXPECT_EQ(state("n1"), "DOWN+DRAIN");
+  EXPECT_EQ(node("n1")->reason, "dead board");
+  EXPECT_EQ(run(slurm::resume_node(kCluster, "n1")).value.error().code, ErrorCode::kConflict);
+}
+
+TEST_P(SlurmTest, ResumesItsOwnDown) {
+  ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: pod ended"));
+  ASSERT_TRUE(becomes("n1", "DOWN"));
+  const auto resumed = run(slurm::resume_node(kCluster, "n1"));
+  ASSERT_TRUE(resumed.value) << resumed.value.error().message;
+  EXPECT_EQ((*resumed.value)["by"], "RESUME");
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s));
+}
+
+TEST_P(SlurmTest, UndrainingAnIdleNodeMakesItStopResponding) {
+  ASSERT_TRUE(update("n1", "UNDRAIN"));
+  EXPECT_EQ(state("n1"), "IDLE+NOT_RESPONDING") << "why the target asks before it undrains";
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s));
+  const auto resumed = update("n1", "RESUME");
+  ASSERT_FALSE(resumed);
+  EXPECT_EQ(resumed.error().code, ErrorCode::kInvalid);
+}
+
+TEST_P(SlurmTest, ADownRequeuesTheJobsOfANode) {
+  const std::int64_t job = world->submit("n1", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: pod ended"));
+  EXPECT_TRUE(becomes("n1", "DOWN"));
+  EXPECT_TRUE(job_becomes(job, "PENDING"));
+}
+
+TEST_P(SlurmTest, ABusyNodeIsNotDeleted) {
+  const std::int64_t job = world->submit("n1", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  const auto direct = remove("n1");
+  ASSERT_FALSE(direct);
+  EXPECT_EQ(direct.error().code, ErrorCode::kBusy) << direct.error().message;
+  EXPECT_EQ(direct.error().reason, "2016");
+  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  ASSERT_TRUE(drained.value);
+  EXPECT_EQ(state("n1"), "MIXED+DRAIN");
+  EXPECT_TRUE(opens(drained));
+  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", world->loop().clock().mono()));
+  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
+  ASSERT_FALSE(deleted.value);
+  EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(job_state(job), "RUNNING");
+  world->cancel(job);
+  EXPECT_TRUE(becomes("n1", "IDLE+DRAIN"));
+  EXPECT_TRUE(world->until([&] {
+    return slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", world->loop().clock().mono()).has_value();
+  }));
+  const auto gone = run(slurm::delete_node(kCluster, "n1", "test"));
+  ASSERT_TRUE(gone.value) << gone.value.error().message;
+  EXPECT_EQ(*gone.value, (core::Json{{"deleted", true}}));
+  EXPECT_EQ(state("n1"), "absent");
+  EXPECT_TRUE(opens(gone));
+  EXPECT_EQ(clusters->snapshot(kCluster)->node("n1"), nullptr);
+}
+
+TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
+  const std::int64_t job = world->submit("n1", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  world->suspend(job);
+  ASSERT_TRUE(job_becomes(job, "SUSPENDED"));
+  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  ASSERT_TRUE(drained.value);
+  // MIXED with no CPU allocated, or IDLE: as SelectTypeParameters and the job's memory want it.
+  const std::string words = state("n1");
+  EXPECT_TRUE(words == "IDLE+DRAIN" || words == "MIXED+DRAIN") << words;
+  EXPECT_TRUE(opens(drained));
+  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", world->loop().clock().mono()));
+  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
+  ASSERT_FALSE(deleted.value);
+  EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(state("n1"), words);
+  EXPECT_EQ(job_state(job), "SUSPENDED");
+}
+
+// The hole that the look at the jobs before a deletion is for.
+TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
+  const std::int64_t job = world->submit("n2", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  world->suspend(job);
+  ASSERT_TRUE(job_becomes(job, "SUSPENDED"));
+  ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: x"));
+  const auto removed = remove("n2");
+  EXPECT_TRUE(removed) << error_of(removed);
+  EXPECT_EQ(state("n2"), "absent");
+}
+
+TEST_P(SlurmTest, ARecordOutlivesItsSlurmdAndCanBeDeletedWithoutIt) {
+  world->stop_node("n1");
+  ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: pod ended"));
+  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test", true));
+  ASSERT_TRUE(deleted.value) << deleted.value.error().message;
+  EXPECT_EQ(state("n1"), "absent");
+}
+
+TEST_P(SlurmTest, AKnownNameIgnoresItsConfUntilItIsDeleted) {
+  world->stop_node("n1");
+  world->start_node("n1", "CPUs=4 RealMemory=1000 Features=other");
+  pass(3s);
+  EXPECT_EQ(node("n1")->features, std::vector<std::string>{"cpu"});
+  world->stop_node("n1");
+  ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
+  ASSERT_TRUE(remove("n1"));
+  world->start_node("n1", "CPUs=4 RealMemory=1000 Features=other");
+  ASSERT_TRUE(becomes("n1", "IDLE"));
+  EXPECT_EQ(node("n1")->features, std::vector<std::string>{"other"});
+}
+
+TEST_P(SlurmTest, ADrainSurvivesARegistrationAndADownDoesNot) {
+  ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
+  ASSERT_TRUE(update("n2", "DOWN", "slurm-operator: x"));
+  for (const char* name : {"n1", "n2"}) {
+    world->stop_node(name);
+    world->start_node(name, kNodeConf);
+  }
+  EXPECT_TRUE(becomes("n2", "IDLE", 20s)) << "ReturnToService=2";
+  EXPECT_TRUE(becomes("n1", "IDLE+DRAIN", 20s));
+}
+
+TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
+  EXPECT_FALSE(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)));
+  world->configure(slurm::conf::marker_partition("0123456789ab") + "\nPartitionName=p2 Nodes=ALL\n");
+  const auto loaded = run(slurm::reconfigure(kCluster));
+  ASSERT_TRUE(loaded.value) << loaded.value.error().message;
+  EXPECT_TRUE(world->until([&] { return slurm::conf::loaded_hash(*clusters->snapshot(kCluster)) == "0123456789ab"; }, 10s));
+  const auto snapshot = clusters->snapshot(kCluster);
+  ASSERT_TRUE(snapshot->partitions.contains("p2"));
+  for (const auto& [name, partition] : snapshot->partitions) {
+    const bool marker = slurm::conf::is_marker(name);
+    EXPECT_EQ(partition.state, marker ? "INACTIVE" : "UP") << name;
+    EXPECT_EQ(partition.hidden, marker && !before_26_05()) << name;
+    EXPECT_EQ(partition.nodes.empty(), marker) << name;
+  }
+  EXPECT_TRUE(world->until([&] {
+    const Node* n1 = clusters->snapshot(kCluster)->node("n1");
+    return n1 != nullptr && n1->partitions.size() == 2;
+  })) << "nodes are in the new partition, and not in the marker";
+
+  for (const char* bad : {"PartitionName=p3 Nodes=nosuchnode", "NoSuchKey=1", "MaxNodeCount=abc", "PartitionName=all Nodes=ALL",
+                          "SlurmdTimeout="}) {
+    SCOPED_TRACE(bad);
+    world->configure(slurm::conf::marker_partition("ba9876543210") + "\n" + bad + "\n");
+    const auto refused = run(slurm::reconfigure(kCluster));
+    ASSERT_FALSE(refused.value);
+    EXPECT_EQ(refused.value.error().code, ErrorCode::kInvalid) << refused.value.error().message;
+    EXPECT_TRUE(opens(refused));
+    EXPECT_EQ(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)), "0123456789ab") << "the old one stays in force";
+  }
+  EXPECT_EQ(state("n1"), "IDLE");
+  world->configure("");
+  const auto back = run(slurm::reconfigure(kCluster));
+  EXPECT_TRUE(back.value);
+}
+
+TEST_P(SlurmTest, RenewsItsTokenInTime) {
+  tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm", 5s);
+  client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
+  for (int i = 0; i < 10; ++i) {
+    const auto all = nodes();
+    ASSERT_TRUE(all) << all.error().message;
+    pass(1s);
+  }
+}
+
+TEST_P(SlurmTest, AWrongKeyIsUnauthorized) {
+  slurm::Hs256Tokens wrong(world->loop().clock(), "another key, another key, another", "slurm");
+  client = std::make_unique<Client>(world->loop(), *http, wrong, log);
+  const auto all = nodes();
+  ASSERT_FALSE(all);
+  EXPECT_EQ(all.error().code, ErrorCode::kUnauthorized) << all.error().message;
+  EXPECT_EQ(update("n1", "DRAIN", "x").error().code, ErrorCode::kUnauthorized);
+  client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
+  EXPECT_EQ(state("n1"), "IDLE");
+}
+
+TEST_P(SlurmTest, AnOrdinaryUserMayNotWrite) {
+  slurm::Hs256Tokens user(world->loop().clock(), world->key(), "user");
+  client = std::make_unique<Client>(world->loop(), *http, user, log);
+  EXPECT_TRUE(nodes());
+  const auto drained = update("n1", "DRAIN", "x");
+  ASSERT_FALSE(drained);
+  EXPECT_EQ(drained.error().code, ErrorCode::kForbidden) << drained.error().message;
+}
+
+TEST_P(SlurmTest, ASlurmctldThatIsAwayIsStaleAndComesBackWhole) {
+  ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
+  ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->node("n1")->state.has("DRAIN"); }));
+  world->stop_slurmctld();
+  const auto pings = ask<std::vector<slurm::Ping>>([&](auto done) { client->ping(std::move(done)); });
+  ASSERT_TRUE(pings) << pings.error().message;
+  EXPECT_FALSE(pings->front().responding);
+  ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->health == slurm::Snapshot::Health::kStale; }, 20s));
+  EXPECT_NE(clusters->snapshot(kCluster)->node("n1"), nullptr);
+  const core::MonoTime asked = world->loop().clock().mono();
+  const auto act = run(slurm::delete_node(kCluster, "n1", "test"));
+  ASSERT_FALSE(act.value);
+  EXPECT_EQ(act.value.error().code, ErrorCode::kUnavailable);
+  EXPECT_LT(world->loop().clock().mono() - asked, core::Duration(1s)) << "at once, not after slurmrestd's ten seconds";
+  world->start_slurmctld();
+  EXPECT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->complete(); }, 10s));
+  EXPECT_TRUE(becomes("n1", "IDLE+DRAIN", 20s)) << "its state is kept";
+  EXPECT_EQ(node("n1")->reason, "slurm-operator: x");
+}
+
+}  // namespace
+}  // namespace conformance

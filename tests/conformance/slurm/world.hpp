@@ -1,0 +1,54 @@
+// One Slurm with two nodes, n1 and n2, real or simulated, for tests that must come out alike in both.
+//
+// The real one is an instance of dev/slurm-local.sh, told by the environment: SLURM_REST_URL (http://127.0.0.1:PORT), and
+// SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR as that script takes them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "slurm/rest/client.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace conformance {
+
+class World {
+ public:
+  virtual ~World() = default;
+
+  [[nodiscard]] virtual std::string release() const = 0;  ///< "24.11", "26.05".
+  [[nodiscard]] virtual core::Loop& loop() = 0;
+  [[nodiscard]] virtual core::Random& random() = 0;
+  [[nodiscard]] virtual std::unique_ptr<net::HttpTransport> transport() = 0;
+  [[nodiscard]] virtual std::string key() const = 0;  ///< Of jwt.key.
+  /// Lets time pass until the test holds; false after `most`.
+  virtual bool until(const std::function<bool()>& test, core::Duration most = std::chrono::seconds(30)) = 0;
+
+  /// A batch job of an ordinary user on this node (or these: "n1,n2"), one CPU of each.
+  virtual std::int64_t submit(const std::string& nodes, core::Duration duration) = 0;
+  virtual void suspend(std::int64_t job) = 0;
+  virtual void resume(std::int64_t job) = 0;
+  virtual void cancel(std::int64_t job) = 0;
+  /// As an administrator with scontrol: state and reason of a node.
+  virtual void scontrol(const std::string& node, const std::string& state, const std::string& reason) = 0;
+  /// Appends lines to the configuration that every test begins with; "" takes them away. Does not load it.
+  virtual void configure(const std::string& lines) = 0;
+  virtual void start_node(const std::string& name, const std::string& conf) = 0;
+  virtual void stop_node(const std::string& name) = 0;
+  virtual void start_slurmctld() = 0;
+  virtual void stop_slurmctld() = 0;
+};
+
+/// What slurmd of n1 and n2 is started with.
+inline constexpr const char* kNodeConf = "CPUs=4 RealMemory=1000 Features=cpu";
+
+/// Null when the environment names none.
+std::unique_ptr<World> real_world();
+std::unique_ptr<World> simulated_world(const std::string& release);
+
+}  // namespace conformance

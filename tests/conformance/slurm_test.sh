@@ -1,0 +1,53 @@
+#!/bin/bash
+# The Slurm client, its acts and the model of Slurm against real Slurm of both releases, without Kubernetes. Needs root, and the
+# images of dev/images/build.sh.
+# Usage: tests/conformance/slurm_test.sh PROGRAM [RELEASE...]          PROGRAM: the built slurm_conformance
+#
+# Ends with "N passed, N failed"; exits 1 when something failed.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+program=$(readlink -f "${1:?PROGRAM}")
+shift
+(($# > 0)) || set -- 24.11 26.05
+cd "$top" || exit 1
+passed=0 failed=0 dir=
+
+finish() {
+  [[ -z $dir ]] || { dev/slurm-local.sh "$release" stop "$dir"; rm -rf "$dir"; }
+  dir=
+}
+trap finish EXIT
+
+# tests RELEASE FILTER: counts what GoogleTest says.
+tests() {
+  local log status
+  log=$(mktemp)
+  SLURM_LOCAL_RELEASE=$1 SLURM_LOCAL_DIR=$dir timeout 1200 "$program" --gtest_filter="$2" 2>&1 | tee "$log"
+  status=${PIPESTATUS[0]}
+  local good bad
+  good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
+  bad=$(grep -c '^\[  FAILED  \] .*, where' "$log")
+  # A program that broke off has failed, whatever it printed.
+  ((status == 0 || bad > 0)) || bad=1
+  passed=$((passed + ${good:-0})) failed=$((failed + bad / (bad > 1 ? 2 : 1)))
+  rm -f "$log"
+}
+
+tests model '*/model_*'
+port=24650
+for release in "$@"; do
+  echo "== real Slurm $release"
+  dir=$(mktemp -d /tmp/slurm-conformance.XXXXXX)
+  if out=$(dev/slurm-local.sh "$release" start "$dir" -p $port); then
+    SLURM_REST_URL=$(sed -n 's/^url: //p' <<<"$out")
+    export SLURM_REST_URL
+    tests "$release" '*/real'
+    unset SLURM_REST_URL
+  else
+    failed=$((failed + 1))
+  fi
+  finish
+  port=$((port + 2000))
+done
+echo "$passed passed, $failed failed"
+((failed == 0))
