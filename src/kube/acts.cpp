@@ -19,9 +19,12 @@ Key key_of(const core::Json& object) {
 
 std::string_view to_string(PatchType type) {
   switch (type) {
-    case PatchType::kMerge: return "merge";
-    case PatchType::kJson: return "json";
-    case PatchType::kStrategic: return "strategic";
+    case PatchType::kMerge:
+      return "merge";
+    case PatchType::kJson:
+      return "json";
+    case PatchType::kStrategic:
+      return "strategic";
   }
   return "?";
 }
@@ -58,12 +61,15 @@ core::Json Delete::describe() const {
   if (!resource_version.empty()) json["resourceVersion"] = resource_version;
   if (grace_seconds) json["graceSeconds"] = *grace_seconds;
   if (evidence) {
-    json["evidence"] = {{"kind", plan::to_string(evidence->kind())}, {"subject", evidence->subject()}, {"detail", evidence->detail()}};
+    json["evidence"] = {
+        {"kind", plan::to_string(evidence->kind())}, {"subject", evidence->subject()}, {"detail", evidence->detail()}};
   }
   return json;
 }
 
-core::Json Get::describe() const { return base("kube.Get", resource, key); }
+core::Json Get::describe() const {
+  return base("kube.Get", resource, key);
+}
 
 core::Json EventAct::describe() const {
   core::Json json = base("kube.Event", regarding, object.key());
@@ -98,7 +104,8 @@ plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, std::opti
   act->resource = resources::kPod;
   act->key = pod.meta.key();
   act->uid = pod.meta.uid;
-  // That no container ran is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be undone.
+  // That no container ran is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be
+  // undone.
   if (evidence.kind() == plan::Evidence::Kind::kNeverStarted) act->resource_version = pod.meta.resource_version;
   act->grace_seconds = grace_seconds;
   act->evidence = std::move(evidence);
@@ -151,7 +158,8 @@ std::optional<plan::Evidence> PodWitness::never_started(const PodRecord& pod) {
   if (std::ranges::any_of(pod.containers, ran)) return std::nullopt;
   // A kubelet that has the pod but has not reported yet may be starting it.
   if (!pod.node_name.empty() && pod.containers.empty()) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kNeverStarted, pod.meta.uid, "no container of " + pod.meta.key().str() + " ever ran");
+  return plan::Evidence(plan::Evidence::Kind::kNeverStarted, pod.meta.uid,
+                        "no container of " + pod.meta.key().str() + " ever ran");
 }
 
 std::optional<plan::Evidence> PodWitness::ended(const PodRecord& pod) {

@@ -1,7 +1,7 @@
 // What can be done to Kubernetes, as steps of plans. Carried out by kube::Target.
 //
-// Values that are random or secret are written as recipes inside of the object; the executor fills them in, so that no plan, log or
-// scenario holds them. In a Secret's "data":
+// Values that are random or secret are written as recipes inside of the object; the executor fills them in, so that no plan,
+// log or scenario holds them. In a Secret's "data":
 //   {"$generate": {"bytes": 32}}                                   random bytes, base64
 //   {"$mintToken": {"keyRef": {"namespace","name","key"}, "claims": {...}, "lifetimeSeconds": 900}}   an HS256 JWT, base64;
 //     the executor adds iat, nbf, exp and jti.

@@ -4,7 +4,9 @@
 
 namespace kube {
 
-std::string intent_hash(const core::Json& desired) { return core::short_hash(core::canonical(desired), 16); }
+std::string intent_hash(const core::Json& desired) {
+  return core::short_hash(core::canonical(desired), 16);
+}
 
 plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, const Object* observed, std::string manager) {
   const std::string hash = intent_hash(desired);

@@ -1,6 +1,7 @@
 // Caches: what the API server last said of one kind under one selector, as immutable records.
 //
-// A cache is fed by a watch (kube/watch.hpp). Readers get shared_ptr<const Record>; a record never changes. All calls are on the loop.
+// A cache is fed by a watch (kube/watch.hpp). Readers get shared_ptr<const Record>; a record never changes. All calls are on
+// the loop.
 //
 //   for (const PodPtr& pod : pods.by_index("owner", nodeset_uid)) ...
 #pragma once
@@ -45,8 +46,8 @@ class Cache final : public CacheBase {
   void listen_moved(std::function<void()> listener) { moved_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;
-  [[nodiscard]] std::vector<Ptr> all() const;                          ///< Sorted by key.
-  [[nodiscard]] std::vector<Ptr> in_namespace(std::string_view ns) const;  ///< Sorted by key.
+  [[nodiscard]] std::vector<Ptr> all() const;                                                     ///< Sorted by key.
+  [[nodiscard]] std::vector<Ptr> in_namespace(std::string_view ns) const;                         ///< Sorted by key.
   [[nodiscard]] std::vector<Ptr> by_index(std::string_view index, std::string_view value) const;  ///< Sorted by key.
 
   [[nodiscard]] bool synced() const override { return synced_; }
@@ -173,7 +174,8 @@ void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
     const auto old = before.find(key);
     if (old == before.end()) {
       notify(nullptr, record);
-    } else if (old->second->meta.resource_version != record->meta.resource_version || old->second->meta.uid != record->meta.uid) {
+    } else if (old->second->meta.resource_version != record->meta.resource_version ||
+               old->second->meta.uid != record->meta.uid) {
       notify(old->second, record);
     }
   }

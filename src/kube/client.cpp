@@ -13,9 +13,12 @@ constexpr core::Duration kShortestWrite{200};  ///< Less time than this before t
 
 std::string_view content_type(PatchType type) {
   switch (type) {
-    case PatchType::kMerge: return "application/merge-patch+json";
-    case PatchType::kJson: return "application/json-patch+json";
-    case PatchType::kStrategic: return "application/strategic-merge-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kStrategic:
+      return "application/strategic-merge-patch+json";
   }
   return "";
 }
@@ -25,18 +28,33 @@ core::ErrorCode code_of(int status, std::string_view reason) {
   if (reason == "Conflict") return core::ErrorCode::kConflict;
   if (reason == "Expired" || reason == "Gone") return core::ErrorCode::kExpired;
   switch (status) {
-    case 400: case 413: case 422: return core::ErrorCode::kInvalid;
-    case 401: return core::ErrorCode::kUnauthorized;
-    case 403: return core::ErrorCode::kForbidden;
-    case 404: return core::ErrorCode::kNotFound;
-    case 405: case 406: case 415: return core::ErrorCode::kUnsupported;
-    case 409: return core::ErrorCode::kConflict;
-    case 410: return core::ErrorCode::kExpired;
-    case 429: return core::ErrorCode::kTooManyRequests;
-    case 503: return core::ErrorCode::kUnavailable;
+    case 400:
+    case 413:
+    case 422:
+      return core::ErrorCode::kInvalid;
+    case 401:
+      return core::ErrorCode::kUnauthorized;
+    case 403:
+      return core::ErrorCode::kForbidden;
+    case 404:
+      return core::ErrorCode::kNotFound;
+    case 405:
+    case 406:
+    case 415:
+      return core::ErrorCode::kUnsupported;
+    case 409:
+      return core::ErrorCode::kConflict;
+    case 410:
+      return core::ErrorCode::kExpired;
+    case 429:
+      return core::ErrorCode::kTooManyRequests;
+    case 503:
+      return core::ErrorCode::kUnavailable;
     // The API server gave up waiting for its own handler, which may still carry the write out.
-    case 504: return core::ErrorCode::kUnknownOutcome;
-    default: return core::ErrorCode::kInternal;
+    case 504:
+      return core::ErrorCode::kUnknownOutcome;
+    default:
+      return core::ErrorCode::kInternal;
   }
 }
 
@@ -83,8 +101,8 @@ std::string query_escape(std::string_view value) {
   std::string result;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '-' ||
-                       byte == '.' || byte == '_' || byte == '~';
+    const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
+                       byte == '-' || byte == '.' || byte == '_' || byte == '~';
     if (plain) {
       result += c;
     } else {
@@ -204,7 +222,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       const auto lease = options.lease_deadline();
       if (!lease) return core::fail(core::ErrorCode::kCancelled, "not the leader: the write was not sent");
       left = std::min(left, *lease - now - options.lease_margin);
-      if (left < kShortestWrite) return core::fail(core::ErrorCode::kCancelled, "the lease is about to end: the write was not sent");
+      if (left < kShortestWrite)
+        return core::fail(core::ErrorCode::kCancelled, "the lease is about to end: the write was not sent");
     }
     if (left <= core::Duration{0}) return core::fail(core::ErrorCode::kUnavailable, "out of time before the request was sent");
     return left;
@@ -241,7 +260,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     if (!reply) {
       if (reply.error().code == core::ErrorCode::kUnavailable && retry_after(call, backoff(call->tries))) return;
       // A read whose reply was lost has no outcome to be unknown.
-      if (!call->write && reply.error().code == core::ErrorCode::kUnknownOutcome) reply.error().code = core::ErrorCode::kUnavailable;
+      if (!call->write && reply.error().code == core::ErrorCode::kUnknownOutcome)
+        reply.error().code = core::ErrorCode::kUnavailable;
       return finish(call, std::move(reply));
     }
     if (status >= 200 && status < 300) return finish(call, std::move(reply));
@@ -383,8 +403,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     return write.field_manager.empty() ? options.field_manager : write.field_manager;
   }
 
-  void send_json(std::string method, std::string target, const core::Json* body, std::string_view type, const WriteOptions* write,
-                 Done done) {
+  void send_json(std::string method, std::string target, const core::Json* body, std::string_view type,
+                 const WriteOptions* write, Done done) {
     net::HttpRequest request;
     request.method = std::move(method);
     request.target = std::move(target);
@@ -406,12 +426,17 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   }
 };
 
-Client::Client(core::Loop& loop, core::Random& random, net::HttpTransport& transport, Credentials& credentials, ClientOptions options)
+Client::Client(core::Loop& loop, core::Random& random, net::HttpTransport& transport, Credentials& credentials,
+               ClientOptions options)
     : impl_(std::make_shared<Impl>(loop, random, transport, credentials, std::move(options))) {}
 
-Client::~Client() { impl_->close(); }
+Client::~Client() {
+  impl_->close();
+}
 
-const ClientOptions& Client::options() const { return impl_->options; }
+const ClientOptions& Client::options() const {
+  return impl_->options;
+}
 
 void Client::set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook) {
   impl_->options.lease_deadline = std::move(hook);

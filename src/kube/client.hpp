@@ -2,11 +2,12 @@
 //
 // Everything is asynchronous: `done` is called once, later, on the loop, unless the client is destroyed before.
 //
-// What the client does on its own: adds credentials and User-Agent; renews the token once on 401; sends again, within bounds, what
-// was certainly not carried out (429 and 503 that carry Retry-After; connections never opened). Everything else is the caller's:
-// a level-triggered controller simply plans again.
+// What the client does on its own: adds credentials and User-Agent; renews the token once on 401; sends again, within bounds,
+// what was certainly not carried out (429 and 503 that carry Retry-After; connections never opened). Everything else is the
+// caller's: a level-triggered controller simply plans again.
 //
-// Writes are fenced: with a lease hook, a write is refused (kCancelled) unless we lead, and its deadline ends before the lease does.
+// Writes are fenced: with a lease hook, a write is refused (kCancelled) unless we lead, and its deadline ends before the lease
+// does.
 #pragma once
 
 #include <functional>
@@ -28,15 +29,15 @@ namespace kube {
 
 struct ListOptions {
   std::string label_selector{}, field_selector{};
-  int limit = 0;                 ///< 0: all at once.
+  int limit = 0;  ///< 0: all at once.
   std::string continue_token{};
 };
 
 struct WriteOptions {
-  std::string subresource{};      ///< "" or "status", "scale", "eviction" ...
-  std::string field_manager{};    ///< "": the client's own.
-  bool force = true;              ///< For apply: take fields over from other managers.
-  bool fenced = true;             ///< False only for the Lease itself.
+  std::string subresource{};    ///< "" or "status", "scale", "eviction" ...
+  std::string field_manager{};  ///< "": the client's own.
+  bool force = true;            ///< For apply: take fields over from other managers.
+  bool fenced = true;           ///< False only for the Lease itself.
   std::optional<core::Duration> timeout{};
 };
 
@@ -73,7 +74,8 @@ class Client {
   using RawDone = std::function<void(core::Result<net::HttpResponse>)>;
   using StreamId = std::uint64_t;
 
-  Client(core::Loop& loop, core::Random& random, net::HttpTransport& transport, Credentials& credentials, ClientOptions options);
+  Client(core::Loop& loop, core::Random& random, net::HttpTransport& transport, Credentials& credentials,
+         ClientOptions options);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -95,8 +97,8 @@ class Client {
   /// Any request; an HTTP error status becomes an Error as everywhere.
   void raw(net::HttpRequest request, RawDone done);
 
-  /// A streamed GET (watch, list). Statuses other than 200 end with a typed error, read from the body; on_head is not called for
-  /// them. Not retried.
+  /// A streamed GET (watch, list). Statuses other than 200 end with a typed error, read from the body; on_head is not called
+  /// for them. Not retried.
   StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler);
   void cancel_stream(StreamId id);
 

@@ -82,7 +82,8 @@ TEST_F(ClientTest, WritesNameTheirManagerAndAreStrict) {
   EXPECT_EQ(sent.request.headers.at("content-type"), "application/json");
   client->apply(resources::kStatefulSet, object, keep(), {.field_manager = "nodeset"});
   sent = api.take("PATCH");
-  EXPECT_EQ(sent.request.target, "/apis/apps/v1/namespaces/ns/statefulsets/a?fieldManager=nodeset&fieldValidation=Strict&force=true");
+  EXPECT_EQ(sent.request.target,
+            "/apis/apps/v1/namespaces/ns/statefulsets/a?fieldManager=nodeset&fieldValidation=Strict&force=true");
   EXPECT_EQ(sent.request.headers.at("content-type"), "application/apply-patch+yaml");
   client->patch(resources::kPod, {"ns", "a"}, PatchType::kStrategic, Json::object(), keep(), {.subresource = "status"});
   sent = api.take("PATCH", "/api/v1/namespaces/ns/pods/a/status?");
@@ -268,7 +269,8 @@ TEST_F(ClientTest, ADestroyedClientCallsNobody) {
 TEST_F(ClientTest, AStreamThatIsRefusedEndsTyped) {
   core::Result<void> end;
   int heads = 0;
-  client->stream("/x", 10s, {[&](int, const auto&) { ++heads; }, [](auto) { FAIL(); }, [&](core::Result<void> r) { end = std::move(r); }});
+  client->stream("/x", 10s,
+                 {[&](int, const auto&) { ++heads; }, [](auto) { FAIL(); }, [&](core::Result<void> r) { end = std::move(r); }});
   api.take_stream().answer(403, status_json(403, "Forbidden", "you may not"));
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, ErrorCode::kForbidden);
@@ -288,7 +290,9 @@ TEST_F(ClientTest, AStreamRenewsTheTokenOnce) {
   EXPECT_EQ(text, "abc");
 }
 
-TEST(QueryEscapeTest, KeepsOnlyUnreservedCharacters) { EXPECT_EQ(query_escape("a=b,c in (x y)~-._"), "a%3Db%2Cc%20in%20%28x%20y%29~-._"); }
+TEST(QueryEscapeTest, KeepsOnlyUnreservedCharacters) {
+  EXPECT_EQ(query_escape("a=b,c in (x y)~-._"), "a%3Db%2Cc%20in%20%28x%20y%29~-._");
+}
 
 }  // namespace
 }  // namespace kube

@@ -14,7 +14,8 @@ bool set_condition(core::Json& conditions, const Condition& condition, std::int6
                        {"message", condition.message},
                        {"observedGeneration", observed_generation},
                        {"lastTransitionTime", core::format_rfc3339(now)}};
-  const auto it = std::ranges::find_if(conditions, [&](const core::Json& c) { return core::get_string(c, {"type"}) == condition.type; });
+  const auto it =
+      std::ranges::find_if(conditions, [&](const core::Json& c) { return core::get_string(c, {"type"}) == condition.type; });
   if (it == conditions.end()) {
     conditions.push_back(std::move(wanted));
     return true;

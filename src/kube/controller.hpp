@@ -1,7 +1,7 @@
 // A controller as the manager runs it: sources wake keys; a key is observed, planned and acted upon; nothing else.
 //
-// `observe` runs on the loop and copies out of the caches what the plan needs. It reads user-named objects through the Recorder, and
-// what it read is what wakes the key again. `plan` is pure and may run on any thread.
+// `observe` runs on the loop and copies out of the caches what the plan needs. It reads user-named objects through the
+// Recorder, and what it read is what wakes the key again. `plan` is pure and may run on any thread.
 #pragma once
 
 #include <any>
@@ -33,7 +33,7 @@ class Recorder {
 
 /// What every Observed starts with.
 struct Context {
-  core::WallTime now;     ///< For timestamps in status; never for ages.
+  core::WallTime now;  ///< For timestamps in status; never for ages.
   core::MonoTime mono;
   plan::Outcomes outcomes;  ///< Of this key's steps so far.
   plan::Facts facts;        ///< Answers to the needs of the previous call in this pass.
@@ -61,7 +61,7 @@ class TypedController : public Controller {
 
  protected:
   [[nodiscard]] virtual std::shared_ptr<const Observed> observe_typed(const Key& key, Recorder& recorder,
-                                                                     const Context& context) = 0;
+                                                                      const Context& context) = 0;
   [[nodiscard]] virtual plan::Plan plan_typed(const Observed& observed) const = 0;
 };
 

@@ -366,7 +366,8 @@ core::Result<void> take_exec(const Found& user, Source& source) {
   ExecPlugin plugin;
   plugin.api_version = text_of(exec, "apiVersion");
   if (plugin.api_version != "client.authentication.k8s.io/v1" && plugin.api_version != "client.authentication.k8s.io/v1beta1") {
-    return core::fail(core::ErrorCode::kUnsupported, "kubeconfig: exec apiVersion \"" + plugin.api_version + "\" is not supported");
+    return core::fail(core::ErrorCode::kUnsupported,
+                      "kubeconfig: exec apiVersion \"" + plugin.api_version + "\" is not supported");
   }
   if (text_of(exec, "interactiveMode") == "Always") {
     return core::fail(core::ErrorCode::kUnsupported, "kubeconfig: exec needs a terminal (interactiveMode Always)");
@@ -385,7 +386,8 @@ core::Result<void> take_exec(const Found& user, Source& source) {
 
 core::Result<void> take_user(const Found& user, Source& source) {
   if (user.node["auth-provider"] || !text_of(user.node, "username").empty()) {
-    return core::fail(core::ErrorCode::kUnsupported, "kubeconfig: auth-provider and username are not supported; use a token, a certificate or exec");
+    return core::fail(core::ErrorCode::kUnsupported,
+                      "kubeconfig: auth-provider and username are not supported; use a token, a certificate or exec");
   }
   auto cert = decoded(user.node, "client-certificate-data");
   auto key = decoded(user.node, "client-key-data");
@@ -430,8 +432,8 @@ void StaticCredentials::refresh(Done done) {
   done(core::fail(core::ErrorCode::kUnauthorized, "these credentials cannot be renewed"));
 }
 
-core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& loop, const System& system, const std::string& path,
-                                                                  const std::string& context) {
+core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& loop, const System& system,
+                                                                  const std::string& path, const std::string& context) {
   Kubeconfig config;
   if (const auto loaded = config.load(system, path); !loaded) return std::unexpected(loaded.error());
   try {
@@ -447,14 +449,17 @@ core::Result<std::unique_ptr<Credentials>> in_cluster_credentials(core::Loop& lo
   const auto host = system.env("KUBERNETES_SERVICE_HOST");
   const auto port = system.env("KUBERNETES_SERVICE_PORT");
   if (!host || host->empty() || !port || port->empty()) {
-    return core::fail(core::ErrorCode::kNotFound, "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+    return core::fail(core::ErrorCode::kNotFound,
+                      "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
   }
   Source source;
   const std::string bracketed = host->find(':') == std::string::npos ? *host : "[" + *host + "]";
-  if (const auto parsed = parse_server("https://" + bracketed + ":" + *port, source); !parsed) return std::unexpected(parsed.error());
+  if (const auto parsed = parse_server("https://" + bracketed + ":" + *port, source); !parsed)
+    return std::unexpected(parsed.error());
   source.ca_file = std::string(kServiceAccount) + "ca.crt";
   source.token_file = std::string(kServiceAccount) + "token";
-  if (const auto ns = system.read_file(std::string(kServiceAccount) + "namespace"); ns && !trimmed(*ns).empty()) source.ns = trimmed(*ns);
+  if (const auto ns = system.read_file(std::string(kServiceAccount) + "namespace"); ns && !trimmed(*ns).empty())
+    source.ns = trimmed(*ns);
   return make(loop, system, std::move(source));
 }
 

@@ -6,8 +6,8 @@
 //   (*credentials)->on_change([&](const net::Endpoint& e) { (void)transport.set_endpoint(e); });
 //   kube::Client client(loop, random, transport, **credentials, options);
 //
-// Tokens and certificates are read again while the process runs (token 60 s, CA and client certificate 5 min, and on 401), because
-// the kubelet rotates them under our feet. Files are read and plugins run off the loop.
+// Tokens and certificates are read again while the process runs (token 60 s, CA and client certificate 5 min, and on 401),
+// because the kubelet rotates them under our feet. Files are read and plugins run off the loop.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class Credentials {
   [[nodiscard]] virtual std::string base_path() const { return ""; }
   /// The bearer token to send now: "" when none is needed (a client certificate), nullopt when refresh() must be called first.
   [[nodiscard]] virtual std::optional<std::string> token() const = 0;
-  /// Gets a new token (file, plugin), and then calls `done`. Calls that come while one is under way share it. kUnauthorized: there
-  /// is no way to get another one.
+  /// Gets a new token (file, plugin), and then calls `done`. Calls that come while one is under way share it. kUnauthorized:
+  /// there is no way to get another one.
   virtual void refresh(Done done) = 0;
   /// The namespace of the context or of the pod; "default" when neither says.
   [[nodiscard]] virtual std::string default_namespace() const = 0;
@@ -61,8 +61,8 @@ class StaticCredentials final : public Credentials {
   std::string token_;
 };
 
-/// What credentials need of the outside; tests bring their own. `read_file` and `run` are called off the loop, but for the first
-/// reads.
+/// What credentials need of the outside; tests bring their own. `read_file` and `run` are called off the loop, but for the
+/// first reads.
 struct System {
   std::function<std::optional<std::string>(const std::string& name)> env;
   std::function<core::Result<std::string>(const std::string& path)> read_file;
@@ -79,8 +79,8 @@ System real_system();
 
 /// Parses a kubeconfig and opens a context ("" for its current-context). `path` may be several paths joined by ':', merged as
 /// kubectl does: the first to name a thing wins. Errors: kNotFound, kInvalid with the place.
-core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& loop, const System& system, const std::string& path,
-                                                                  const std::string& context = "");
+core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& loop, const System& system,
+                                                                  const std::string& path, const std::string& context = "");
 /// From KUBERNETES_SERVICE_HOST/PORT and /var/run/secrets/kubernetes.io/serviceaccount. Error: kNotFound outside of a pod.
 core::Result<std::unique_ptr<Credentials>> in_cluster_credentials(core::Loop& loop, const System& system);
 /// `kubeconfig` when given; else $KUBECONFIG; else the pod's service account; else ~/.kube/config.

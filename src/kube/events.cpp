@@ -38,9 +38,9 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
 
   using SeriesKey = std::tuple<std::string, std::string, std::string, std::string, std::string>;
   struct Series {
-    Key event;           ///< The event's own key.
+    Key event;  ///< The event's own key.
     int count = 1;
-    int written = 0;     ///< The count that the API server knows; 0: not created yet.
+    int written = 0;  ///< The count that the API server knows; 0: not created yet.
     core::WallTime last;
     core::MonoTime last_seen;
     core::MonoTime last_written;
@@ -175,8 +175,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     if (creates) {
       client.create(resources::kEvent, job.create, answered);
     } else {
-      const core::Json patch = {
-          {"series", {{"count", count}, {"lastObservedTime", core::format_rfc3339_micro(running.last)}}}};
+      const core::Json patch = {{"series", {{"count", count}, {"lastObservedTime", core::format_rfc3339_micro(running.last)}}}};
       client.patch(resources::kEvent, running.event, PatchType::kMerge, patch, answered);
     }
   }
@@ -235,7 +234,9 @@ EventRecorder::~EventRecorder() {
   impl_->stop_timer.cancel();
 }
 
-void EventRecorder::record(const EventAct& event) { impl_->record(event); }
+void EventRecorder::record(const EventAct& event) {
+  impl_->record(event);
+}
 
 void EventRecorder::stop(core::Duration grace, std::function<void()> done) {
   impl_->stopped = true;
@@ -244,6 +245,8 @@ void EventRecorder::stop(core::Duration grace, std::function<void()> done) {
   impl_->pump();
 }
 
-std::uint64_t EventRecorder::dropped() const { return impl_->dropped; }
+std::uint64_t EventRecorder::dropped() const {
+  return impl_->dropped;
+}
 
 }  // namespace kube

@@ -1,7 +1,8 @@
 // Events (events.k8s.io/v1) about objects: what a person sees under `kubectl describe`.
 //
-// The same event (object, reason, action, type, note) again within the series time is one event with a growing series count, sent
-// by patch at a bounded rate. Nothing waits for an event, and nothing fails by one: what does not fit is dropped and counted.
+// The same event (object, reason, action, type, note) again within the series time is one event with a growing series count,
+// sent by patch at a bounded rate. Nothing waits for an event, and nothing fails by one: what does not fit is dropped and
+// counted.
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,9 @@
 namespace kube {
 
 struct HealthChecks {
-  std::function<bool()> ready{};         ///< Unset: always.
-  std::function<bool()> healthy{};       ///< Unset: always. That the loop answers at all is most of the check.
-  std::function<std::string()> metrics{};///< Unset: 404.
+  std::function<bool()> ready{};           ///< Unset: always.
+  std::function<bool()> healthy{};         ///< Unset: always. That the loop answers at all is most of the check.
+  std::function<std::string()> metrics{};  ///< Unset: 404.
 };
 
 net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpRequest& request);

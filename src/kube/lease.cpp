@@ -24,9 +24,9 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   bool running = false;
   bool leading = false;
   bool ended = false;
-  core::MonoTime renewed_at;    ///< When the request that last renewed was sent.
-  core::Json lease;             ///< As last seen; null: never, or not to be relied on.
-  core::Json observed_spec;     ///< What the holder wrote last, and when we first saw it.
+  core::MonoTime renewed_at;  ///< When the request that last renewed was sent.
+  core::Json lease;           ///< As last seen; null: never, or not to be relied on.
+  core::Json observed_spec;   ///< What the holder wrote last, and when we first saw it.
   core::MonoTime observed_at;
   std::string told_holder;
 
@@ -175,15 +175,16 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     client.update(
         resources::kLease, object,
         [weak = weak_from_this(), done = std::move(done)](core::Result<core::Json> reply) {
-          if (const auto self = weak.lock(); self && !reply) self->logger.warn("lease: cannot release it", {core::error_field(reply.error())});
+          if (const auto self = weak.lock(); self && !reply)
+            self->logger.warn("lease: cannot release it", {core::error_field(reply.error())});
           done();
         },
         write_options);
   }
 };
 
-LeaderElection::LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, LeaseOptions options,
-                               Callbacks callbacks)
+LeaderElection::LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client,
+                               LeaseOptions options, Callbacks callbacks)
     : impl_(std::make_shared<Impl>(loop, random, logger, client, std::move(options), std::move(callbacks))) {}
 
 LeaderElection::~LeaderElection() {
@@ -198,9 +199,13 @@ void LeaderElection::start() {
   impl_->tick.set(core::Duration{0}, [impl = impl_.get()] { impl->attempt(); });
 }
 
-void LeaderElection::release(std::function<void()> done) { impl_->release(std::move(done)); }
+void LeaderElection::release(std::function<void()> done) {
+  impl_->release(std::move(done));
+}
 
-bool LeaderElection::leading() const { return impl_->leading && impl_->now() < impl_->deadline(); }
+bool LeaderElection::leading() const {
+  return impl_->leading && impl_->now() < impl_->deadline();
+}
 
 std::optional<core::MonoTime> LeaderElection::deadline() const {
   if (!leading()) return std::nullopt;

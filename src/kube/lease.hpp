@@ -1,8 +1,8 @@
 // Leader election by a coordination.k8s.io Lease: one of several replicas acts.
 //
-// A holder is taken for alive for as long as the Lease changes, by our own clock (never by the timestamps in it). A leader that could
-// not renew for renew_deadline stops leading 5 s before anybody else can begin; from then on the client refuses writes, and
-// `on_lost` ends the process.
+// A holder is taken for alive for as long as the Lease changes, by our own clock (never by the timestamps in it). A leader that
+// could not renew for renew_deadline stops leading 5 s before anybody else can begin; from then on the client refuses writes,
+// and `on_lost` ends the process.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class LeaderElection {
  public:
   struct Callbacks {
     std::function<void()> on_leading;
-    std::function<void(std::string why)> on_lost;            ///< Once; the election has ended.
+    std::function<void(std::string why)> on_lost;              ///< Once; the election has ended.
     std::function<void(const std::string& holder)> on_holder;  ///< Somebody else (or we) was seen to lead; may be unset.
   };
   LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, LeaseOptions options,
@@ -38,8 +38,8 @@ class LeaderElection {
   ~LeaderElection();
 
   void start();
-  /// Gives the Lease up, if we hold it, so that another may take it at once. Only after all writers have stopped. `done` is called
-  /// when the API server said so, or could not be asked.
+  /// Gives the Lease up, if we hold it, so that another may take it at once. Only after all writers have stopped. `done` is
+  /// called when the API server said so, or could not be asked.
   void release(std::function<void()> done);
   [[nodiscard]] bool leading() const;
   /// Until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt when not leading.

@@ -15,7 +15,8 @@ using core::Json;
 const std::string kPath = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l";
 
 Json lease(std::string_view holder, std::string_view rv, std::string_view renewed = "2026-01-01T00:00:00.000000Z") {
-  return object_json("ns", "l", rv, "", {{"spec", {{"holderIdentity", holder}, {"renewTime", renewed}, {"leaseTransitions", 3}}}});
+  return object_json("ns", "l", rv, "",
+                     {{"spec", {{"holderIdentity", holder}, {"renewTime", renewed}, {"leaseTransitions", 3}}}});
 }
 
 class LeaseTest : public testing::Test {
@@ -56,8 +57,8 @@ class LeaseTest : public testing::Test {
   int leads = 0;
   int version = 10;
   std::vector<std::string> lost;
-  LeaderElection election{loop, random, log, client, options(),
-                          {[this] { ++leads; }, [this](const std::string& why) { lost.push_back(why); }, {}}};
+  LeaderElection election{
+      loop, random, log, client, options(), {[this] { ++leads; }, [this](const std::string& why) { lost.push_back(why); }, {}}};
 };
 
 TEST_F(LeaseTest, TakesALeaseThatDoesNotExist) {

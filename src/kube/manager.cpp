@@ -27,6 +27,7 @@ struct CacheEntry {
   std::unique_ptr<CacheBase> cache;
   std::unique_ptr<WatchSink> sink;
   std::unique_ptr<Watch> watch;
+  std::uint64_t lists_needed = 1;  ///< Contents count as known after so many complete lists.
 };
 
 /// One pass of a key, from pop to the last gate.
@@ -38,7 +39,7 @@ struct Pass {
   int rounds = 0;
   std::shared_ptr<const void> observed;
   plan::Plan plan;
-  bool failed = false;        ///< Planning itself went wrong.
+  bool failed = false;  ///< Planning itself went wrong.
   std::vector<plan::GatePtr> gates;
   core::MonoTime gated_since;
   core::MonoTime settle_at;
@@ -140,11 +141,14 @@ struct Manager::Impl {
   }
 
   std::unique_ptr<Watch> make_watch(CacheEntry& entry) {
-    return std::make_unique<Watch>(loop, random, logger, client, parser, entry.resource, entry.scope, *entry.sink, options.watch);
+    return std::make_unique<Watch>(loop, random, logger, client, parser, entry.resource, entry.scope, *entry.sink,
+                                   options.watch);
   }
 
   [[nodiscard]] bool all_synced() const {
-    return std::ranges::all_of(entries, [](const auto& entry) { return entry->cache->synced(); });
+    return std::ranges::all_of(entries, [](const auto& entry) {
+      return entry->cache->synced() && entry->watch->stats().complete_lists >= entry->lists_needed;
+    });
   }
 
   [[nodiscard]] bool may_work() const { return started && !stopping && leads && all_synced(); }
@@ -223,7 +227,8 @@ struct Manager::Impl {
     auto made = std::make_shared<std::pair<plan::Plan, std::string>>();
     loop.offload(
         [controller, observed = pass->observed, made] {
-          // A plan that throws is a bug of that controller. It must not take the others down, nor be mistaken for an empty plan.
+          // A plan that throws is a bug of that controller. It must not take the others down, nor be mistaken for an empty
+          // plan.
           try {
             made->first = controller->plan(observed.get());
           } catch (const std::exception& error) {
@@ -339,7 +344,8 @@ struct Manager::Impl {
     const bool conflicts_only = std::ranges::all_of(pass.result.outcomes, [](const auto& outcome) {
       return !outcome.second.error || outcome.second.error->code == core::ErrorCode::kConflict;
     });
-    logger.log(failed.empty() || conflicts_only ? core::Level::kInfo : core::Level::kWarn, "pass", fields(pass, std::move(more)));
+    logger.log(failed.empty() || conflicts_only ? core::Level::kInfo : core::Level::kWarn, "pass",
+               fields(pass, std::move(more)));
     if (options.metrics != nullptr) options.metrics->steps(pass.controller, done.size(), failed.size());
   }
 
@@ -374,7 +380,8 @@ struct Manager::Impl {
     }
     for (const PassPtr& pass : free) {
       gated.erase(pass->key);
-      if (options.metrics != nullptr) options.metrics->gate_waited(pass->controller, now() - pass->gated_since, pass->settled_live);
+      if (options.metrics != nullptr)
+        options.metrics->gate_waited(pass->controller, now() - pass->gated_since, pass->settled_live);
       finish(pass);
     }
   }
@@ -505,6 +512,13 @@ struct Manager::Impl {
 
   void begin_leading() {
     leads = true;
+    // The caches of a standby may lag behind what the leader before us wrote last: what we act on is read after it has ended.
+    if (election) {
+      for (const auto& entry : entries) {
+        entry->lists_needed = entry->watch->stats().complete_lists + 1;
+        entry->watch->relist();
+      }
+    }
     if (options.metrics != nullptr && options.election) options.metrics->leader(options.election->key.name, true);
     plan_pump();
   }
@@ -584,7 +598,8 @@ void Manager::Impl::observe(const PassPtr& pass) {
   queue.done(pass->key, now());
   unobserved.insert(pass->key);
   queue.add_after(pass->key, kUnobservedRetry, now());
-  if (options.metrics != nullptr) options.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter, now() - pass->began);
+  if (options.metrics != nullptr)
+    options.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter, now() - pass->began);
   plan_pump();
 }
 
@@ -610,7 +625,8 @@ Manager::Manager(core::Loop& loop, core::Random& random, core::Logger& logger, C
   LeaderElection::Callbacks callbacks;
   callbacks.on_leading = [impl = impl_.get()] { impl->begin_leading(); };
   callbacks.on_lost = [impl = impl_.get()](const std::string& why) { impl->lost(why); };
-  impl_->election = std::make_unique<LeaderElection>(loop, random, logger, client, *impl_->options.election, std::move(callbacks));
+  impl_->election =
+      std::make_unique<LeaderElection>(loop, random, logger, client, *impl_->options.election, std::move(callbacks));
   client.set_lease_deadline([election = impl_->election.get()] { return election->deadline(); });
 }
 
@@ -645,10 +661,13 @@ void Manager::add(Controller& controller) {
   const auto [it, is_new] = impl_->controller_ids.emplace(controller.name(), id);
   if (!is_new) throw std::logic_error("two controllers named " + controller.name());
   impl_->controllers.push_back({&controller, controller.name()});
-  if (impl_->options.metrics != nullptr) impl_->options.metrics->add_controller(controller.name(), impl_->options.max_in_flight);
+  if (impl_->options.metrics != nullptr)
+    impl_->options.metrics->add_controller(controller.name(), impl_->options.max_in_flight);
 }
 
-void Manager::add_target(plan::Target& target) { impl_->router.add(target); }
+void Manager::add_target(plan::Target& target) {
+  impl_->router.add(target);
+}
 
 void Manager::wake(std::string_view controller, const Key& key, core::Duration delay) {
   const auto it = impl_->controller_ids.find(controller);
@@ -664,9 +683,9 @@ void Manager::moved() {
   if (impl_->moved_planned) return;
   impl_->moved_planned = true;
   impl_->loop.after(core::Duration{0}, impl_->guarded([impl = impl_.get()] {
-                      impl->moved_planned = false;
-                      impl->on_moved();
-                    }));
+    impl->moved_planned = false;
+    impl->on_moved();
+  }));
 }
 
 void Manager::start() {
@@ -696,18 +715,23 @@ void Manager::stop(std::function<void()> done) {
   });
 }
 
-bool Manager::synced() const { return impl_->all_synced(); }
-bool Manager::leading() const { return impl_->leads; }
+bool Manager::synced() const {
+  return impl_->all_synced();
+}
+bool Manager::leading() const {
+  return impl_->leads;
+}
 
 bool Manager::idle() const {
-  return impl_->running.empty() && impl_->queue.processing() == 0 && impl_->unobserved.empty() && !impl_->queue.has_ready(impl_->now()) &&
-         !impl_->moved_planned && !impl_->pump_planned && !impl_->queue.has_failures();
+  return impl_->running.empty() && impl_->queue.processing() == 0 && impl_->unobserved.empty() &&
+         !impl_->queue.has_ready(impl_->now()) && !impl_->moved_planned && !impl_->pump_planned && !impl_->queue.has_failures();
 }
 
 std::vector<std::string> Manager::held() const {
   std::vector<std::string> result;
   for (const auto& [key, pass] : impl_->gated) {
-    for (const plan::GatePtr& gate : pass->gates) result.push_back(pass->controller + " " + key.key.str() + ": " + gate->describe());
+    for (const plan::GatePtr& gate : pass->gates)
+      result.push_back(pass->controller + " " + key.key.str() + ": " + gate->describe());
   }
   return result;
 }
@@ -745,9 +769,15 @@ void Manager::collect() const {
   metrics->events_dropped(impl_->events.dropped());
 }
 
-Client& Manager::client() { return impl_->client; }
-EventRecorder& Manager::events() { return impl_->events; }
-const ParseContext& Manager::parse_context() const { return impl_->context; }
+Client& Manager::client() {
+  return impl_->client;
+}
+EventRecorder& Manager::events() {
+  return impl_->events;
+}
+const ParseContext& Manager::parse_context() const {
+  return impl_->context;
+}
 
 std::vector<CacheView> Manager::caches(const Resource& resource) const {
   std::vector<CacheView> views;

@@ -1,4 +1,5 @@
-// Runs controllers: caches and their watches, keys, passes (observe, plan, act, gate), leader election, events, and an orderly end.
+// Runs controllers: caches and their watches, keys, passes (observe, plan, act, gate), leader election, events, and an orderly
+// end.
 //
 //   kube::Manager manager(loop, random, logger, client, options);
 //   auto& nodesets = manager.cache<kube::Object>(api::kNodeSetResource);
@@ -11,8 +12,8 @@
 //   manager.start();
 //   ... manager.stop([&] { loop.stop(); });
 //
-// A pass of a key: observe on the loop, plan on a worker thread, needs, executor, gates, outcomes. A key is held until its gates
-// are open. After a pass that did something the key is looked at once more; at rest nothing runs.
+// A pass of a key: observe on the loop, plan on a worker thread, needs, executor, gates, outcomes. A key is held until its
+// gates are open. After a pass that did something the key is looked at once more; at rest nothing runs.
 #pragma once
 
 #include <functional>
@@ -43,8 +44,8 @@ namespace kube {
 class Metrics;
 
 struct ManagerOptions {
-  std::size_t max_in_flight = 16;    ///< Keys observed, planned or acted on at once (keys that only wait for a gate not counted).
-  bool dry_run = false;              ///< Log plans, do nothing.
+  std::size_t max_in_flight = 16;  ///< Keys observed, planned or acted on at once (keys that only wait for a gate not counted).
+  bool dry_run = false;            ///< Log plans, do nothing.
   plan::PassLimits limits;
   core::Duration gate_cap{30000};    ///< A gate closed for this long is settled by a live read.
   core::Duration stop_grace{10000};  ///< For passes under way at stop().
@@ -54,8 +55,8 @@ struct ManagerOptions {
   std::optional<LeaseOptions> election;  ///< Absent: lead at once.
   /// The lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
-  /// The same in every process: controllers keep hashes in annotations, to see a change also across their own restart. "": drawn
-  /// from the random source.
+  /// The same in every process: controllers keep hashes in annotations, to see a change also across their own restart. "":
+  /// drawn from the random source.
   std::string secret_salt = "slurm-operator";
   Metrics* metrics = nullptr;
 };
@@ -90,7 +91,7 @@ class Manager final : private CacheDirectory {
   template <class Record>
   void watch(Controller& controller, Cache<Record>& source, Mapper<Record> map, Filter<Record> filter = {}) {
     source.listen([this, name = controller.name(), map = std::move(map), filter = std::move(filter)](const auto& before,
-                                                                                                    const auto& after) {
+                                                                                                     const auto& after) {
       if (before && after && filter && !filter(*before, *after)) return;
       if (before) wake_all(name, map(*before));
       if (after) wake_all(name, map(*after));
@@ -117,9 +118,9 @@ class Manager final : private CacheDirectory {
   /// In this order: no new passes, passes under way end, watches stop, events are sent, the lease is given up; then `done`.
   void stop(std::function<void()> done);
 
-  [[nodiscard]] bool synced() const;   ///< All caches hold a complete list.
+  [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  [[nodiscard]] bool idle() const;     ///< No pass runs, no key is ready or held, none is to be retried.
+  [[nodiscard]] bool idle() const;  ///< No pass runs, no key is ready or held, none is to be retried.
   /// Keys held by a closed gate, with what they wait for. For logs and tests.
   [[nodiscard]] std::vector<std::string> held() const;
   /// The outcomes kept for a key. For tests.

@@ -19,8 +19,8 @@ using core::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A very small API server: objects by path, watches with initial events, one resourceVersion for all. Answers come 1 ms later, watch
-/// events after `lag`.
+/// A very small API server: objects by path, watches with initial events, one resourceVersion for all. Answers come 1 ms later,
+/// watch events after `lag`.
 class MiniApi final : public net::HttpTransport {
  public:
   explicit MiniApi(core::ManualLoop& l) : loop(l) {}
@@ -132,7 +132,8 @@ class MiniApi final : public net::HttpTransport {
       put(path, object);
       return respond(201, objects.at(key));
     }
-    if (request.method == "PATCH" && !objects.contains(path) && request.headers.at("content-type").find("apply") != std::string::npos) {
+    if (request.method == "PATCH" && !objects.contains(path) &&
+        request.headers.at("content-type").find("apply") != std::string::npos) {
       put(path.substr(0, path.rfind('/')), Json::parse(request.body));
       return respond(201, objects.at(path));
     }
@@ -189,7 +190,9 @@ class TestController final : public TypedController<Seen> {
   plan::Plan plan_typed(const Seen& seen) const override { return planner ? planner(seen) : plan::Plan(); }
 };
 
-Json service(std::string_view name) { return {{"metadata", {{"namespace", "ns"}, {"name", name}}}}; }
+Json service(std::string_view name) {
+  return {{"metadata", {{"namespace", "ns"}, {"name", name}}}};
+}
 Json config(std::string_view name, Json data = Json::object()) {
   return {{"metadata", {{"namespace", "ns"}, {"name", name}}}, {"data", std::move(data)}};
 }
@@ -212,7 +215,8 @@ class ManagerTest : public testing::Test {
   }
   static plan::Plan wants_service(const Seen& seen) {
     plan::Plan plan;
-    if (seen.config && !seen.service) plan.lane("create").add({"create service", "wanted", create(resources::kService, service(seen.config->meta.name))});
+    if (seen.config && !seen.service)
+      plan.lane("create").add({"create service", "wanted", create(resources::kService, service(seen.config->meta.name))});
     return plan;
   }
 
@@ -406,7 +410,9 @@ TEST_F(ManagerTest, APlanIsMadeAgainWhenItAsked) {
 TEST_F(ManagerTest, AKeyThatDoesTheSameAgainAndAgainIsHeldBack) {
   controller->planner = [](const Seen& seen) {
     plan::Plan plan;
-    if (seen.config) plan.lane("x").add({"touch", "never enough", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"x", "y"}}}})});
+    if (seen.config)
+      plan.lane("x").add(
+          {"touch", "never enough", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"x", "y"}}}})});
     return plan;
   };
   start();
@@ -423,7 +429,9 @@ TEST_F(ManagerTest, AKeyThatDoesSomethingElseEachTimeIsNot) {
     plan::Plan plan;
     if (!seen.config) return plan;
     const int n = std::stoi(core::get_string(seen.config->body, {"data", "n"}, "0"));
-    if (n < 50) plan.lane("x").add({"count", "up", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"n", std::to_string(n + 1)}}}})});
+    if (n < 50)
+      plan.lane("x").add(
+          {"count", "up", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"n", std::to_string(n + 1)}}}})});
     return plan;
   };
   start();
@@ -588,6 +596,24 @@ TEST_F(ElectedTest, StandbysKeepTheirCachesWarmAndDoNotAct) {
   EXPECT_TRUE(manager->synced());
   EXPECT_FALSE(manager->leading());
   EXPECT_EQ(api.writes, 0);
+}
+
+TEST_F(ElectedTest, ANewLeaderListsAgainBeforeItActs) {
+  controller->planner = wants_service;
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
+  api.put(leases, {{"metadata", {{"namespace", "ns"}, {"name", "lease"}}}, {"spec", {{"holderIdentity", "other"}}}});
+  start();
+  ASSERT_TRUE(manager->synced());
+  api.lag = 1000s;  // The standby's watches go quiet.
+  api.put(kConfigs, config("a"));
+  api.put(kServices, service("a"));  // Made by the leader before us, which then dies.
+  const int opened = api.opened;
+  loop.advance(20s);
+  ASSERT_TRUE(manager->leading());
+  EXPECT_EQ(api.opened, opened + 2);
+  ASSERT_FALSE(controller->observed.empty());
+  for (const Seen& seen : controller->observed) EXPECT_TRUE(seen.service);
+  EXPECT_EQ(std::ranges::count(api.log, "POST " + kServices), 0);
 }
 
 }  // namespace

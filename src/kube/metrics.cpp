@@ -27,14 +27,20 @@ const Histogram::BucketBoundaries kQueueSeconds{1e-3, 1e-2, 0.1, 1, 10, 100, 100
 const Histogram::BucketBoundaries kRequestSeconds{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
 const Histogram::BucketBoundaries kRequestBytes{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
 
-double seconds(core::Duration d) { return static_cast<double>(d.count()) / 1000.0; }
+double seconds(core::Duration d) {
+  return static_cast<double>(d.count()) / 1000.0;
+}
 
 std::string_view word(Metrics::PassEnd end) {
   switch (end) {
-    case Metrics::PassEnd::kSuccess: return "success";
-    case Metrics::PassEnd::kError: return "error";
-    case Metrics::PassEnd::kRequeue: return "requeue";
-    case Metrics::PassEnd::kRequeueAfter: return "requeue_after";
+    case Metrics::PassEnd::kSuccess:
+      return "success";
+    case Metrics::PassEnd::kError:
+      return "error";
+    case Metrics::PassEnd::kRequeue:
+      return "requeue";
+    case Metrics::PassEnd::kRequeueAfter:
+      return "requeue_after";
   }
   return "?";
 }
@@ -44,7 +50,9 @@ std::string_view word(Metrics::PassEnd end) {
 struct Metrics::Impl {
   prometheus::Registry registry;
 
-  Family<Counter>& counter(const char* name, const char* help) { return BuildCounter().Name(name).Help(help).Register(registry); }
+  Family<Counter>& counter(const char* name, const char* help) {
+    return BuildCounter().Name(name).Help(help).Register(registry);
+  }
   Family<Gauge>& gauge(const char* name, const char* help) { return BuildGauge().Name(name).Help(help).Register(registry); }
   Family<Histogram>& histogram(const char* name, const char* help) {
     return BuildHistogram().Name(name).Help(help).Register(registry);
@@ -70,14 +78,17 @@ struct Metrics::Impl {
   Family<Histogram>& request_seconds = histogram("rest_client_request_duration_seconds", "Length of requests");
   Family<Histogram>& request_bytes = histogram("rest_client_request_size_bytes", "Size of request bodies");
   Family<Histogram>& response_bytes = histogram("rest_client_response_size_bytes", "Size of response bodies");
-  Family<Histogram>& limiter_seconds = histogram("rest_client_rate_limiter_duration_seconds", "Time waited for a client-side limit");
+  Family<Histogram>& limiter_seconds =
+      histogram("rest_client_rate_limiter_duration_seconds", "Time waited for a client-side limit");
   Family<Counter>& request_retries = counter("rest_client_request_retries_total", "Requests sent again");
   Family<Gauge>& leader_status = gauge("leader_election_master_status", "1 while this process leads");
   Family<Counter>& leader_slow = counter("leader_election_slowpath_total", "Renewals that had to read the lease first");
   Family<Counter>& certificate_reads = counter("certwatcher_read_certificate_total", "Certificates read");
-  Family<Counter>& certificate_errors = counter("certwatcher_read_certificate_errors_total", "Certificates that could not be read");
+  Family<Counter>& certificate_errors =
+      counter("certwatcher_read_certificate_errors_total", "Certificates that could not be read");
   Family<Gauge>& cache_objects = gauge("slurm_operator_cache_objects", "Objects in a cache");
-  Family<Gauge>& cache_version = gauge("slurm_operator_cache_resource_version", "Newest resourceVersion that a cache has shown");
+  Family<Gauge>& cache_version =
+      gauge("slurm_operator_cache_resource_version", "Newest resourceVersion that a cache has shown");
   Family<Counter>& watch_failures = counter("slurm_operator_watch_failures_total", "Watches that failed");
   Family<Counter>& step_total = counter("slurm_operator_steps_total", "Steps of plans by outcome");
   Family<Histogram>& gate_seconds = histogram("slurm_operator_gate_wait_seconds", "Time until the caches showed a write");
@@ -130,7 +141,9 @@ void Metrics::add_controller(const std::string& name, std::size_t max_concurrent
   impl_->controllers[name] = c;
 }
 
-void Metrics::pass_started(const std::string& controller) { impl_->of(controller).active->Increment(); }
+void Metrics::pass_started(const std::string& controller) {
+  impl_->of(controller).active->Increment();
+}
 
 void Metrics::pass_ended(const std::string& controller, PassEnd end, core::Duration took) {
   Impl::PerController& c = impl_->of(controller);
@@ -141,11 +154,15 @@ void Metrics::pass_ended(const std::string& controller, PassEnd end, core::Durat
   c.active->Decrement();
 }
 
-void Metrics::queue_added(const std::string& controller) { impl_->of(controller).adds->Increment(); }
+void Metrics::queue_added(const std::string& controller) {
+  impl_->of(controller).adds->Increment();
+}
 void Metrics::queue_popped(const std::string& controller, core::Duration waited) {
   impl_->of(controller).queue->Observe(seconds(waited));
 }
-void Metrics::queue_retried(const std::string& controller) { impl_->of(controller).retries->Increment(); }
+void Metrics::queue_retried(const std::string& controller) {
+  impl_->of(controller).retries->Increment();
+}
 void Metrics::queue_depth(const std::string& controller, std::size_t depth) {
   impl_->of(controller).depth->Set(static_cast<double>(depth));
 }
@@ -194,8 +211,12 @@ void Metrics::watch_failures(const std::string& name, std::uint64_t total) {
   if (static_cast<double>(total) > counter.Value()) counter.Increment(static_cast<double>(total) - counter.Value());
 }
 
-void Metrics::events_dropped(std::uint64_t total) { impl_->dropped_events.Add({}).Set(static_cast<double>(total)); }
+void Metrics::events_dropped(std::uint64_t total) {
+  impl_->dropped_events.Add({}).Set(static_cast<double>(total));
+}
 
-std::string Metrics::text() { return prometheus::TextSerializer().Serialize(impl_->registry.Collect()); }
+std::string Metrics::text() {
+  return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
+}
 
 }  // namespace kube

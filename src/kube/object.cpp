@@ -104,8 +104,12 @@ core::Json meta_json(const Key& key, const StringMap& labels, const StringMap& a
 }
 
 core::Json owner_reference_json(const Resource& resource, const ObjectMeta& owner) {
-  return {{"apiVersion", resource.api_version()}, {"kind", resource.kind}, {"name", owner.name}, {"uid", owner.uid},
-          {"controller", true},                   {"blockOwnerDeletion", true}};
+  return {{"apiVersion", resource.api_version()},
+          {"kind", resource.kind},
+          {"name", owner.name},
+          {"uid", owner.uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
 }
 
 bool rv_at_least(std::string_view have, std::string_view want) {

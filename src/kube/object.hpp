@@ -81,7 +81,7 @@ struct ContainerState {
   std::string name;
   bool init = false;
   bool ready = false;
-  bool started_once = false;   ///< It runs, or ran (restartCount > 0, running, terminated, or a lastState).
+  bool started_once = false;  ///< It runs, or ran (restartCount > 0, running, terminated, or a lastState).
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
   std::string message;         ///< Of the waiting or terminated state.

@@ -1,7 +1,7 @@
 // The work queue: which key is to be looked at next.
 //
-// A key stands in it once at most, and is never handed out twice at once: what is added while its key is being processed runs again
-// after done(). Pure data: the time is passed in, and the owner sets a timer by next_due().
+// A key stands in it once at most, and is never handed out twice at once: what is added while its key is being processed runs
+// again after done(). Pure data: the time is passed in, and the owner sets a timer by next_due().
 //
 //   queue.add(key, now);
 //   while (auto k = queue.pop(now)) { ...; queue.done(*k, now); }
@@ -74,10 +74,10 @@ class WorkQueue {
 
  private:
   struct Item {
-    core::MonoTime due;       ///< When it becomes (became) ready.
+    core::MonoTime due;  ///< When it becomes (became) ready.
     int priority = 0;
     std::uint64_t sequence = 0;
-    bool ready = false;       ///< Stands in ready_; else in waiting_, unless its key is being processed.
+    bool ready = false;  ///< Stands in ready_; else in waiting_, unless its key is being processed.
     core::Duration rank{0};
   };
   void add_at(const WorkKey& key, core::MonoTime due, core::MonoTime now, int priority);
@@ -88,8 +88,8 @@ class WorkQueue {
   core::Random* random_;
   QueueOptions options_;
   std::map<WorkKey, Item> items_;
-  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;   ///< By rank, then order of becoming ready.
-  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                 ///< By due time.
+  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;  ///< By rank, then order of becoming ready.
+  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< By due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
   std::uint64_t sequence_ = 0;

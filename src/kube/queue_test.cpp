@@ -10,8 +10,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-WorkKey key(int n) { return {0, {"ns", "k" + std::to_string(n)}}; }
-core::MonoTime at(core::Duration d) { return {d}; }
+WorkKey key(int n) {
+  return {0, {"ns", "k" + std::to_string(n)}};
+}
+core::MonoTime at(core::Duration d) {
+  return {d};
+}
 
 class QueueTest : public testing::Test {
  protected:
@@ -126,7 +130,8 @@ RC_GTEST_PROP(QueueProperty, LosesNothingAndKeepsOrder, ()) {
         queue.done(k, now);
         processing.erase(k);
         break;
-      default: now = now + core::Duration{*rc::gen::inRange(0, 40)};
+      default:
+        now = now + core::Duration{*rc::gen::inRange(0, 40)};
     }
     RC_ASSERT(queue.depth() == wanted.size());
     RC_ASSERT(queue.processing() == processing.size());

@@ -126,12 +126,18 @@ core::Json json_of_element(const dom::element& element) {
       }
       return result;
     }
-    case dom::element_type::INT64: return element.get_int64().value_unsafe();
-    case dom::element_type::UINT64: return element.get_uint64().value_unsafe();
-    case dom::element_type::DOUBLE: return element.get_double().value_unsafe();
-    case dom::element_type::STRING: return std::string(element.get_string().value_unsafe());
-    case dom::element_type::BOOL: return element.get_bool().value_unsafe();
-    case dom::element_type::NULL_VALUE: return nullptr;
+    case dom::element_type::INT64:
+      return element.get_int64().value_unsafe();
+    case dom::element_type::UINT64:
+      return element.get_uint64().value_unsafe();
+    case dom::element_type::DOUBLE:
+      return element.get_double().value_unsafe();
+    case dom::element_type::STRING:
+      return std::string(element.get_string().value_unsafe());
+    case dom::element_type::BOOL:
+      return element.get_bool().value_unsafe();
+    case dom::element_type::NULL_VALUE:
+      return nullptr;
   }
   return nullptr;
 }
@@ -283,7 +289,8 @@ core::Result<std::shared_ptr<const Record>> parse_record_text(std::string_view i
 
 template core::Result<std::shared_ptr<const Object>> parse_record_text<Object>(std::string_view, const ParseContext&);
 template core::Result<std::shared_ptr<const PodRecord>> parse_record_text<PodRecord>(std::string_view, const ParseContext&);
-template core::Result<std::shared_ptr<const SecretRecord>> parse_record_text<SecretRecord>(std::string_view, const ParseContext&);
+template core::Result<std::shared_ptr<const SecretRecord>> parse_record_text<SecretRecord>(std::string_view,
+                                                                                           const ParseContext&);
 template core::Result<std::shared_ptr<const NodeRecord>> parse_record_text<NodeRecord>(std::string_view, const ParseContext&);
 
 }  // namespace kube

@@ -25,7 +25,8 @@ struct ParseContext {
 template <class Record>
 core::Result<std::shared_ptr<const Record>> parse_record(const simdjson::dom::element& object, const ParseContext& context);
 template <>
-core::Result<std::shared_ptr<const Object>> parse_record<Object>(const simdjson::dom::element& object, const ParseContext& context);
+core::Result<std::shared_ptr<const Object>> parse_record<Object>(const simdjson::dom::element& object,
+                                                                 const ParseContext& context);
 template <>
 core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const simdjson::dom::element& object,
                                                                        const ParseContext& context);

@@ -20,7 +20,9 @@ Key key_of(const core::Json& object) {
   return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
 }
 
-StringMap labels_of(const core::Json& object) { return parse_meta(object).labels; }
+StringMap labels_of(const core::Json& object) {
+  return parse_meta(object).labels;
+}
 
 /// What a gate waits to see of one object.
 struct Wanted {
@@ -52,7 +54,7 @@ bool shows(const CacheView& view, const Wanted& wanted) {
   const bool held = !uid.empty() && uid == wanted.uid;
   if (wanted.what == Wanted::What::kGone) return !held;
   if (held) return rv_at_least(version, wanted.resource_version);
-  return !would_show(view, wanted) || rv_at_least(view.cache->resource_version(), wanted.resource_version);
+  return rv_at_least(view.cache->resource_version(), wanted.resource_version) || !would_show(view, wanted);
 }
 
 }  // namespace
@@ -87,7 +89,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (!value.is_object()) continue;
       if (value.contains(kGenerate)) {
         const long long count = core::get_int(value, {kGenerate, "bytes"});
-        if (count < 1 || count > 1 << 20) return then(core::fail(core::ErrorCode::kInvalid, "$generate of " + name + ": bad number of bytes"));
+        if (count < 1 || count > 1 << 20)
+          return then(core::fail(core::ErrorCode::kInvalid, "$generate of " + name + ": bad number of bytes"));
         std::string bytes = random.bytes(static_cast<std::size_t>(count));
         object["data"][name] = core::base64_encode(bytes);
         OPENSSL_cleanse(bytes.data(), bytes.size());
@@ -95,8 +98,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       }
       if (value.contains(kMintToken)) {
         const core::Json recipe = value[kMintToken];
-        return mint(recipe, [weak = weak_from_this(), resource, object = std::move(object), key = name, then = std::move(then)](
-                                core::Result<std::string> token) mutable {
+        return mint(recipe, [weak = weak_from_this(), resource, object = std::move(object), key = name,
+                             then = std::move(then)](core::Result<std::string> token) mutable {
           const auto self = weak.lock();
           if (!self) return;
           if (!token) return then(std::unexpected(token.error()));
@@ -123,7 +126,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                    return then(core::fail(core::ErrorCode::kNotFound, place + " has no key " + field));
                  }
                  auto key = core::base64_decode(encoded->get_ref<const std::string&>());
-                 if (!key || key->empty()) return then(core::fail(core::ErrorCode::kInvalid, place + ": key " + field + " is empty or no base64"));
+                 if (!key || key->empty())
+                   return then(core::fail(core::ErrorCode::kInvalid, place + ": key " + field + " is empty or no base64"));
                  const std::string token = self->sign(*key, recipe);
                  OPENSSL_cleanse(key->data(), key->size());
                  then(token);
@@ -151,14 +155,16 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const core::Json identity = identity_json(reply);
     // A write that took the last finalizer off a deleted object was its end.
     const bool ends = core::find(reply, {"metadata", "deletionTimestamp"}) != nullptr && !lives_on(reply);
-    done({identity, {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
+    done({identity,
+          {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
   }
 
   /// A deleted object that is there until its grace is over and its finalizers are gone.
   static bool lives_on(const core::Json& object) {
     const core::Json* finalizers = core::find(object, {"metadata", "finalizers"});
     return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr &&
-           ((finalizers != nullptr && !finalizers->empty()) || core::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) > 0);
+           ((finalizers != nullptr && !finalizers->empty()) ||
+            core::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) > 0);
   }
 
   /// Ends a failed write; one of unknown outcome gets a gate that a later read settles.
@@ -198,8 +204,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         options);
   }
 
-  /// An object of that name exists. It is ours when an earlier create of this very intent made it: its reply was lost, or a cache
-  /// is behind. Then the wish is fulfilled, and the key waits until the caches show it.
+  /// An object of that name exists. It is ours when an earlier create of this very intent made it: its reply was lost, or a
+  /// cache is behind. Then the wish is fulfilled, and the key waits until the caches show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -300,27 +306,32 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     options.propagation = act->propagation;
     options.grace_seconds = act->grace_seconds;
     const core::MonoTime until = deadline();
-    client.remove(act->resource, act->key, options, [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
-      const auto self = weak.lock();
-      if (!self) return;
-      if (reply) return self->deleted(*act, *reply, done);
-      if (reply.error().code == core::ErrorCode::kNotFound) {
-        return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
-      }
-      if (reply.error().code == core::ErrorCode::kConflict) return self->look_gone(act, std::move(reply.error()), done);
-      self->failed(std::move(reply.error()), act->resource, act->key, act->uid, until, done);
-    });
+    client.remove(act->resource, act->key, options,
+                  [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
+                    const auto self = weak.lock();
+                    if (!self) return;
+                    if (reply) return self->deleted(*act, *reply, done);
+                    if (reply.error().code == core::ErrorCode::kNotFound) {
+                      return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
+                    }
+                    if (reply.error().code == core::ErrorCode::kConflict)
+                      return self->look_gone(act, std::move(reply.error()), done);
+                    self->failed(std::move(reply.error()), act->resource, act->key, act->uid, until, done);
+                  });
   }
 
   static std::optional<core::Error> refuse(const Delete& act) {
-    const auto error = [](std::string message) { return core::Error{core::ErrorCode::kInvalid, std::move(message), 0, {}, {}}; };
+    const auto error = [](std::string message) {
+      return core::Error{core::ErrorCode::kInvalid, std::move(message), 0, {}, {}};
+    };
     if (act.uid.empty()) return error("a delete needs the uid of " + act.key.str());
     if (act.resource != resources::kPod) return std::nullopt;
     if (!act.evidence) return error("deleting pod " + act.key.str() + " needs evidence");
     const auto kind = act.evidence->kind();
     const bool about_pod = kind == plan::Evidence::Kind::kNeverStarted || kind == plan::Evidence::Kind::kEnded ||
                            kind == plan::Evidence::Kind::kOwnerEnds;
-    if (about_pod && act.evidence->subject() != act.uid) return error("the evidence for deleting pod " + act.key.str() + " is about another");
+    if (about_pod && act.evidence->subject() != act.uid)
+      return error("the evidence for deleting pod " + act.key.str() + " is about another");
     return std::nullopt;
   }
 
@@ -332,14 +343,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// A precondition did not hold. Done when the object with that uid is gone.
   void look_gone(std::shared_ptr<const Delete> act, core::Error error, Done done) {
-    client.get(act->resource, act->key, [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
-      const auto self = weak.lock();
-      if (!self) return;
-      const bool gone = live ? core::get_string(*live, {"metadata", "uid"}) != act->uid
-                             : live.error().code == core::ErrorCode::kNotFound;
-      if (gone) return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
-      done({std::unexpected(error), {}});
-    });
+    client.get(
+        act->resource, act->key, [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
+          const auto self = weak.lock();
+          if (!self) return;
+          const bool gone =
+              live ? core::get_string(*live, {"metadata", "uid"}) != act->uid : live.error().code == core::ErrorCode::kNotFound;
+          if (gone) return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
+          done({std::unexpected(error), {}});
+        });
   }
 
   void run(std::shared_ptr<const Get> act, Done done) {
@@ -374,15 +386,19 @@ class Target::Impl::Gate final : public KubeGate, public std::enable_shared_from
     const auto owner = owner_.lock();
     if (!owner) return true;
     if (wanted_.what == Wanted::What::kUnsettled) return false;
-    return std::ranges::all_of(owner->directory.caches(wanted_.resource), [&](const CacheView& view) { return shows(view, wanted_); });
+    return std::ranges::all_of(owner->directory.caches(wanted_.resource),
+                               [&](const CacheView& view) { return shows(view, wanted_); });
   }
 
   [[nodiscard]] std::string describe() const override {
     const std::string what = wanted_.resource.kind + " " + wanted_.key.str();
     switch (wanted_.what) {
-      case Wanted::What::kUnsettled: return what + ": outcome of a write not known yet";
-      case Wanted::What::kVersion: return what + " at resourceVersion " + wanted_.resource_version;
-      case Wanted::What::kGone: return what + " gone";
+      case Wanted::What::kUnsettled:
+        return what + ": outcome of a write not known yet";
+      case Wanted::What::kVersion:
+        return what + " at resourceVersion " + wanted_.resource_version;
+      case Wanted::What::kGone:
+        return what + " gone";
     }
     return what;
   }
@@ -483,7 +499,9 @@ Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Cli
 
 Target::~Target() = default;
 
-void Target::on_settled(std::function<void()> call) { impl_->settled = std::move(call); }
+void Target::on_settled(std::function<void()> call) {
+  impl_->settled = std::move(call);
+}
 
 bool Target::handles(const plan::Act& act) const {
   return dynamic_cast<const Create*>(&act) != nullptr || dynamic_cast<const Apply*>(&act) != nullptr ||

@@ -297,8 +297,11 @@ TEST_F(TargetTest, GeneratedValuesAreFilledInAndNotSaid) {
 }
 
 TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {
-  const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}}, {"claims", {{"sun", "slurm"}}}, {"lifetimeSeconds", 900}};
-  run(create(resources::kSecret, {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
+  const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}},
+                       {"claims", {{"sun", "slurm"}}},
+                       {"lifetimeSeconds", 900}};
+  run(create(resources::kSecret,
+             {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
   EXPECT_FALSE(api.has("POST"));
   Json key = object_json("ns", "jwt", "2");
   key["data"]["jwt.key"] = core::base64_encode("0123456789abcdef0123456789abcdef");
@@ -321,7 +324,8 @@ TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {
 
 TEST_F(TargetTest, AMissingSigningKeySaysWhich) {
   const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}}};
-  run(create(resources::kSecret, {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
+  run(create(resources::kSecret,
+             {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
   api.take("GET").reply(200, object_json("ns", "jwt", "2"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().message, "signing key Secret ns/jwt has no key jwt.key");

@@ -119,15 +119,28 @@ bool ListSplitter::take(char c, const OnItem& on_item) {
         return more;
       }
       return true;
-    default: return true;
+    default:
+      return true;
   }
 }
 
 struct Watch::Impl {
   enum class Phase { kStopped, kWaiting, kWatchList, kPages, kWatching };
 
-  Impl(core::Loop& l, core::Random& r, core::Logger& g, Client& c, DocumentParser& p, Resource res, Scope s, WatchSink& k, WatchOptions o)
-      : loop(l), random(r), logger(g), client(c), parser(p), resource(std::move(res)), scope(std::move(s)), sink(k), options(o), retry(l), head(l), silence(l) {}
+  Impl(core::Loop& l, core::Random& r, core::Logger& g, Client& c, DocumentParser& p, Resource res, Scope s, WatchSink& k,
+       WatchOptions o)
+      : loop(l),
+        random(r),
+        logger(g),
+        client(c),
+        parser(p),
+        resource(std::move(res)),
+        scope(std::move(s)),
+        sink(k),
+        options(o),
+        retry(l),
+        head(l),
+        silence(l) {}
 
   core::Loop& loop;
   core::Random& random;
@@ -242,7 +255,9 @@ struct Watch::Impl {
       stream = 0;
       ended(std::move(result));
     };
-    head.set(options.head_timeout, [this] { broke({core::ErrorCode::kUnavailable, "no answer to the watch in time", 0, {}, {}}); });
+    head.set(options.head_timeout, [this] {
+      broke({core::ErrorCode::kUnavailable, "no answer to the watch in time", 0, {}, {}});
+    });
     stream = client.stream(target, timeout, std::move(handler));
   }
 
@@ -361,6 +376,7 @@ struct Watch::Impl {
 
   void listed(const std::string& version, bool by_watch_list) {
     stats.used_watch_list = by_watch_list;
+    ++stats.complete_lists;
     rv = version;
     healthy();
     sink.commit(version);
@@ -458,11 +474,14 @@ struct Watch::Impl {
   }
 };
 
-Watch::Watch(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser, Resource resource,
-             Scope scope, WatchSink& sink, WatchOptions options)
-    : impl_(std::make_unique<Impl>(loop, random, logger, client, parser, std::move(resource), std::move(scope), sink, options)) {}
+Watch::Watch(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
+             Resource resource, Scope scope, WatchSink& sink, WatchOptions options)
+    : impl_(
+          std::make_unique<Impl>(loop, random, logger, client, parser, std::move(resource), std::move(scope), sink, options)) {}
 
-Watch::~Watch() { stop(); }
+Watch::~Watch() {
+  stop();
+}
 
 void Watch::start() {
   if (impl_->phase != Impl::Phase::kStopped) return;
@@ -476,14 +495,21 @@ void Watch::stop() {
 }
 
 void Watch::distrust() {
+  if (impl_->phase != Impl::Phase::kWatchList && impl_->phase != Impl::Phase::kPages) relist();
+}
+
+void Watch::relist() {
   if (impl_->phase == Impl::Phase::kStopped) return;
-  if (impl_->phase == Impl::Phase::kWatchList || impl_->phase == Impl::Phase::kPages) return;  // It is listing already.
   impl_->close_stream();
   impl_->rv.clear();
   impl_->again(core::Duration{0});
 }
 
-const WatchStats& Watch::stats() const { return impl_->stats; }
-const std::optional<core::Error>& Watch::error() const { return impl_->error; }
+const WatchStats& Watch::stats() const {
+  return impl_->stats;
+}
+const std::optional<core::Error>& Watch::error() const {
+  return impl_->error;
+}
 
 }  // namespace kube

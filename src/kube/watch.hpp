@@ -1,8 +1,8 @@
 // Keeps a cache equal to what the API server holds: list, watch, resume, and list again when the history is gone.
 //
-// The first list is a consistent read: a watch that sends initial events (WatchList) with no resourceVersion, or, where the server
-// refuses that, a paged list. A lost watch resumes at the last resourceVersion seen; 410 lists again, and while it does the cache
-// keeps its old contents. Numbers (backoff, timeouts) are client-go's.
+// The first list is a consistent read: a watch that sends initial events (WatchList) with no resourceVersion, or, where the
+// server refuses that, a paged list. A lost watch resumes at the last resourceVersion seen; 410 lists again, and while it does
+// the cache keeps its old contents. Numbers (backoff, timeouts) are client-go's.
 #pragma once
 
 #include <functional>
@@ -80,12 +80,12 @@ class CacheSink final : public WatchSink {
 struct WatchOptions {
   core::Duration backoff_base{800};
   core::Duration backoff_cap{30000};
-  core::Duration backoff_reset{120000};   ///< Healthy this long: start from the base again.
-  core::Duration timeout_least{300000};   ///< The server ends the watch after a random time between these two.
+  core::Duration backoff_reset{120000};  ///< Healthy this long: start from the base again.
+  core::Duration timeout_least{300000};  ///< The server ends the watch after a random time between these two.
   core::Duration timeout_most{600000};
-  core::Duration very_short{1000};        ///< A watch that ends sooner without an event is a failure.
+  core::Duration very_short{1000};  ///< A watch that ends sooner without an event is a failure.
   core::Duration head_timeout{30000};
-  core::Duration list_silence{30000};     ///< Longest silence before the initial events end.
+  core::Duration list_silence{30000};       ///< Longest silence before the initial events end.
   core::Duration bookmark_silence{180000};  ///< Longest silence once the server has sent bookmarks (it does every minute).
   int page_size = 500;
   bool watch_list = true;  ///< False: always list by pages.
@@ -93,7 +93,7 @@ struct WatchOptions {
 
 /// Counters for metrics.
 struct WatchStats {
-  std::uint64_t lists = 0, watches = 0, failures = 0, events = 0, expired = 0;
+  std::uint64_t lists = 0, complete_lists = 0, watches = 0, failures = 0, events = 0, expired = 0;
   bool used_watch_list = false;  ///< The last complete list came by WatchList.
 };
 
@@ -107,8 +107,10 @@ class Watch {
 
   void start();
   void stop();
-  /// The contents are in doubt: list again, from the start, at once.
+  /// The contents are in doubt: list again at once, unless a list is under way.
   void distrust();
+  /// Begins a list now, also when one is under way: what follows is no older than this call.
+  void relist();
   [[nodiscard]] const WatchStats& stats() const;
   /// The last failure, until something worked again.
   [[nodiscard]] const std::optional<core::Error>& error() const;

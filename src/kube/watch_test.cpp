@@ -278,13 +278,16 @@ TEST_F(WatchTest, SilenceAfterBookmarksEndsTheWatch) {
 
 TEST_F(WatchTest, AServerWithoutWatchListIsListedByPages) {
   start();
-  api.take_stream().answer(422, status_json(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
+  api.take_stream().answer(
+      422, status_json(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch"));
   loop.run_ready();
   auto page = api.take_stream();
   EXPECT_THAT(page.request.target, HasSubstr("limit=500"));
   EXPECT_THAT(page.request.target, Not(HasSubstr("watch=")));
   EXPECT_THAT(page.request.target, Not(HasSubstr("resourceVersion")));
-  page.answer(200, {{"kind", "ConfigMapList"}, {"metadata", {{"resourceVersion", "10"}, {"continue", "to/ken"}}}, {"items", {object("a", "3")}}});
+  page.answer(200, {{"kind", "ConfigMapList"},
+                    {"metadata", {{"resourceVersion", "10"}, {"continue", "to/ken"}}},
+                    {"items", {object("a", "3")}}});
   EXPECT_FALSE(cache.synced());
   page = api.take_stream();
   EXPECT_THAT(page.request.target, HasSubstr("&continue=to%2Fken"));
@@ -376,7 +379,8 @@ std::vector<std::string> pieces(const std::string& text) {
 }
 
 RC_GTEST_PROP(LineFramerProperty, LinesDoNotDependOnThePieces, ()) {
-  const auto lines = *rc::gen::container<std::vector<std::string>>(rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab\r{}\""))));
+  const auto lines = *rc::gen::container<std::vector<std::string>>(
+      rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab\r{}\""))));
   std::string text;
   std::vector<std::string> expected;
   for (const std::string& line : lines) {
@@ -389,10 +393,13 @@ RC_GTEST_PROP(LineFramerProperty, LinesDoNotDependOnThePieces, ()) {
   LineFramer framer;
   std::vector<std::string> got;
   for (const std::string& piece : pieces(text)) {
-    RC_ASSERT(framer.feed(piece, [&](std::string_view line) {
-                       got.emplace_back(line);
-                       return true;
-                     }).has_value());
+    RC_ASSERT(framer
+                  .feed(piece,
+                        [&](std::string_view line) {
+                          got.emplace_back(line);
+                          return true;
+                        })
+                  .has_value());
   }
   RC_ASSERT(got == expected);
   RC_ASSERT(framer.rest() == "rest");
@@ -406,9 +413,12 @@ TEST(LineFramerTest, AnEndlessLineIsAnError) {
 
 core::Json any_json(int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 5 : 3)) {
-    case 0: return *rc::gen::container<std::string>(rc::gen::elementOf(std::string("a\"\\{}[],: items\n")));
-    case 1: return *rc::gen::inRange(-5, 5);
-    case 2: return nullptr;
+    case 0:
+      return *rc::gen::container<std::string>(rc::gen::elementOf(std::string("a\"\\{}[],: items\n")));
+    case 1:
+      return *rc::gen::inRange(-5, 5);
+    case 2:
+      return nullptr;
     case 3: {
       core::Json array = core::Json::array();
       for (int i = *rc::gen::inRange(0, 3); i > 0; --i) array.push_back(any_json(depth - 1));
@@ -432,10 +442,13 @@ RC_GTEST_PROP(ListSplitterProperty, ItemsAndFrameAreThoseOfTheList, ()) {
   ListSplitter splitter;
   core::Json items = core::Json::array();
   for (const std::string& piece : pieces(text + "\n")) {
-    RC_ASSERT(splitter.feed(piece, [&](std::string_view item) {
-                        items.push_back(core::Json::parse(item));
-                        return true;
-                      }).has_value());
+    RC_ASSERT(splitter
+                  .feed(piece,
+                        [&](std::string_view item) {
+                          items.push_back(core::Json::parse(item));
+                          return true;
+                        })
+                  .has_value());
   }
   RC_ASSERT(splitter.complete());
   RC_ASSERT(items == list["items"]);

@@ -43,7 +43,9 @@ class FakeTransport final : public net::HttpTransport {
     RequestId id = 0;
     net::HttpRequest request;
     Done done;
-    void reply(int status, const core::Json& body, net::Headers headers = {}) const { done(net::HttpResponse{status, std::move(headers), body.dump()}); }
+    void reply(int status, const core::Json& body, net::Headers headers = {}) const {
+      done(net::HttpResponse{status, std::move(headers), body.dump()});
+    }
     void fail(core::ErrorCode code) const { done(core::fail(code, "fake")); }
     [[nodiscard]] core::Json body() const { return core::Json::parse(request.body); }
   };
@@ -117,11 +119,13 @@ class FakeTransport final : public net::HttpTransport {
 
 /// A Status body.
 inline core::Json status_json(int code, std::string_view reason, std::string_view message = "no") {
-  return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"}, {"code", code}, {"reason", reason}, {"message", message}};
+  return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
+          {"code", code},     {"reason", reason},   {"message", message}};
 }
 
 /// An object with the metadata that a server adds.
-inline core::Json object_json(std::string_view ns, std::string_view name, std::string_view rv, std::string_view uid = "", core::Json more = core::Json::object()) {
+inline core::Json object_json(std::string_view ns, std::string_view name, std::string_view rv, std::string_view uid = "",
+                              core::Json more = core::Json::object()) {
   core::Json object = std::move(more);
   object["metadata"]["namespace"] = ns;
   object["metadata"]["name"] = name;

@@ -53,7 +53,8 @@ class KubeLive : public testing::Test {
     KubeLive fixture;
     fixture.SetUp();
     fixture.ask([&](auto done) {
-      fixture.client->create(kube::resources::kNamespace, {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns()}}}}, done);
+      fixture.client->create(kube::resources::kNamespace,
+                             {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns()}}}}, done);
     });
   }
   static void TearDownTestSuite() {
@@ -97,7 +98,10 @@ class KubeLive : public testing::Test {
   }
 
   static Json config_map(const std::string& name, const std::string& label, Json data = Json::object()) {
-    return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", kube::meta_json({ns(), name}, {{kLabel, label}})}, {"data", std::move(data)}};
+    return {{"apiVersion", "v1"},
+            {"kind", "ConfigMap"},
+            {"metadata", kube::meta_json({ns(), name}, {{kLabel, label}})},
+            {"data", std::move(data)}};
   }
   core::Result<Json> create(const Json& object) {
     return ask([&](auto done) { client->create(kube::resources::kConfigMap, object, done); });
@@ -115,8 +119,9 @@ class KubeLive : public testing::Test {
   };
   std::unique_ptr<Watched> watch(const std::string& label, kube::WatchOptions options = {}) {
     auto watched = std::make_unique<Watched>();
-    watched->watch = std::make_unique<kube::Watch>(loop, random, log, *client, watched->parser, kube::resources::kConfigMap,
-                                                   kube::Scope{ns(), std::string(kLabel) + "=" + label, ""}, watched->sink, options);
+    watched->watch =
+        std::make_unique<kube::Watch>(loop, random, log, *client, watched->parser, kube::resources::kConfigMap,
+                                      kube::Scope{ns(), std::string(kLabel) + "=" + label, ""}, watched->sink, options);
     watched->watch->start();
     return watched;
   }
@@ -154,7 +159,8 @@ TEST_F(KubeLive, WatchListGivesTheWholeContentsAndThenChanges) {
   ASSERT_TRUE(wait_for([&] { return watched->cache.size() == 2; }));
   // A label that no longer matches takes an object out of the cache.
   ASSERT_TRUE(ask([&](auto done) {
-    client->patch(kube::resources::kConfigMap, {ns(), "wl-c"}, kube::PatchType::kMerge, {{"metadata", {{"labels", {{kLabel, "x"}}}}}}, done);
+    client->patch(kube::resources::kConfigMap, {ns(), "wl-c"}, kube::PatchType::kMerge,
+                  {{"metadata", {{"labels", {{kLabel, "x"}}}}}}, done);
   }));
   ASSERT_TRUE(wait_for([&] { return watched->cache.size() == 1; }));
   EXPECT_EQ(watched->watch->stats().lists, 1U);
@@ -275,8 +281,8 @@ TEST_F(KubeLive, ErrorsAreTyped) {
   EXPECT_EQ(nowhere.error().http_status, 422) << nowhere.error().message;
 }
 
-// A controller over real ConfigMaps: each one labelled "source" gets a Secret with a random key (created), a ConfigMap with a copy
-// (applied), and a finalizer that is taken off when it goes.
+// A controller over real ConfigMaps: each one labelled "source" gets a Secret with a random key (created), a ConfigMap with a
+// copy (applied), and a finalizer that is taken off when it goes.
 struct Seen {
   std::shared_ptr<const kube::Object> source, copy;
   std::shared_ptr<const kube::SecretRecord> key;
@@ -379,13 +385,15 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   const auto named_hash = [&] { return core::get_string(copies.find({ns(), "src-copy"})->body, {"data", "named"}); };
   ASSERT_EQ(named_hash(), "");
   ASSERT_TRUE(ask([&](auto done) {
-    client->create(kube::resources::kSecret, {{"metadata", kube::meta_json({ns(), "user-secret"})}, {"data", {{"k", "YQ=="}}}}, done);
+    client->create(kube::resources::kSecret, {{"metadata", kube::meta_json({ns(), "user-secret"})}, {"data", {{"k", "YQ=="}}}},
+                   done);
   }));
   ASSERT_TRUE(wait_for([&] { return named_hash() != ""; }));
 
   // Somebody else's edit of what is ours is undone.
   ASSERT_TRUE(ask([&](auto done) {
-    client->patch(kube::resources::kConfigMap, {ns(), "src-copy"}, kube::PatchType::kMerge, {{"data", {{"text", "meddled"}}}}, done);
+    client->patch(kube::resources::kConfigMap, {ns(), "src-copy"}, kube::PatchType::kMerge, {{"data", {{"text", "meddled"}}}},
+                  done);
   }));
   ASSERT_TRUE(wait_for([&] { return copy_text() == "one" && manager.idle(); }));
   const auto copy = copies.find({ns(), "src-copy"});

@@ -137,6 +137,7 @@ class Client {
   std::string mask(std::string text) const {
     text = std::regex_replace(text, std::regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID");
     text = std::regex_replace(text, std::regex(R"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z)"), "TIME");
+    text = std::regex_replace(text, std::regex(R"((precondition|record) \([0-9]+\))"), "$1 (RV)");
     return std::regex_replace(text, std::regex(ns_), "NS");
   }
 
@@ -159,6 +160,14 @@ void strip(Json& json) {
   if (json.contains("metadata") && json["metadata"].is_object()) {
     json["metadata"].erase("creationTimestamp");
     if (json.value("kind", "") == "Status") json["metadata"] = Json::object();
+  }
+  // Some kinds are checked twice.
+  if (json.contains("causes")) {
+    Json causes = Json::array();
+    for (const Json& cause : json["causes"]) {
+      if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
+    }
+    json["causes"] = std::move(causes);
   }
   for (auto& [name, value] : json.items()) strip(value);
 }
@@ -218,7 +227,8 @@ class SimKubeConformance : public testing::Test {
   }
   static void both(const std::string& method, const std::string& target, const std::string& body = "",
                    const std::string& type = "application/json") {
-    EXPECT_EQ(compare({method, target, {{"content-type", type}}, body}), "");
+    const std::string difference = compare({method, target, {{"content-type", type}}, body});
+    EXPECT_TRUE(difference.empty()) << difference;
   }
   static void merge(const std::string& target, const std::string& body) {
     both("PATCH", target, body, "application/merge-patch+json");
@@ -438,6 +448,13 @@ TEST_F(SimKubeConformance, CustomResourcesAreDefaultedAndChecked) {
   refused(R"({"spec": {"replicas": "many"}})");
   refused(R"({"spec": {"scalingMode": "Sideways"}})");
   both("PATCH", sets + "/n", R"({"spec": {}})", "application/strategic-merge-patch+json");
+  both("PUT", sets + "/n", R"({"apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": {"name": "n"},
+      "spec": {"controllerRef": {"name": "none"}}})");
+  merge(sets + "/n", R"({"metadata": {"uid": "${uid:x}"}})");
+  merge(sets + "/n/status", R"({"metadata": {"resourceVersion": "${old:n}"}, "status": {"replicas": 1}})");
+  apply(sets + "/n?fieldManager=op&force=true",
+        R"({"apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": {"name": "n"},
+      "spec": {"controllerRef": {"name": "none"}, "minReadySeconds": 2}})");
   merge(sets + "/n", R"({"metadata": {"finalizers": null}})");
   (void)pair->real.call({"DELETE", sets + "/n"});
 }
@@ -452,6 +469,7 @@ TEST_F(SimKubeConformance, RandomHistories) {
       for (const char* key : {"a", "b", "c"}) {
         if (*rc::gen::inRange(0, 2) == 1) out[key] = value();
       }
+      if (out.empty()) out["a"] = value();  // who owns an empty map is a question of its own
       return out;
     };
     const auto version = [&](Json& metadata) {
@@ -479,6 +497,7 @@ TEST_F(SimKubeConformance, RandomHistories) {
           request.headers["content-type"] = "application/merge-patch+json";
           object = {{"data", data()}};
           if (*rc::gen::inRange(0, 2) == 1) object["data"]["b"] = nullptr;
+          object["metadata"] = Json::object();
           version(object["metadata"]);
           request.body = object.dump();
           break;

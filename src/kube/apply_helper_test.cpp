@@ -1,0 +1,39 @@
+#include "kube/apply_helper.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kube/record.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+namespace {
+
+using core::Json;
+
+Object observed(Json more) {
+  return **record_from_json<Object>(object_json("ns", "o", "7", "u", std::move(more)));
+}
+
+TEST(ApplyTest, AppliesOnlyADifference) {
+  const Json desired = {{"metadata", {{"namespace", "ns"}, {"name", "o"}}}, {"spec", {{"replicas", 3}}}};
+  const auto first = std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kStatefulSet, desired, nullptr, "m"));
+  ASSERT_TRUE(first);
+  const std::string hash = first->object["metadata"]["annotations"][std::string(kIntentHash)];
+  EXPECT_EQ(hash, intent_hash(desired));
+  // The server has added defaults: the same intent is in it.
+  Json stored = first->object;
+  stored["spec"]["podManagementPolicy"] = "Parallel";
+  const Object same = observed(stored);
+  EXPECT_EQ(apply_if_different(resources::kStatefulSet, desired, &same, "m"), nullptr);
+  // Somebody changed what is ours.
+  stored["spec"]["replicas"] = 5;
+  const Object meddled = observed(stored);
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, desired, &meddled, "m"), nullptr);
+  // We want something else, or no longer want something (the stored object contains the smaller intent).
+  Json less = desired;
+  less["spec"] = Json::object();
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, less, &same, "m"), nullptr);
+}
+
+}  // namespace
+}  // namespace kube

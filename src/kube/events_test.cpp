@@ -1,0 +1,160 @@
+#include "kube/events.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/testing/manual_loop.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using core::Json;
+
+class EventsTest : public testing::Test {
+ protected:
+  static EventOptions options() {
+    EventOptions o;
+    o.instance = "operator-0";
+    o.max_queue = 50;
+    return o;
+  }
+  static EventAct event(const std::string& note = "note", const std::string& name = "obj") {
+    EventAct e;
+    e.regarding = resources::kStatefulSet;
+    e.object.ns = "ns";
+    e.object.name = name;
+    e.object.uid = "uid-" + name;
+    e.type = "Normal";
+    e.reason = "Scaled";
+    e.action = "Scale";
+    e.note = note;
+    return e;
+  }
+  Json accept() {
+    const auto sent = api.take("POST");
+    sent.reply(201, sent.body());
+    return sent.body();
+  }
+
+  core::ManualLoop loop;
+  FakeRandom random;
+  core::NullLogger log;
+  FakeTransport api;
+  StaticCredentials credentials{{}};
+  Client client{loop, random, api, credentials, {}};
+  EventRecorder recorder{loop, random, log, client, options()};
+};
+
+TEST_F(EventsTest, AnEventSaysWhatWhoAndAbout) {
+  recorder.record(event());
+  const Json body = accept();
+  EXPECT_EQ(body["apiVersion"], "events.k8s.io/v1");
+  EXPECT_EQ(body["metadata"]["namespace"], "ns");
+  EXPECT_TRUE(body["metadata"]["name"].get<std::string>().starts_with("obj."));
+  EXPECT_EQ(body["eventTime"], "2026-01-02T03:04:05.000000Z");
+  EXPECT_EQ(body["reportingController"], "slurm-operator");
+  EXPECT_EQ(body["reportingInstance"], "operator-0");
+  EXPECT_EQ(
+      body["regarding"],
+      (Json{{"apiVersion", "apps/v1"}, {"kind", "StatefulSet"}, {"namespace", "ns"}, {"name", "obj"}, {"uid", "uid-obj"}}));
+  EXPECT_EQ(body["note"], "note");
+  EXPECT_EQ(body["reason"], "Scaled");
+  EXPECT_EQ(body["action"], "Scale");
+  EXPECT_FALSE(body.contains("series"));
+}
+
+TEST_F(EventsTest, TheSameAgainIsASeries) {
+  recorder.record(event());
+  const std::string name = accept()["metadata"]["name"];
+  loop.advance(10s);
+  recorder.record(event());
+  EXPECT_FALSE(api.has("POST"));
+  auto patch = api.take("PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/" + name);
+  EXPECT_EQ(patch.body(), (Json{{"series", {{"count", 2}, {"lastObservedTime", "2026-01-02T03:04:15.000000Z"}}}}));
+  patch.reply(200, Json::object());
+  for (int i = 0; i < 5; ++i) recorder.record(event());
+  EXPECT_TRUE(api.sent.empty()) << "how long it has become is told seldom";
+  loop.advance(8min);
+  patch = api.take("PATCH");
+  EXPECT_EQ(patch.body()["series"]["count"], 7) << "the end of the series";
+  patch.reply(200, Json::object());
+  loop.advance(2min);
+  recorder.record(event());
+  EXPECT_TRUE(api.has("POST")) << "a new one";
+}
+
+TEST_F(EventsTest, RepeatsBeforeTheFirstAnswerAreNotLost) {
+  recorder.record(event());
+  recorder.record(event());
+  recorder.record(event());
+  EXPECT_EQ(api.sent.size(), 1U);
+  accept();
+  EXPECT_EQ(api.take("PATCH").body()["series"]["count"], 3);
+}
+
+TEST_F(EventsTest, OneObjectCannotFloodTheServer) {
+  for (int i = 0; i < 100; ++i) {
+    recorder.record(event("note " + std::to_string(i)));
+    if (api.has("POST")) accept();
+  }
+  EXPECT_EQ(recorder.dropped(), 75U);
+  recorder.record(event("note", "another"));
+  EXPECT_TRUE(api.has("POST"));
+  accept();
+  loop.advance(5min);
+  recorder.record(event("later"));
+  EXPECT_TRUE(api.has("POST")) << "one more each five minutes";
+}
+
+TEST_F(EventsTest, TheQueueIsBounded) {
+  for (int i = 0; i < 200; ++i) recorder.record(event("note", "obj-" + std::to_string(i)));
+  EXPECT_LE(api.sent.size(), 4U);
+  EXPECT_EQ(recorder.dropped(), 200U - 54U);
+}
+
+TEST_F(EventsTest, WhatIsRefusedIsDropped) {
+  recorder.record(event());
+  api.take("POST").reply(403, status_json(403, "Forbidden"));
+  EXPECT_EQ(recorder.dropped(), 1U);
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(EventsTest, LongNotesAreCutBetweenCharacters) {
+  std::string note(1023, 'x');
+  note += "\u00e4";
+  recorder.record(event(note));
+  EXPECT_EQ(accept()["note"], std::string(1023, 'x'));
+}
+
+TEST_F(EventsTest, StopWaitsForWhatIsUnderWayButNotForEver) {
+  recorder.record(event());
+  bool stopped = false;
+  recorder.stop(2s, [&] { stopped = true; });
+  loop.advance(1s);
+  EXPECT_FALSE(stopped);
+  accept();
+  loop.run_ready();
+  EXPECT_TRUE(stopped);
+  recorder.record(event("after"));
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(EventsTest, StopGivesUpAfterItsGrace) {
+  recorder.record(event());
+  int stopped = 0;
+  recorder.stop(2s, [&] { ++stopped; });
+  loop.advance(3s);
+  EXPECT_EQ(stopped, 1);
+}
+
+TEST_F(EventsTest, AtRestNothingTicks) {
+  recorder.record(event());
+  accept();
+  loop.advance(3h);
+  EXPECT_EQ(loop.pending(), 0U);
+}
+
+}  // namespace
+}  // namespace kube

@@ -1,0 +1,152 @@
+#include "kube/record.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include "core/base64.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+namespace {
+
+using core::Json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A worker's pod as an API server sends it.
+Json full_pod() {
+  Json pod = object_json(
+      "ns", "cpu-0", "42", "pod-uid",
+      {{"metadata",
+        {{"generation", 2},
+         {"creationTimestamp", "2026-01-02T03:04:05Z"},
+         {"labels", {{"app", "slurmd"}}},
+         {"annotations", {{"a", "b"}, {"kubectl.kubernetes.io/last-applied-configuration", std::string(4000, 'x')}}},
+         {"finalizers", {"x/y"}},
+         {"ownerReferences",
+          {{{"apiVersion", "slinky.slurm.net/v1beta1"},
+            {"kind", "NodeSet"},
+            {"name", "cpu"},
+            {"uid", "set"},
+            {"controller", true}}}},
+         {"managedFields", {{{"manager", "m"}, {"fieldsV1", {{"f:spec", std::string(3000, 'y')}}}}}}}},
+       {"spec",
+        {{"nodeName", "node-1"},
+         {"hostname", "cpu-0"},
+         {"containers", {{{"name", "slurmd"}, {"image", std::string(2000, 'z')}}}}}}});
+  pod["status"] = Json::parse(R"({
+    "phase": "Running", "podIP": "10.0.0.7", "reason": "", "message": "fine",
+    "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-01-02T03:05:00Z"},
+                   {"type": "PodScheduled", "status": "True"}],
+    "initContainerStatuses": [{"name": "init", "ready": true, "restartCount": 0, "state": {"terminated": {"exitCode": 0}}}],
+    "containerStatuses": [
+      {"name": "slurmd", "ready": true, "restartCount": 0, "state": {"running": {"startedAt": "2026-01-02T03:05:00Z"}}},
+      {"name": "side", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}},
+      {"name": "new", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}},
+      {"name": "again", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "X"}}, "lastState": {"terminated": {"exitCode": 1}}}]})");
+  return pod;
+}
+
+TEST(RecordTest, APodIsReadInto) {
+  const auto parsed = record_from_json<PodRecord>(full_pod());
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const PodRecord& pod = **parsed;
+  EXPECT_EQ(pod.meta.key(), (Key{"ns", "cpu-0"}));
+  EXPECT_EQ(pod.meta.uid, "pod-uid");
+  EXPECT_EQ(pod.meta.resource_version, "42");
+  EXPECT_EQ(pod.meta.generation, 2);
+  EXPECT_EQ(core::format_rfc3339(pod.meta.created), "2026-01-02T03:04:05Z");
+  EXPECT_FALSE(pod.meta.terminating());
+  EXPECT_EQ(pod.meta.label("app"), "slurmd");
+  EXPECT_EQ(pod.meta.annotation("a"), "b");
+  EXPECT_EQ(pod.meta.annotations.size(), 1U) << "the copy that kubectl keeps is not";
+  EXPECT_THAT(pod.meta.finalizers, ElementsAre("x/y"));
+  ASSERT_NE(pod.meta.controller_owner(), nullptr);
+  EXPECT_EQ(*pod.meta.controller_owner(), (OwnerReference{"slinky.slurm.net/v1beta1", "NodeSet", "cpu", "set", true}));
+  EXPECT_EQ(pod.node_name, "node-1");
+  EXPECT_EQ(pod.hostname, "cpu-0");
+  EXPECT_EQ(pod.phase, "Running");
+  EXPECT_EQ(pod.pod_ip, "10.0.0.7");
+  EXPECT_EQ(pod.message, "fine");
+  EXPECT_TRUE(pod.ready());
+  ASSERT_TRUE(pod.ready_since());
+  EXPECT_EQ(core::format_rfc3339(*pod.ready_since()), "2026-01-02T03:05:00Z");
+  ASSERT_EQ(pod.containers.size(), 5U);
+  EXPECT_TRUE(pod.containers[0].init);
+  std::vector<bool> started;
+  for (const ContainerState& c : pod.containers) started.push_back(c.started_once);
+  EXPECT_THAT(started, ElementsAre(true, true, true, false, true));
+  EXPECT_EQ(pod.containers[2].waiting_reason, "CrashLoopBackOff");
+  EXPECT_EQ(pod.containers[2].message, "back-off");
+  EXPECT_EQ(pod.containers[2].restarts, 3);
+}
+
+TEST(RecordTest, APodWithoutStatusIsAPod) {
+  const auto parsed = record_from_json<PodRecord>(object_json("ns", "p", "1"));
+  ASSERT_TRUE(parsed);
+  EXPECT_FALSE((*parsed)->ready());
+  EXPECT_EQ((*parsed)->ready_since(), std::nullopt);
+}
+
+TEST(RecordTest, AnObjectIsKeptWholeButForWhatNobodyReads) {
+  const auto parsed = record_from_json<Object>(full_pod());
+  ASSERT_TRUE(parsed);
+  Json expected = full_pod();
+  expected["metadata"].erase("managedFields");
+  expected["metadata"]["annotations"].erase("kubectl.kubernetes.io/last-applied-configuration");
+  EXPECT_EQ((*parsed)->body, expected);
+}
+
+TEST(RecordTest, NumbersKeepTheirKind) {
+  Json object = object_json("ns", "o", "1");
+  object["spec"] = {{"int", -5}, {"big", 18446744073709551615ULL}, {"float", 1.5}, {"yes", true}, {"nothing", nullptr}};
+  EXPECT_EQ((*record_from_json<Object>(object))->body["spec"], object["spec"]);
+}
+
+TEST(RecordTest, ASecretIsKeptWithoutItsBytes) {
+  Json json = object_json("ns", "s", "1");
+  json["type"] = "Opaque";
+  json["immutable"] = true;
+  json["data"] = {
+      {"a", core::base64_encode("hunter2")}, {"b", core::base64_encode("hunter2")}, {"c", core::base64_encode("other")}};
+  const auto one = *record_from_json<SecretRecord>(json, {"salt"});
+  EXPECT_EQ(one->type, "Opaque");
+  EXPECT_TRUE(one->immutable);
+  EXPECT_EQ(one->sizes.at("a"), "7");
+  EXPECT_EQ(one->value_hashes.at("a"), one->value_hashes.at("b"));
+  EXPECT_NE(one->value_hashes.at("a"), one->value_hashes.at("c"));
+  EXPECT_EQ(one->value_hashes.at("a").size(), 64U);
+  const auto other = *record_from_json<SecretRecord>(json, {"another salt"});
+  EXPECT_NE(one->value_hashes.at("a"), other->value_hashes.at("a"));
+}
+
+TEST(RecordTest, WhatIsNoObjectIsRefused) {
+  EXPECT_FALSE(parse_record_text<PodRecord>("[]"));
+  EXPECT_FALSE(parse_record_text<PodRecord>("{}"));
+  EXPECT_FALSE(parse_record_text<Object>(R"({"metadata":{}})"));
+  EXPECT_FALSE(parse_record_text<Object>(R"({"metadata":)"));
+  Json bad = object_json("ns", "s", "1");
+  bad["data"]["x"] = "***";
+  EXPECT_FALSE(record_from_json<SecretRecord>(bad));
+}
+
+TEST(DocumentParserTest, ParsesOneAfterAnother) {
+  DocumentParser parser;
+  const std::string large = "{\"x\":\"" + std::string(1U << 20U, 'y') + "\"}";
+  int used = 0;
+  for (const std::string& text : {std::string("{}"), large, std::string("[1]")}) {
+    EXPECT_TRUE(parser.parse(text, [&](const auto&) -> core::Result<void> {
+      ++used;
+      return {};
+    }));
+  }
+  EXPECT_EQ(used, 3);
+  EXPECT_FALSE(parser.parse("{", [&](const auto&) -> core::Result<void> { return {}; }));
+  EXPECT_FALSE(
+      parser.parse("{}", [&](const auto&) -> core::Result<void> { return core::fail(core::ErrorCode::kInvalid, "x"); }));
+}
+
+}  // namespace
+}  // namespace kube
