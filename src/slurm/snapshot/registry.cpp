@@ -229,7 +229,7 @@ plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string wha
         const auto* connection = self ? self->find(cluster) : nullptr;
         if (connection == nullptr) return true;
         const SnapshotPtr& snapshot = connection->poller.snapshot();
-        return snapshot->complete() && snapshot->round > after;
+        return !snapshot->complete() || snapshot->round > after;
       },
       std::move(what));
 }
@@ -241,7 +241,7 @@ plan::GatePtr Clusters::gate_after(const ClusterKey& cluster, core::MonoTime whe
         const auto* connection = self ? self->find(cluster) : nullptr;
         if (connection == nullptr) return true;
         const SnapshotPtr& snapshot = connection->poller.snapshot();
-        return snapshot->complete() && snapshot->requested_at > when;
+        return snapshot->complete() ? snapshot->requested_at > when : self->loop.clock().mono() > when;
       },
       std::move(what));
 }

@@ -248,17 +248,24 @@ TEST_F(RegistryTest, AGateWaitsForARoundThatStartedAfterIt) {
   EXPECT_TRUE(gate->open());
 }
 
-TEST_F(RegistryTest, AGateStaysClosedWhileSlurmIsAway) {
+TEST_F(RegistryTest, AGateDoesNotHoldAKeyWhileSlurmIsAway) {
   add();
   loop.advance(500ms);
-  const auto gate = clusters.gate_from_now("default/c", "x");
+  const auto written = clusters.gate_from_now("default/c", "x");
+  const auto lost = clusters.gate_after("default/c", loop.clock().mono() + 5s, "y");
   http.on("GET", kBase + "/nodes/?update_time=", testing::error(500, 1800, "away"));
   http.on("GET", kBase + "/ping/", testing::ping(false));
-  loop.advance(10s);
-  EXPECT_FALSE(gate->open());
+  EXPECT_FALSE(written->open());
+  loop.advance(4s);
+  EXPECT_FALSE(snapshot()->complete());
+  EXPECT_TRUE(written->open());
+  EXPECT_FALSE(lost->open()) << "the request may still be carried out";
+  loop.advance(2s);
+  EXPECT_TRUE(lost->open());
   testing::serve_quiet_cluster(http);
   loop.advance(10s);
-  EXPECT_TRUE(gate->open());
+  EXPECT_TRUE(written->open());
+  EXPECT_TRUE(lost->open());
 }
 
 TEST_F(RegistryTest, AGateAfterATimeWaitsForIt) {
