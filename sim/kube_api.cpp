@@ -42,6 +42,44 @@ Refusal too_large(std::uint64_t wanted, std::uint64_t current) {
   return status;
 }
 
+/// "user" using v1: who holds a field, as apply names it.
+std::string printed_owner(const kube::Resource& resource, const std::string& owner) {
+  const std::size_t space = owner.find(' ');
+  const std::size_t slash = std::min(owner.rfind('/'), owner.size());
+  std::string out = fmt::format("\"{}\"", owner.substr(space + 1, slash - space - 1));
+  if (slash < owner.size()) out += fmt::format(" with subresource \"{}\"", owner.substr(slash + 1));
+  if (owner.starts_with("Update")) out += " using " + resource.api_version();
+  return out;
+}
+
+Refusal apply_conflict(const kube::Resource& resource, const std::vector<ApplyConflict>& conflicts) {
+  Json causes = Json::array();
+  std::map<std::string, std::string> by_owner;
+  for (const ApplyConflict& conflict : conflicts) {
+    const std::string owner = printed_owner(resource, conflict.owner);
+    causes.push_back({{"reason", "FieldManagerConflict"}, {"message", "conflict with " + owner}, {"field", conflict.path}});
+    by_owner[owner] += "\n- " + conflict.path;
+  }
+  std::string message;
+  if (conflicts.size() == 1) {
+    message = fmt::format("Apply failed with 1 conflict: {}: {}", causes[0]["message"].get<std::string>(), conflicts[0].path);
+  } else {
+    for (const auto& [owner, paths] : by_owner)
+      message += (message.empty() ? "" : "\n") + fmt::format("conflicts with {}:{}", owner, paths);
+    message = fmt::format("Apply failed with {} conflicts: {}", conflicts.size(), message);
+  }
+  Refusal status = make_status(409, "Conflict", std::move(message));
+  status["details"]["causes"] = std::move(causes);
+  return status;
+}
+
+/// A failed precondition of a DELETE, which names the kind where others name the resource.
+Refusal delete_conflict(const kube::Resource& resource, std::string_view name, std::string_view why) {
+  kube::Resource named = resource;
+  named.plural = resource.kind;
+  return conflict(named, name, why);
+}
+
 constexpr std::string_view kModified =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -334,7 +372,9 @@ std::optional<Refusal> KubeApi::check_object(const KubeKind& kind, const Json& o
         {"metadata.name", "FieldValueInvalid",
          fmt::format(
              "Invalid value: \"{}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-             "'-' or '.', and must start and end with an alphanumeric character",
+             "'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation "
+             "is "
+             "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
              name)});
   }
   if (kind.validate) {
@@ -367,7 +407,7 @@ Json KubeApi::shown(const KubeKind& kind, const Stored& stored) const {
     entry(owner.substr(space + 1, slash - space - 1), owner.substr(0, space),
           slash < owner.size() ? owner.substr(slash + 1) : "", fields_v1(fields));
   }
-  if (stored.owners.empty()) entry("unknown", "Update", "", {{"f:metadata", Json::object()}});
+  if (stored.owners.empty()) entry(stored.creator, "Update", "", {{"f:metadata", Json::object()}});
   object["metadata"]["managedFields"] = std::move(managed);
   return object;
 }
@@ -429,20 +469,52 @@ ApiResult<Json> KubeApi::create_owned(const KubeKind& kind, Json object, const C
   object.erase("apiVersion");
   object.erase("kind");
   if (caller.dry_run) return shown(kind, Stored{std::move(object), {}, 0});
-  return shown(kind, *store_.put(table_name(resource), key, std::move(object), std::move(owners)));
+  return shown(kind, *store_.put(table_name(resource), key, std::move(object), std::move(owners), caller.manager));
 }
 
+namespace {
+
+/// Pods and the like are written by several and applied by none: who owns what of them is not worth its time.
+bool follows_owners(const KubeKind& kind) {
+  static const std::set<std::string> kNot{"pods", "nodes", "leases", "events", "endpointslices", "replicasets"};
+  return !kNot.contains(kind.resource.plural);
+}
+
+/// Everything, as long as nobody but its creator has written it.
+FieldOwners owners_of(const KubeKind& kind, const Stored& stored) {
+  if (!stored.owners.empty()) return stored.owners;
+  return {{"Update " + stored.creator, fields_of(stored.body, kind.custom)}};
+}
+
+FieldOwners owners_after(const KubeKind& kind, const Stored& before, const Json& after, const std::string& manager,
+                         const std::string& subresource) {
+  const bool only_creator = manager == before.creator && subresource.empty();
+  if (after == before.body || (before.owners.empty() && (only_creator || !follows_owners(kind)))) return before.owners;
+  const std::string owner = "Update " + manager + (subresource.empty() ? "" : "/" + subresource);
+  return own_changes(before.body, after, owners_of(kind, before), owner, kind.custom);
+}
+
+}  // namespace
+
 ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Json after, const Caller& caller,
-                               const std::string& subresource, std::optional<FieldOwners> owners) {
+                               const std::string& subresource, std::optional<FieldOwners> owners, bool patched) {
   const Json& was = before->body;
   const kube::Key key{core::get_string(was, {"metadata", "namespace"}), core::get_string(was, {"metadata", "name"})};
   Json& metadata = after["metadata"];
   if (!metadata.is_object()) metadata = Json::object();
   const std::string uid = core::get_string(metadata, {"uid"});
   if (!uid.empty() && uid != was["metadata"]["uid"]) {
-    return std::unexpected(conflict(kind.resource, key.name,
-                                    fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
-                                                core::get_string(was, {"metadata", "uid"}))));
+    if (patched) {
+      return std::unexpected(
+          invalid(kind.resource, key.name,
+                  {{"metadata.uid", "FieldValueInvalid", fmt::format("Invalid value: \"{}\": field is immutable", uid)}}));
+    }
+    return std::unexpected(conflict(
+        kind.resource, key.name,
+        fmt::format("StorageError: invalid object, Code: 4, Key: /registry/{}{}/{}, ResourceVersion: 0, AdditionalErrorMsg: "
+                    "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                    kind.custom ? kind.resource.group + "/" : "", kind.resource.plural, key.str(), uid,
+                    core::get_string(was, {"metadata", "uid"}))));
   }
   const std::string version = core::get_string(metadata, {"resourceVersion"});
   if (!version.empty() && version != was["metadata"]["resourceVersion"]) {
@@ -503,10 +575,7 @@ ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Js
   if (auto refusal = admit({"UPDATE", kind.resource, key, subresource, &after, &was, caller.user}))
     return std::unexpected(*refusal);
 
-  if (!owners) {
-    const std::string manager = "Update " + caller.manager + (subresource.empty() ? "" : "/" + subresource);
-    owners = before->owners.empty() ? FieldOwners{} : own_changes(was, after, before->owners, manager, kind.custom);
-  }
+  if (!owners) owners = owners_after(kind, *before, after, caller.manager, subresource);
   if (after == was && *owners == before->owners) return shown(kind, *before);
   if (caller.dry_run) return shown(kind, Stored{std::move(after), std::move(*owners), 0});
   const Json* space_finalizers = core::find(after, {"spec", "finalizers"});
@@ -528,9 +597,11 @@ ApiResult<Json> KubeApi::update(const kube::Resource& resource, Json object, con
   if (!before) return std::unexpected(not_found(resource, key.name));
   const bool conditional_only = kind.custom || resource.plural == "leases";
   if (conditional_only && core::get_string(object, {"metadata", "resourceVersion"}).empty()) {
+    kube::Resource named = resource;  // here too the resource stands where the kind does elsewhere
+    named.kind = resource.plural;
     return std::unexpected(
-        invalid(resource, key.name,
-                {{"metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update"}}));
+        invalid(named, key.name,
+                {{"metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"}}));
   }
   return write(kind, before, std::move(object), caller, subresource, std::nullopt);
 }
@@ -556,9 +627,10 @@ ApiResult<Json> KubeApi::patch(const kube::Resource& resource, const kube::Key& 
     after = std::move(*patched);
   }
   if (core::get_string(after, {"metadata", "name"}) != key.name) {
-    return std::unexpected(bad_request("the name of the object does not match the name on the URL"));
+    return std::unexpected(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})",
+                                                   core::get_string(after, {"metadata", "name"}), key.name)));
   }
-  return write(kind, before, std::move(after), caller, subresource, std::nullopt);
+  return write(kind, before, std::move(after), caller, subresource, std::nullopt, true);
 }
 
 ApiResult<Json> KubeApi::apply(const KubeKind& kind, const kube::Key& key, const Json& config, const Caller& caller,
@@ -599,22 +671,15 @@ ApiResult<Json> KubeApi::apply(const KubeKind& kind, const kube::Key& key, const
     return made;
   }
   const Json& live = before->body;
-  const FieldOwners owners =
-      before->owners.empty() ? FieldOwners{{"Update before-first-apply", fields_of(live, kind.custom)}} : before->owners;
+  const FieldOwners owners = owners_of(kind, *before);
   ApplyResult result = apply_config(live, owners, wanted, manager, force, kind.custom);
-  if (!result.conflicts.empty()) {
-    std::string list;
-    for (const std::string& line : result.conflicts) list += (list.empty() ? "" : "\n") + line;
-    return std::unexpected(make_status(409, "Conflict",
-                                       fmt::format("Apply failed with {} conflict{}: {}", result.conflicts.size(),
-                                                   result.conflicts.size() == 1 ? "" : "s", list)));
-  }
+  if (!result.conflicts.empty()) return std::unexpected(apply_conflict(kind.resource, result.conflicts));
   // Preconditions of the caller, which are no fields of the object.
   for (const char* name : {"uid", "resourceVersion"}) {
     const std::string value = core::get_string(config, {"metadata", name});
     if (!value.empty()) result.object["metadata"][name] = value;
   }
-  return write(kind, before, std::move(result.object), caller, subresource, std::move(result.owners));
+  return write(kind, before, std::move(result.object), caller, subresource, std::move(result.owners), true);
 }
 
 Json KubeApi::finish_removal(const KubeKind& kind, const kube::Key& key) {
@@ -635,17 +700,17 @@ ApiResult<Json> KubeApi::remove(const kube::Resource& resource, const kube::Key&
   const std::string version = core::get_string(was, {"metadata", "resourceVersion"});
   if (!deletion.uid.empty() && deletion.uid != uid) {
     return std::unexpected(
-        conflict(resource, key.name,
-                 fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might "
-                             "have been deleted and then recreated",
-                             deletion.uid, uid)));
+        delete_conflict(resource, key.name,
+                        fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might "
+                                    "have been deleted and then recreated",
+                                    deletion.uid, uid)));
   }
   if (!deletion.resource_version.empty() && deletion.resource_version != version) {
     return std::unexpected(
-        conflict(resource, key.name,
-                 fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
-                             "({}). The object might have been modified",
-                             deletion.resource_version, version)));
+        delete_conflict(resource, key.name,
+                        fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
+                                    "({}). The object might have been modified",
+                                    deletion.resource_version, version)));
   }
   if (auto refusal = admit({"DELETE", resource, key, "", nullptr, &was, caller.user})) return std::unexpected(*refusal);
   if (caller.dry_run) return shown(kind, *before);
@@ -679,7 +744,15 @@ ApiResult<Json> KubeApi::remove(const kube::Resource& resource, const kube::Key&
     grace = 0;
   }
   const bool waits = !finalizers.empty() || grace > 0 || resource.plural == "namespaces";
-  if (!waits) return finish_removal(kind, key);
+  if (!waits) {
+    Json last = finish_removal(kind, key);
+    if (kind.graceful) {  // the reply shows a deletion; no watch ever does
+      last["metadata"]["deletionTimestamp"] = now();
+      last["metadata"]["deletionGracePeriodSeconds"] = 0;
+      if (!terminating(was)) last["metadata"]["generation"] = core::get_int(was, {"metadata", "generation"}) + 1;
+    }
+    return last;
+  }
 
   if (finalizers.empty()) {
     metadata.erase("finalizers");
@@ -771,6 +844,11 @@ std::expected<KubeApi::Parsed, net::HttpResponse> KubeApi::parse(const net::Http
   }
   const std::string version = parts[at++];
   if (at >= parts.size()) return unknown();
+  const bool served = std::any_of(kinds_.begin(), kinds_.end(), [&](const KubeKind& kind) {
+    return kind.resource.group == group && kind.resource.version == version;
+  });
+  if (!served)
+    return std::unexpected(net::HttpResponse{404, {{"content-type", "text/plain; charset=utf-8"}}, "404 page not found\n"});
   // /namespaces/NAME is an object of its own, unless a resource follows.
   if (parts[at] == "namespaces" && at + 2 < parts.size() && parts[at + 2] != "status" && parts[at + 2] != "finalize") {
     parsed.key.ns = parts[at + 1];
@@ -964,8 +1042,10 @@ net::HttpResponse KubeApi::serve_scale(const Parsed& parsed, const net::HttpRequ
                  {"uid", metadata["uid"]},
                  {"resourceVersion", metadata["resourceVersion"]},
                  {"creationTimestamp", metadata["creationTimestamp"]}}},
-               {"spec", {{"replicas", core::get_int(object, {"spec", "replicas"})}}},
+               {"spec", Json::object()},
                {"status", {{"replicas", core::get_int(object, {"status", "replicas"})}, {"selector", selector}}}};
+    if (const long long replicas = core::get_int(object, {"spec", "replicas"}); replicas != 0)
+      scale["spec"]["replicas"] = replicas;
     if (resource.namespaced) scale["metadata"]["namespace"] = parsed.key.ns;
     return scale;
   };
@@ -1091,7 +1171,9 @@ std::optional<net::HttpResponse> KubeApi::open_watch(const Parsed& parsed, const
   }
   if (version.find_first_not_of("0123456789") != std::string::npos) {
     return reply(
-        bad_request(fmt::format("Invalid value: \"{}\": strconv.ParseUint: parsing \"{}\": invalid syntax", version, version)));
+        make_status(500, "InternalError",
+                    fmt::format("resourceVersion: Invalid value: \"{}\": strconv.ParseUint: parsing \"{}\": invalid syntax",
+                                version, version)));
   }
   const std::uint64_t from = std::strtoull(version.c_str(), nullptr, 10);
   if (from > store_.revision()) {
@@ -1166,7 +1248,7 @@ void KubeApi::deliver(Watch& watch, const ChangePtr& change) {
   const Event::Type type = !matched ? Event::Type::kAdded : matches ? Event::Type::kModified : Event::Type::kDeleted;
   if (type == Event::Type::kDeleted && change->type != Change::Type::kDeleted) {
     // It left the selection: told as it was, under the revision of the change.
-    Stored last{change->before->body, change->before->owners, change->revision};
+    Stored last{change->before->body, change->before->owners, change->revision, change->before->creator};
     last.body["metadata"]["resourceVersion"] = std::to_string(change->revision);
     watch.sink.on_event(make_event(type, text_of(*watch.kind, last)));
     return;

@@ -142,7 +142,7 @@ class KubeApi {
   std::optional<Refusal> check_object(const KubeKind& kind, const core::Json& object, const Caller& caller) const;
   std::optional<Refusal> check_namespace(const KubeKind& kind, const kube::Key& key) const;
   ApiResult<core::Json> write(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
-                              const std::string& subresource, std::optional<FieldOwners> owners);
+                              const std::string& subresource, std::optional<FieldOwners> owners, bool patched = false);
   ApiResult<core::Json> apply(const KubeKind& kind, const kube::Key& key, const core::Json& config, const Caller& caller,
                               const std::string& subresource, bool force, bool* created);
   ApiResult<core::Json> create_owned(const KubeKind& kind, core::Json object, const Caller& caller, FieldOwners owners);

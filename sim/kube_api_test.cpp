@@ -105,8 +105,13 @@ TEST_F(KubeApiTest, UpdatesKnowTheirPreconditions) {
   EXPECT_EQ(stale.status, 409);
   EXPECT_THAT(stale.body, HasSubstr("the object has been modified"));
   const auto other = http("PATCH", path, R"({"metadata": {"uid": "other"}})", "application/merge-patch+json");
-  EXPECT_EQ(other.status, 409);
-  EXPECT_THAT(other.body, HasSubstr("UID in precondition: other"));
+  EXPECT_EQ(other.status, 422) << "a patch cannot change it; a PUT conflicts";
+  EXPECT_THAT(other.body, HasSubstr("field is immutable"));
+  map["metadata"]["uid"] = "other";
+  map["metadata"].erase("resourceVersion");
+  const auto put = http("PUT", path, map.dump());
+  EXPECT_EQ(put.status, 409);
+  EXPECT_THAT(put.body, HasSubstr("UID in precondition: other"));
 }
 
 TEST_F(KubeApiTest, AWriteThatChangesNothingIsNoWrite) {
@@ -191,7 +196,7 @@ TEST_F(KubeApiTest, ApplyCreatesChangesAndLeavesAlone) {
       http("PATCH", std::string(kMaps) + "/m?fieldManager=third",
            R"({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"c": "4"}})", type);
   EXPECT_EQ(refused.status, 409);
-  EXPECT_THAT(refused.body, HasSubstr("Apply failed with 1 conflict: conflict with \\\"user\\\": .data.c"));
+  EXPECT_THAT(refused.body, HasSubstr("Apply failed with 1 conflict: conflict with \\\"user\\\" using v1: .data.c"));
 }
 
 TEST_F(KubeApiTest, ApplyOverAnObjectOfOthersOwnsOnlyWhatItNames) {

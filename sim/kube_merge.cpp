@@ -227,20 +227,35 @@ core::Result<Json> json_patch(const Json& target, const Json& patch) {
 namespace {
 
 void strategic_list(Json& target, const Json& patch, const ListType& type) {
+  const auto find = [&](Json& list, const std::string& key) {
+    return std::find_if(list.begin(), list.end(), [&](const Json& item) { return item_key(item, type) == key; });
+  };
+  Json patched = Json::array();  // in the patch's order
+  std::set<std::string> named;
   for (const Json& item : patch) {
     const std::string directive = core::get_string(item, {"$patch"});
     const std::string key = item_key(item, type);
-    const auto have = std::find_if(target.begin(), target.end(), [&](const Json& t) { return item_key(t, type) == key; });
-    if (directive == "delete") {
-      if (have != target.end()) target.erase(have);
-    } else if (have == target.end()) {
-      Json made = is_map(type) ? Json::object() : item;
-      if (is_map(type)) strategic_patch(made, item);
-      target.push_back(std::move(made));
-    } else if (is_map(type)) {
-      strategic_patch(*have, item);
-    }
+    named.insert(key);
+    if (directive == "delete") continue;
+    const auto have = find(target, key);
+    Json made = have != target.end() ? *have : is_map(type) ? Json::object() : item;
+    if (is_map(type)) strategic_patch(made, item);
+    patched.push_back(std::move(made));
   }
+  // The server's order where it has one; what is new stands where the patch has it, before what only the server has.
+  const auto place = [&](const Json& item) {
+    const auto at = find(target, item_key(item, type));
+    return at == target.end() ? -1 : at - target.begin();
+  };
+  Json out = Json::array();
+  std::size_t next = 0;
+  for (const Json& item : target) {
+    if (named.contains(item_key(item, type))) continue;
+    while (next < patched.size() && place(patched[next]) <= place(item)) out.push_back(patched[next++]);
+    out.push_back(item);
+  }
+  while (next < patched.size()) out.push_back(patched[next++]);
+  target = std::move(out);
 }
 
 }  // namespace
@@ -315,7 +330,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
       if (force) {
         set.erase(path);
       } else {
-        result.conflicts.push_back("conflict with \"" + other.substr(other.find(' ') + 1) + "\": " + readable(path));
+        result.conflicts.push_back({other, readable(path)});
       }
     }
   }

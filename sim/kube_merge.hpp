@@ -41,10 +41,15 @@ FieldSet fields_of(const core::Json& document, bool custom);
 /// As metadata.managedFields[].fieldsV1 has it.
 core::Json fields_v1(const FieldSet& fields);
 
+struct ApplyConflict {
+  std::string owner;  ///< As in FieldOwners.
+  std::string path;   ///< ".data.key"
+};
+
 struct ApplyResult {
   core::Json object;
   FieldOwners owners;
-  std::vector<std::string> conflicts;  ///< One line each; when not empty, nothing else counts.
+  std::vector<ApplyConflict> conflicts;  ///< When not empty, nothing else counts.
 };
 /// Applies `config` as `manager` onto `live`, whose fields belong to `owners`.
 ApplyResult apply_config(const core::Json& live, const FieldOwners& owners, const core::Json& config,

@@ -43,12 +43,14 @@ std::vector<std::string> KubeStore::tables() const {
   return names;
 }
 
-StoredPtr KubeStore::put(const std::string& table, const kube::Key& key, core::Json body, FieldOwners owners) {
+StoredPtr KubeStore::put(const std::string& table, const kube::Key& key, core::Json body, FieldOwners owners,
+                         const std::string& creator) {
   ++revision_;
   body["metadata"]["resourceVersion"] = std::to_string(revision_);
   StoredPtr& slot = tables_[table].objects[key];
   const StoredPtr before = slot;
-  slot = std::make_shared<const Stored>(Stored{std::move(body), std::move(owners), revision_});
+  slot =
+      std::make_shared<const Stored>(Stored{std::move(body), std::move(owners), revision_, before ? before->creator : creator});
   const auto type = before ? Change::Type::kModified : Change::Type::kAdded;
   const StoredPtr stored = slot;
   record(table, std::make_shared<const Change>(Change{type, revision_, key, stored, before}));
@@ -62,7 +64,7 @@ void KubeStore::erase(const std::string& table, const kube::Key& key) {
   const StoredPtr before = it->second;
   objects.erase(it);
   ++revision_;
-  Stored last{before->body, before->owners, revision_};
+  Stored last{before->body, before->owners, revision_, before->creator};
   last.body["metadata"]["resourceVersion"] = std::to_string(revision_);
   record(table, std::make_shared<const Change>(
                     Change{Change::Type::kDeleted, revision_, key, std::make_shared<const Stored>(std::move(last)), before}));

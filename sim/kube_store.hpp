@@ -20,8 +20,9 @@ namespace sim {
 /// One version of an object; never changes.
 struct Stored {
   core::Json body;     ///< With metadata.resourceVersion.
-  FieldOwners owners;  ///< Followed from the first apply on.
+  FieldOwners owners;  ///< Empty while only its creator has written it: then everything is the creator's.
   std::uint64_t revision = 0;
+  std::string creator{};       ///< The field manager.
   mutable std::string text{};  ///< As served; made when first asked for, on the loop's thread.
 };
 using StoredPtr = std::shared_ptr<const Stored>;
@@ -54,8 +55,9 @@ class KubeStore {
   [[nodiscard]] std::optional<std::map<kube::Key, StoredPtr>> all_at(const std::string& table, std::uint64_t revision) const;
   [[nodiscard]] std::vector<std::string> tables() const;
 
-  /// Stores a new version under the next revision, which is written into it.
-  StoredPtr put(const std::string& table, const kube::Key& key, core::Json body, FieldOwners owners);
+  /// Stores a new version under the next revision, which is written into it. The first one says who created it.
+  StoredPtr put(const std::string& table, const kube::Key& key, core::Json body, FieldOwners owners,
+                const std::string& creator = "");
   void erase(const std::string& table, const kube::Key& key);
 
   /// Changes after `revision`, oldest first; nullopt when that is compacted.
