@@ -133,12 +133,23 @@ std::string cgroup_conf(const Observed& observed) {
 std::string other_inputs(const Observed& observed) {
   core::Json out = core::Json::object();
   for (const NamedFiles& map : observed.config_files) out["files"][map.name] = map.files;
+  // slurmctld hands these to every slurmd along with the configuration; slurmctld's own scripts it reads when it runs them.
+  for (const NamedFiles& map : observed.prolog) out["prolog"][map.name] = map.files;
+  for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
   if (observed.jwks) out["jwks"] = observed.jwks->files;
   out["cgroup"] = cgroup_conf(observed);
   return core::canonical(out);
 }
 
 }  // namespace
+
+std::string scripts_digest(const Observed& observed) {
+  core::Json out = core::Json::object();
+  for (const auto* maps : {&observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
+    for (const NamedFiles& map : *maps) out[map.name] = map.files;
+  }
+  return out.empty() ? "" : short_digest(core::canonical(out));
+}
 
 Rendered render_config(const Observed& observed) {
   Rendered out;

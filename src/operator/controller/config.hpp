@@ -28,6 +28,9 @@ struct Rendered {
 
 Rendered render_config(const Observed& observed);
 
+/// A digest of the scripts that slurmctld runs itself; "" when there are none. They need no reconfigure, only a fresh volume.
+std::string scripts_digest(const Observed& observed);
+
 /// A digest of those values in a slurm.conf that only a restart of slurmctld brings into force. Two texts with the same digest
 /// differ by nothing but what a reconfigure loads.
 std::string restart_digest(std::string_view slurm_conf);

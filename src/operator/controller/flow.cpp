@@ -11,6 +11,7 @@
 namespace op::controller {
 namespace {
 
+constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
 constexpr std::string_view kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
 constexpr core::Duration kFirstWait{500};
@@ -115,6 +116,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.accepted_hash = config_map->meta.annotation(api::kAnnotationAcceptedConfigHash);
   out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
   out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
+  out.scripts_hash = config_map->meta.annotation(kAnnotationScriptsHash);
   return out;
 }
 
@@ -131,6 +133,7 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
+  annotate(kAnnotationScriptsHash, state.scripts_hash);
 }
 
 ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const std::optional<std::string>& loaded,
@@ -139,6 +142,11 @@ ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, co
   if (now.exists() && loaded == now.offered_hash) {
     next.accepted_hash = now.offered_hash;
     next.accepted.clear();
+    // It was taken after all, by a later start perhaps.
+    if (next.refused_hash == now.offered_hash) {
+      next.refused_hash.clear();
+      next.refused_reason.clear();
+    }
   }
   if (!wanted.ok()) return next;
 
@@ -212,6 +220,14 @@ bool awaits_load(const Observed& observed, const ConfigState& state) {
   if (state.offered_hash == state.refused_hash) return false;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
   return loaded ? *loaded != state.offered_hash : state.offered_hash != state.accepted_hash;
+}
+
+void add_script_refresh(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return;
+  const Refresh done = read_refresh(*pod);
+  // A count more with the same hash: for the configuration this means nothing.
+  plan.lane("load").add(refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1}));
 }
 
 void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {

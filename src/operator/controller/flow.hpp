@@ -7,6 +7,7 @@
 //   projected) annotations: slurm-config-hash                    of what is offered
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
+//                scripts-hash                         of the scripts that slurmctld runs itself
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
 // wanted == refused                  -> offer what was accepted (a rollback)
@@ -33,6 +34,7 @@ inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configur
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
+  std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// A content to go back to.
   [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
@@ -62,6 +64,10 @@ plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
 /// True while a running slurmctld has yet to load what is offered.
 bool awaits_load(const Observed& observed, const ConfigState& state);
+
+/// Adds a step that makes the kubelet refresh the volume at once when slurmctld's own scripts have changed. `state`: as it
+/// stands.
+void add_script_refresh(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
 /// Adds the steps that bring `state` (as it stands) into slurmctld.
 void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);

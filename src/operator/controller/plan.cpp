@@ -76,8 +76,12 @@ void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& 
 ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
   const Observed& observed = pass.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
-  const ConfigState next = next_config_state(now, wanted, loaded_config_hash(observed), find_refusal(observed, now));
+  ConfigState next = next_config_state(now, wanted, loaded_config_hash(observed), find_refusal(observed, now));
   if (!next.exists()) return next;
+  if (wanted.ok()) {
+    add_script_refresh(observed, now, pass.plan);
+    next.scripts_hash = scripts_digest(observed);
+  }
 
   plan::Lane& lane = pass.plan.lane("pod");
   auto config_map =
@@ -162,7 +166,8 @@ std::vector<Problem> token_problems(const Observed& observed) {
 
 /// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account.
 std::string start_of(const Observed& observed) {
-  if (!observed.stateful_set || !observed.pods.empty()) return "slurmctld is starting";
+  const bool seen = observed.stateful_set && core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) > 0;
+  if (!seen || !observed.pods.empty()) return "slurmctld is starting";
   return "StatefulSet " + observed.stateful_set->meta.name + " has not made its pod yet; its events tell why if it takes long";
 }
 

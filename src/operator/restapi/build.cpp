@@ -34,7 +34,9 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
       {"image", kDefaultSlurmrestdImage},
       {"args", core::Json::array({"-s", "openapi/slurmctld"})},
       {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
-                                 {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}}})},
+                                 {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}},
+                                 // It is asked every second, and would log every question.
+                                 {{"name", "SLURMRESTD_DEBUG"}, {"value", "error"}}})},
       {"ports", core::Json::array({{{"name", kAppRestApi}, {"containerPort", api::kPortSlurmrestd}, {"protocol", "TCP"}}})},
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}}})},
