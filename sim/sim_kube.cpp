@@ -52,7 +52,7 @@ net::HttpResponse SimKube::fault_reply(int status) const {
       return body("Expired", "injected: too old resource version");
     case 429: {
       net::HttpResponse reply = body("TooManyRequests", "injected: too many requests, please try again later");
-      reply.headers["retry-after"] = "1";
+      reply.headers.emplace("retry-after", "1");
       return reply;
     }
     default:

@@ -14,12 +14,6 @@ using core::Json;
 std::string label(const Json& pod, std::string_view name) {
   return core::get_string(pod, {"metadata", "labels", name});
 }
-std::string uid_of(const Json& pod) {
-  return core::get_string(pod, {"metadata", "uid"});
-}
-std::string namespace_of(const Json& pod) {
-  return core::get_string(pod, {"metadata", "namespace"});
-}
 
 std::string argument(const PodView& pod, const std::string& container, std::string_view option) {
   const std::vector<std::string> args = pod.args(container);
