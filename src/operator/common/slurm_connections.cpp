@@ -101,6 +101,9 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
     if (!object) return {};
     const auto controller = api::from_json<api::Controller>(object->body);
     if (!controller || controller->spec.external) return {};
+    // The cluster ends without drain: nothing waits for its Slurm any more, which may be gone before us.
+    const bool drains = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
+    if (object->meta.terminating() && !drains) return {};
     std::vector<kube::ObjectPtr> restapis = caches.restapis.by_index(kIndexController, key.str());
     if (restapis.empty()) return {};
     const auto current = known.find(key);

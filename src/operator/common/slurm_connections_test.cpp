@@ -160,6 +160,22 @@ TEST_F(SlurmConnectionsTest, ForgetsWhatIsGoneOrOutside) {
   EXPECT_FALSE(clusters.contains("ns/x"));
 }
 
+TEST_F(SlurmConnectionsTest, AClusterThatEndsAtOnceIsAskedNothingMore) {
+  for (const bool drain : {false, true}) {
+    const Json spec = drain ? Json{{"deletionPolicy", "Drain"}} : Json::object();
+    controllers.upsert(object("Controller", "x", spec));
+    add_restapi("r");
+    loop.run_ready();
+    if (!clusters.contains("ns/x")) answer_key();
+    ASSERT_TRUE(clusters.contains("ns/x"));
+    auto ending = std::make_shared<kube::Object>(*object("Controller", "x", spec));
+    ending->meta.deletion_timestamp = core::WallTime{};
+    controllers.upsert(ending);
+    loop.run_ready();
+    EXPECT_EQ(clusters.contains("ns/x"), drain);
+  }
+}
+
 TEST_F(SlurmConnectionsTest, WakesWhomAChangeConcernsAndReadsTheKeyAgain) {
   nodesets.upsert(object("NodeSet", "cpu", {{"controllerRef", {{"name", "x"}}}}));
   nodesets.upsert(object("NodeSet", "other", {{"controllerRef", {{"name", "y"}}}}));
