@@ -129,7 +129,9 @@ core::Result<SimSlurm::Loaded> SimSlurm::load(const std::string& text) const {
     return core::fail(core::ErrorCode::kInvalid, "slurm.conf: no ClusterName or no SlurmctldHost");
   }
   out.return_to_service = number(parsed.conf.get("ReturnToService").value_or("0"), 0);
-  out.max_nodes = static_cast<std::size_t>(number(parsed.conf.get("MaxNodeCount").value_or("0"), 0));
+  const int max_nodes = number(parsed.conf.get("MaxNodeCount").value_or("0"), -1);
+  if (max_nodes < 0) return core::fail(core::ErrorCode::kInvalid, "slurm.conf: MaxNodeCount is not a number");
+  out.max_nodes = static_cast<std::size_t>(max_nodes);
   out.slurmd_timeout = options_.slurmd_timeout;
   if (const auto timeout = parsed.conf.get("SlurmdTimeout")) out.slurmd_timeout = std::chrono::seconds{number(*timeout, 300)};
   for (const conf::Entry& entry : parsed.conf.entries()) {
@@ -395,6 +397,12 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
   SimNode& node = it->second;
+  if (update.features) {
+    // An active feature is not taken away by the way.
+    const auto& active = update.active_features ? *update.active_features : node.active_features;
+    const auto kept = [&](const std::string& f) { return std::ranges::find(*update.features, f) != update.features->end(); };
+    if (!std::ranges::all_of(active, kept)) return SlurmErrno::kActiveFeatures;
+  }
   if (on_update) on_update(node, update, user);
   touch_nodes();
   if (update.comment) node.comment = *update.comment;

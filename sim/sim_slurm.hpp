@@ -43,9 +43,11 @@ enum class SlurmErrno : int {
   kSuccess = 0,
   kUnspecified = -1,
   kNoController = 1800,
+  kAccessDenied = 2002,
   kBusy = 2016,
   kInvalidNode = 2018,
   kInvalidState = 2028,
+  kActiveFeatures = 2031,
   kInvalidTransition = 2180,
 };
 
@@ -104,7 +106,7 @@ struct SimPartition {
 /// A change to a node, as REST and scontrol make it.
 struct SimNodeUpdate {
   std::optional<std::string> state, reason, comment, extra;
-  std::optional<std::vector<std::string>> features;
+  std::optional<std::vector<std::string>> features, active_features;
   std::optional<int> weight;
 };
 

@@ -44,6 +44,10 @@ std::string_view text_of(SlurmErrno number) {
       return "No error";
     case SlurmErrno::kNoController:
       return "Unable to contact slurm controller (connect failure)";
+    case SlurmErrno::kAccessDenied:
+      return "Access/permission denied";
+    case SlurmErrno::kActiveFeatures:
+      return "Active features not subset of available features";
     case SlurmErrno::kBusy:
       return "Requested nodes are busy";
     case SlurmErrno::kInvalidNode:
@@ -209,8 +213,17 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return out;
   }
 
+  /// SlurmUser and root; everybody else may only look.
+  [[nodiscard]] static bool administrator(const Call& call) { return call.user == "slurm" || call.user == "root"; }
+
   HttpResponse dispatch(const Call& call) {
     const bool get = call.method == "GET";
+    if ((!get || call.path == "reconfigure") && !administrator(call)) {
+      return refused(call, SlurmErrno::kAccessDenied, "Failure to update " + call.path, "_update_node");
+    }
+    if (get && call.path == "conf" && call.parser >= "v0.0.45") {
+      return good(call, {{"slurm_conf", {{"ClusterName", slurm.cluster_name()}}}});
+    }
     if (get && call.path == "nodes") return get_nodes(call);
     if (get && call.path == "jobs") return get_jobs(call);
     if (get && call.path == "partitions") return get_partitions(call);
@@ -269,6 +282,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       add(base + "node/{node_name}", {"get", "post", "delete"});
       add(base + "jobs/", {"get"});
       add(base + "partitions/", {"get"});
+      if (parser >= "v0.0.45") add(base + "conf", {"get"});
     }
     const std::string& release = slurm.options().release;
     Json info{{"title", "Slurm REST API"}};
@@ -424,8 +438,11 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       if (state.is_string()) out.state = state.get<std::string>();
       if (state.is_array() && !state.empty()) out.state = state.front().get<std::string>();
     }
-    if (body.contains("features") && body["features"].is_array())
-      out.features = body["features"].get<std::vector<std::string>>();
+    const auto words = [&](const char* key, std::optional<std::vector<std::string>>& to) {
+      if (body.contains(key) && body[key].is_array()) to = body[key].get<std::vector<std::string>>();
+    };
+    words("features", out.features);
+    words("features_act", out.active_features);
     return out;
   }
 

@@ -97,6 +97,30 @@ void settle_key(Setting& setting, Names names, std::string_view what, std::vecto
   }
 }
 
+bool whole_number(std::string_view value) {
+  if (same(value, "UNLIMITED") || same(value, "INFINITE")) return true;
+  if (value.size() > 1 && (value.back() == 'k' || value.back() == 'K')) value.remove_suffix(1);
+  return !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// A value that Slurm's parser would stop at, with nothing but "Unspecified error" for who asked for the reconfigure.
+void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
+  static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
+  if (setting.value.empty()) return;  // told already
+  const auto among = [&](Names names) { return std::ranges::find(names, setting.key) != names.end(); };
+  if (among(numbers) && !whole_number(setting.value)) {
+    problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not a whole number"});
+  } else if (among(kYesNo) && std::ranges::none_of(kWords, [&](std::string_view word) { return same(word, setting.value); })) {
+    problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is neither yes nor no"});
+  }
+}
+
+Names numbers_of(std::string_view record) {
+  if (same(record, "NodeName")) return kNodeNumbers;
+  if (same(record, "PartitionName")) return kPartitionNumbers;
+  return {};
+}
+
 Names parameters_of(std::string_view record) {
   if (same(record, "NodeName")) return kNodeParameters;
   if (same(record, "NodeSet")) return kNodeSetParameters;
@@ -181,6 +205,7 @@ void settle_record(Entry& entry, std::vector<Problem>& problems) {
   const Names names = parameters_of(entry.head().key);
   for (std::size_t i = 1; i < entry.settings.size(); ++i) {
     settle_key(entry.settings[i], names, "parameter of " + entry.head().key, problems);
+    check_value(entry.settings[i], numbers_of(entry.head().key), problems);
   }
 }
 
@@ -319,6 +344,7 @@ Parsed parse(Kind kind, std::string_view text) {
     const Names names = kind == Kind::kSlurm ? Names(kSlurmKeys) : Names(kCgroupKeys);
     for (Setting& setting : entry.settings) {
       settle_key(setting, names, kind == Kind::kSlurm ? "key of slurm.conf" : "key of cgroup.conf", out.problems);
+      check_value(setting, kind == Kind::kSlurm ? Names(kSlurmNumbers) : Names(kCgroupNumbers), out.problems);
       out.conf.add({{std::move(setting)}});
     }
   }
@@ -364,6 +390,18 @@ Change classify(const Conf& before, const Conf& after) {
   return before.render() == after.render() ? Change::kNone : Change::kReconfigure;
 }
 
+namespace {
+
+std::string node_conf_keys() {
+  std::string out;
+  for (const std::string_view name : kNodeParameters) {
+    if (!one_of(kNotInNodeConf, name)) out += (out.empty() ? "" : ", ") + std::string(name);
+  }
+  return out;
+}
+
+}  // namespace
+
 NodeConf parse_node_conf(std::string_view words) {
   NodeConf out;
   if (words.find('\'') != std::string_view::npos) {
@@ -386,8 +424,11 @@ NodeConf parse_node_conf(std::string_view words) {
     // slurmd ends at an unknown key: there is nobody else to decide.
     for (std::size_t i = before; i < out.problems.size(); ++i) {
       out.problems[i].fatal = true;
-      if (out.problems[i].message.ends_with("; slurmctld decides")) out.problems[i].message = "not a known node parameter";
+      if (out.problems[i].message.ends_with("; slurmctld decides")) {
+        out.problems[i].message = "not a known node parameter; allowed are " + node_conf_keys();
+      }
     }
+    check_value(setting, kNodeNumbers, out.problems);
     const std::string canonical = same(setting.key, "Feature") ? "features" : lower(setting.key);
     if (!seen.insert(canonical).second && canonical != "features") {
       out.problems.push_back({0, setting.key, "stands there more than once"});

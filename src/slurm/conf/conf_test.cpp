@@ -66,6 +66,27 @@ TEST(Parse, RefusesWhatSlurmsCommandsWouldDieOf) {
               ElementsAre(HasSubstr("line 2: PartitionName: a stands in line 1 already")));
 }
 
+TEST(Parse, KnowsWhichValuesAreNumbersOrYesAndNo) {
+  const Parsed parsed =
+      parse(Kind::kSlurm,
+            "MaxNodeCount=abc\nMessageTimeout=-1\nTrackWCKey=maybe\nMinJobAge=5m\n"
+            "PartitionName=a Nodes=ALL Hidden=perhaps PriorityTier=high OverTimeLimit=UNLIMITED MaxTime=1-0\n");
+  EXPECT_THAT(
+      words_of(parsed.problems),
+      ElementsAre("line 1: MaxNodeCount: \"abc\" is not a whole number", "line 2: MessageTimeout: \"-1\" is not a whole number",
+                  "line 3: TrackWCKey: \"maybe\" is neither yes nor no", "line 4: MinJobAge: \"5m\" is not a whole number",
+                  "line 5: Hidden: \"perhaps\" is neither yes nor no", "line 5: PriorityTier: \"high\" is not a whole number"));
+  EXPECT_TRUE(parsed.problems[0].fatal);
+  EXPECT_THAT(words_of(parse(Kind::kSlurm,
+                             "MaxNodeCount=64k\nMaxStepCount=unlimited\nTrackWCKey=Yes\nSuspendTime=-1\n"
+                             "PartitionName=a Nodes=ALL MaxNodes=INFINITE Default=no\n")
+                           .problems),
+              IsEmpty());
+  EXPECT_THAT(words_of(parse(Kind::kCgroup, "ConstrainCores=maybe\nMinRAMSpace=x\n").problems),
+              ElementsAre("line 1: ConstrainCores: \"maybe\" is neither yes nor no",
+                          "line 2: MinRAMSpace: \"x\" is not a whole number"));
+}
+
 TEST(Parse, KnowsCgroupConf) {
   EXPECT_THAT(words_of(parse(Kind::kCgroup, "CgroupPlugin=disabled\nConstrainCores=yes\n").problems), IsEmpty());
   EXPECT_THAT(words_of(parse(Kind::kCgroup, "CgroupPlugins=disabled\n").problems),
@@ -129,11 +150,22 @@ TEST(NodeConf, RefusesWhatSlurmdWouldDieOf) {
   EXPECT_THAT(words_of(parse_node_conf("NodeName=a").problems), ElementsAre(HasSubstr("NodeName: the node's name")));
   EXPECT_THAT(words_of(parse_node_conf("Port=1").problems), ElementsAre(HasSubstr("Port: not taken")));
   EXPECT_THAT(words_of(parse_node_conf("CPU=1").problems), ElementsAre(HasSubstr("did you mean CPUs?")));
-  EXPECT_THAT(words_of(parse_node_conf("Hyperdrive=1").problems), ElementsAre("Hyperdrive: not a known node parameter"));
+  EXPECT_THAT(words_of(parse_node_conf("Hyperdrive=1").problems),
+              ElementsAre(HasSubstr("Hyperdrive: not a known node parameter")));
   EXPECT_TRUE(parse_node_conf("Hyperdrive=1").problems[0].fatal);
   EXPECT_THAT(words_of(parse_node_conf("CPUs").problems), ElementsAre(HasSubstr("write CPUs=VALUE")));
   EXPECT_THAT(words_of(parse_node_conf("CPUs=1 cpus=2").problems), ElementsAre(HasSubstr("more than once")));
   EXPECT_THAT(words_of(parse_node_conf("Reason='a'").problems), ElementsAre(HasSubstr("double quotes only")));
+}
+
+TEST(NodeConf, NamesTheKeysThatAreAllowedAndChecksNumbers) {
+  const NodeConf unknown = parse_node_conf("Flavour=vanilla");
+  ASSERT_EQ(unknown.problems.size(), 1U);
+  EXPECT_TRUE(unknown.problems[0].fatal);
+  EXPECT_THAT(unknown.problems[0].message, HasSubstr("RealMemory"));
+  EXPECT_THAT(unknown.problems[0].message, testing::Not(HasSubstr("NodeAddr")));
+  EXPECT_THAT(words_of(parse_node_conf("CPUs=four RealMemory=1000").problems),
+              ElementsAre("CPUs: \"four\" is not a whole number"));
 }
 
 TEST(Marker, IsFoundAgain) {
