@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""Times a NodeSet from 10 to 1,000 workers and back on the local cluster: nodes and workers that only pretend (kwok), a simulated Slurm
+behind the RestApi's own Service, the real API server, scheduler and operator. Prints times, and what the operator took for it.
+Needs .local/bin/kwok and the image local/sim-slurmrestd:dev in the nodes (dev/bench.sh sees to both).
+Usage: scale.py [--workers 1000] [--nodes 100] [--slurm 26.05]"""
+
+import argparse
+import base64
+import collections
+import http.client
+import json
+import os
+import pathlib
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
+from cluster import ENV, TOP, Failed, Namespace, kubectl, wait  # noqa: E402
+
+NODESET = "nodesets.slinky.slurm.net"
+KWOK_LABEL = "type=kwok"
+WORKER = "app.kubernetes.io/name=slurmd"
+FEW = 10
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def manifest(workers):
+    """Controller and RestApi as usual, but for the image of slurmrestd; workers that tolerate nodes of kwok."""
+    group = "slinky.slurm.net/v1beta1"
+    return [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bench-keys"},
+         "data": {key: base64.b64encode(secrets.token_bytes(1024)).decode() for key in ("slurm.key", "jwt.key")}},
+        {"apiVersion": group, "kind": "Controller", "metadata": {"name": "demo"},
+         "spec": {"slurmctld": {"image": "local/slurmctld:${TAG}", "imagePullPolicy": "IfNotPresent"},
+                  "slurmKeyRef": {"name": "bench-keys", "key": "slurm.key"}, "jwtKeyRef": {"name": "bench-keys", "key": "jwt.key"},
+                  "persistence": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "100Mi"}}},
+                  "extraConf": "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"}},
+        {"apiVersion": group, "kind": "RestApi", "metadata": {"name": "demo"},
+         "spec": {"controllerRef": {"name": "demo"},
+                  "slurmrestd": {"image": "local/sim-slurmrestd:dev", "imagePullPolicy": "IfNotPresent",
+                                 "args": ["--jwt-key", "/etc/sim/jwt.key"],
+                                 "volumeMounts": [{"name": "sim-keys", "mountPath": "/etc/sim", "readOnly": True}]},
+                  "template": {"spec": {"volumes": [{"name": "sim-keys", "secret": {
+                      "secretName": "bench-keys", "items": [{"key": "jwt.key", "path": "jwt.key"}]}}]}}}},
+        {"apiVersion": group, "kind": "NodeSet", "metadata": {"name": "cpu"},
+         "spec": {"controllerRef": {"name": "demo"}, "replicas": workers, "oversubscribeNode": True,
+                  "slurmd": {"image": "local/slurmd:${TAG}", "imagePullPolicy": "IfNotPresent"},
+                  "extraConf": "CPUs=2 RealMemory=1000", "partition": {"enabled": True, "config": "Default=YES State=UP"},
+                  "template": {"spec": {"nodeSelector": {"type": "kwok"},
+                                        "tolerations": [{"key": "type", "operator": "Equal", "value": "kwok", "effect": "NoSchedule"}]}}}},
+    ]
+
+
+class Kwok:
+    """The program, and the nodes that it pretends to be."""
+
+    PID = TOP / ".local/kwok.pid"
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+    def __enter__(self):
+        self._end()
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _begin(self):
+        resources = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+        items = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"kwok-{i}", "labels": {"type": "kwok"}},
+                  "spec": {"taints": [{"key": "type", "value": "kwok", "effect": "NoSchedule"}]},
+                  "status": {"capacity": resources, "allocatable": resources}} for i in range(self.nodes)]
+        kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        with (TOP / ".local/logs/kwok.log").open("w") as log:
+            process = subprocess.Popen(["kwok", "--kubeconfig", ENV["KUBECONFIG"], "--config", str(TOP / "bench/kwok.yaml"),
+                                        "--manage-nodes-with-label-selector", KWOK_LABEL, "--node-ip", "10.217.255.1", "--cidr", "10.217.0.0/16"],
+                                       env=ENV, stdout=log, stderr=subprocess.STDOUT)
+        self.PID.write_text(str(process.pid))
+        ready = '{range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\\n"}{end}'
+        wait("the nodes of kwok are ready", lambda: kubectl("get", "nodes", "-l", KWOK_LABEL, "-o", f"jsonpath={ready}").stdout.split()
+             == ["True"] * self.nodes, 60, 1)
+
+    def __exit__(self, *_):
+        self._end()
+
+    def _end(self):
+        """Also of an earlier run that was cut short."""
+        if self.PID.exists():
+            pid = int(self.PID.read_text())
+            comm = pathlib.Path(f"/proc/{pid}/comm")
+            if comm.exists() and comm.read_text().strip() == "kwok":
+                os.kill(pid, signal.SIGTERM)
+                try:
+                    os.waitpid(pid, 0)
+                except ChildProcessError:
+                    pass
+            self.PID.unlink()
+        kubectl("delete", "nodes", "-l", KWOK_LABEL, "--ignore-not-found", "--wait=true")
+
+
+class Watch:
+    """Calls on_event(type, object) for each event of a path, on a thread of its own; begins with what is there. The API server ends
+    the watch of a client that is slow: then it lists again, and says DELETED of what is gone meanwhile."""
+
+    def __init__(self, path, on_event):
+        self.path, self.on_event, self.known, self.process, self.closed = path, on_event, {}, None, False
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+        self.thread.start()
+
+    def _follow(self):
+        while not self.closed:
+            done = kubectl("get", "--raw", self.path, check=False)
+            if done.returncode != 0:
+                time.sleep(0.2)
+                continue
+            document = json.loads(done.stdout)
+            listed = {item["metadata"]["uid"]: item for item in document["items"]}
+            for uid in self.known.keys() - listed.keys():
+                self.on_event("DELETED", self.known[uid])
+            for item in listed.values():
+                self.on_event("ADDED", item)
+            self.known = {uid: {"metadata": {"name": item["metadata"]["name"]}} for uid, item in listed.items()}
+            self._watch(document["metadata"]["resourceVersion"])
+
+    def _watch(self, version):
+        path = f"{self.path}{'&' if '?' in self.path else '?'}watch=true&timeoutSeconds=3600&resourceVersion={version}"
+        self.process = subprocess.Popen(["kubectl", "get", "--raw", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENV)
+        for line in self.process.stdout:
+            event = json.loads(line)
+            kind, thing = event["type"], event["object"]
+            if kind == "ERROR":
+                break
+            if kind == "DELETED":
+                self.known.pop(thing["metadata"]["uid"], None)
+            else:
+                self.known[thing["metadata"]["uid"]] = {"metadata": {"name": thing["metadata"]["name"]}}
+            self.on_event(kind, thing)
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.closed = True
+        if self.process:
+            self.process.kill()
+
+
+def condition_of(thing, name):
+    return next((c["status"] for c in thing.get("status", {}).get("conditions", []) if c["type"] == name), "")
+
+
+class Sim:
+    """The simulated Slurm's own door, and how it is told that slurmds come and go."""
+
+    def __init__(self, ns):
+        self.ns, self.host = ns, ""
+
+    def find(self):
+        pods = [p for p in self.ns.get("pods") if p["metadata"]["labels"].get("app.kubernetes.io/name") == "slurmrestd"]
+        self.host = next((p["status"]["podIP"] for p in pods if condition_of(p, "Ready") == "True"), "")
+        return self.host
+
+    def call(self, method, path, body=None):
+        connection = http.client.HTTPConnection(self.host, 6820, timeout=30)
+        connection.request(method, f"/admin/{path}", body)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        if answer.status != 200:
+            raise Failed(f"sim-slurmrestd {path}: {answer.status} {text}")
+        return json.loads(text)
+
+    def state(self):
+        return self.call("GET", "state")
+
+
+class Pods:
+    """What pods are at. The slurmds that would run in ready ones are made known to the simulated Slurm, if one is given."""
+
+    def __init__(self, ns, selector, sim=None):
+        self.sim, self.closed, self.lock, self.moves = sim, False, threading.Lock(), {}
+        self.names = {what: set() for what in ("created", "scheduled", "ready")}
+        self.changed = dict.fromkeys(self.names, 0.0)
+        self.watch = Watch(f"/api/v1/namespaces/{ns.name}/pods?labelSelector={selector}", self._pod)
+        self.feeder = threading.Thread(target=self._feed, daemon=True)
+        self.feeder.start()
+
+    def _pod(self, kind, pod):
+        name, exists = pod["metadata"]["name"], kind != "DELETED"
+        stays = exists and "deletionTimestamp" not in pod["metadata"]
+        with self.lock:
+            is_ready = stays and (name in self.names["ready"] or condition_of(pod, "Ready") == "True")
+            self._set("created", name, exists)
+            self._set("scheduled", name, exists and "nodeName" in pod["spec"])
+            if self._set("ready", name, is_ready):
+                self.moves[name] = is_ready
+
+    def _set(self, what, name, member):
+        names = self.names[what]
+        if (name in names) == member:
+            return False
+        (names.add if member else names.discard)(name)
+        self.changed[what] = time.monotonic()
+        return True
+
+    def _feed(self):
+        while not self.closed:
+            time.sleep(0.1)
+            with self.lock:
+                moves, self.moves = self.moves, {}
+            if moves and self.sim:
+                self.sim.call("POST", "workers", json.dumps({"conf": "Features=cpu CPUs=2 RealMemory=1000",
+                                                             "start": [name for name, up in moves.items() if up],
+                                                             "stop": [name for name, up in moves.items() if not up]}))
+
+    def when(self, what, count):
+        """Since when there are so many; None while there are not."""
+        with self.lock:
+            return self.changed[what] if len(self.names[what]) == count else None
+
+    def close(self):
+        self.closed = True
+        self.watch.close()
+        self.feeder.join()
+
+
+class Status:
+    """The NodeSet's status as it comes."""
+
+    def __init__(self, ns):
+        self.last, self.at = {}, 0.0
+        self.watch = Watch(f"/apis/slinky.slurm.net/v1beta1/namespaces/{ns.name}/nodesets?fieldSelector=metadata.name%3Dcpu", self._see)
+
+    def _see(self, _, nodeset):
+        status = nodeset.get("status", {})
+        picture = {key: status.get(key, 0) for key in ("replicas", "readyReplicas", "desired")}
+        picture["Ready"] = condition_of(nodeset, "Ready")
+        if picture != self.last:
+            self.last, self.at = picture, time.monotonic()
+
+    def when(self, count):
+        wanted = {"replicas": count, "readyReplicas": count, "desired": count, "Ready": "True"}
+        return self.at if self.last == wanted else None
+
+
+class Operator:
+    """What the operator's process takes, and what it writes into a namespace."""
+
+    WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+    def __init__(self, namespace):
+        self.namespace, self.pid = namespace, self._find()
+        self.audit = (TOP / ".local/audit.log").open()
+        self.audit.seek(0, os.SEEK_END)
+        self.cpu_before, self.memory_before = 0.0, self._memory()
+        self.cpu_before = self.cpu()
+        self.peak, self.closed = self.memory_before, False
+        threading.Thread(target=self._look, daemon=True).start()
+
+    @staticmethod
+    def _find():
+        """The process that leads: others may wait for the Lease."""
+        holder = kubectl("-n", "slurm-operator", "get", "lease", "slurm-operator", "-o", "jsonpath={.spec.holderIdentity}").stdout.split("_")[0]
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if (process / "comm").read_text().strip() == "slurm-operator" and f"HOSTNAME={holder}" in (process / "environ").read_text().split("\0"):
+                    return process
+            except OSError:
+                continue  # it has ended meanwhile
+        raise Failed("the operator's process was not found on this machine")
+
+    def cpu(self):
+        """Seconds, since it was made."""
+        fields = (self.pid / "stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS - self.cpu_before
+
+    def _memory(self):
+        line = next(line for line in (self.pid / "status").read_text().splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+    def _look(self):
+        while not self.closed:
+            self.peak = max(self.peak, self._memory())
+            time.sleep(0.1)
+
+    def _new_lines(self):
+        yield from self.audit
+        path = TOP / ".local/audit.log"
+        if os.fstat(self.audit.fileno()).st_ino != path.stat().st_ino:  # it was rotated meanwhile
+            self.audit = path.open()
+            yield from self.audit
+
+    def report(self):
+        """(CPU seconds, MiB at most, MiB now, writes by verb and resource), since it was made."""
+        self.closed = True
+        time.sleep(1)
+        writes = collections.Counter()
+        for line in self._new_lines():
+            event = json.loads(line)
+            subject = event.get("objectRef", {})
+            if event.get("userAgent", "").startswith("slurm-operator/") and event["verb"] in self.WRITES and subject.get("namespace") == self.namespace:
+                name = "/".join(filter(None, (subject.get("resource"), subject.get("subresource"))))
+                refused = event.get("responseStatus", {}).get("code", 0)
+                writes[f"{event['verb']} {name}" + (f" ({refused})" if refused >= 400 else "")] += 1
+        return self.cpu(), self.peak, self._memory(), writes
+
+
+def wait_quiet(sim):
+    """Until nothing is written to Slurm for a while: comments come when all else is done."""
+    def written():
+        return sum(count for words, count in sim.state()["requests"].items() if not words.startswith("GET"))
+
+    while True:
+        before = written()
+        time.sleep(5)
+        if written() == before:
+            return
+
+
+def until(what, condition, timeout):
+    return wait(what, condition, timeout, 0.05)
+
+
+def measure(ns, sim, workers, status, before, count, timeout):
+    """Scales, and prints when what was reached."""
+    operator, asked = Operator(ns.name), collections.Counter(sim.state()["requests"])
+    start = time.monotonic()
+    ns.scale("cpu", count)
+    rows = []
+    for what in ("created", "scheduled", "ready") if count > before else ("created",):
+        words = {"created": "all pods created" if count > before else "pods gone", "scheduled": "all scheduled", "ready": "all pods Ready"}
+        rows.append((words[what], until(words[what], lambda what=what: workers.when(what, count), timeout) - start))
+        print(f"    {rows[-1][0]}: {rows[-1][1]:.1f} s", flush=True)
+    rows.append(("ready in status", until("ready in status", lambda: status.when(count), timeout) - start))
+    print(f"    {rows[-1][0]}: {rows[-1][1]:.1f} s", flush=True)
+    wait("Slurm's records", lambda: sim.state()["usable"] == sim.state()["nodes"] == count, timeout)
+    settled = operator.cpu()
+    wait_quiet(sim)
+    cpu, peak, after, writes = operator.report()
+    asked = collections.Counter(sim.state()["requests"]) - asked
+    print(f"\n{before} to {count} workers" + " " * 30 + "seconds")
+    for name, seconds in rows:
+        print(f"  {name:42} {seconds:8.1f}")
+    print(f"  {'operator: CPU until then / at rest':42} {settled:8.2f} {cpu:8.2f}")
+    print(f"  {'operator: VmRSS before / peak / after, MiB':42} {operator.memory_before:8.1f} {peak:8.1f} {after:8.1f}")
+    print(f"  {'operator: writes to Kubernetes':42} {sum(writes.values()):8}   {', '.join(f'{n} {w}' for w, n in writes.most_common())}")
+    print(f"  {'operator: requests to Slurm':42} {sum(asked.values()):8}   {', '.join(f'{n} {w}' for w, n in asked.most_common())}\n", flush=True)
+
+
+def floor(ns, count, timeout):
+    """The same pods by kubectl alone: what API server, scheduler, kwok and this machine take for them."""
+    pod = ns.get("pod", "cpu-0")
+    spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "hostname", "subdomain", "serviceAccount", "serviceAccountName")}
+    items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"floor-{i}", "labels": {"bench": "floor"}}, "spec": spec} for i in range(count)]
+    pods = Pods(ns, "bench=floor")
+    start = time.monotonic()
+    ns.kubectl("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), timeout=timeout)
+    created = until("all created", lambda: pods.when("created", count), timeout) - start
+    ready = until("all Ready", lambda: pods.when("ready", count), timeout) - start
+    start = time.monotonic()
+    ns.kubectl("delete", "pod", "-l", "bench=floor", "--wait=true", timeout=timeout)
+    gone = time.monotonic() - start
+    pods.close()
+    print(f"floor, {count} pods by kubectl alone: created {created:.1f} s, Ready {ready:.1f} s; gone {gone:.1f} s\n", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, default=100, help="nodes of kwok")
+    parser.add_argument("--slurm", default="26.05")
+    parser.add_argument("--timeout", type=int, default=180, help="seconds for each step")
+    arguments = parser.parse_args()
+    with Kwok(arguments.nodes), Namespace("bench-scale", arguments.slurm) as ns:
+        try:
+            ns.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifest(FEW)}))
+            sim = Sim(ns)
+            wait("sim-slurmrestd is ready", sim.find, 90)
+            # What the kubelet projected may be older than what the operator waits for.
+            configuration = lambda: ns.get("configmap", "demo-config")["data"]["slurm.conf"]
+            wait("the NodeSet is in slurm.conf", lambda: "NodeSet=cpu" in configuration(), 60)
+            sim.call("PUT", "conf", configuration())
+            workers, status = Pods(ns, WORKER, sim), Status(ns)
+            until(f"{FEW} workers are ready", lambda: status.when(FEW), 120)
+            time.sleep(5)
+            measure(ns, sim, workers, status, FEW, arguments.workers, arguments.timeout)
+            measure(ns, sim, workers, status, arguments.workers, FEW, arguments.timeout)
+            workers.close()
+            status.watch.close()
+            floor(ns, arguments.workers - FEW, arguments.timeout)
+        finally:
+            # kwok ends the pods, so it goes last.
+            kubectl("delete", "namespace", ns.name, "--wait=true", check=False, timeout=300)
+
+
+if __name__ == "__main__":
+    main()
