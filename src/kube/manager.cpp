@@ -17,6 +17,9 @@ constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
 /// A key whose plans did the very same thing this often in a row is held back, longer and longer.
 constexpr int kChurn = 5;
 constexpr core::Duration kChurnBase{100};
+/// After a pass that found nothing to do its key rests this many times as long as it took to observe and plan.
+constexpr int kPaceFactor = 3;
+constexpr core::Duration kPaceCap{200};
 constexpr core::Duration kChurnCap{30000};
 
 /// A cache with its watch.
@@ -35,6 +38,8 @@ struct Pass {
   WorkKey key;
   std::string controller;
   core::MonoTime began;
+  core::MonoTime observed_at;
+  core::Duration planning{0};  ///< How long observing and planning took, the last time.
   plan::Facts facts;
   int rounds = 0;
   std::shared_ptr<const void> observed;
@@ -238,6 +243,7 @@ struct Manager::Impl {
         },
         guarded([this, pass, made] {
           pass->observed.reset();
+          pass->planning = now() - pass->observed_at;
           planned(pass, std::move(made->first), made->second);
         }));
   }
@@ -372,11 +378,8 @@ struct Manager::Impl {
     std::vector<PassPtr> free;
     for (const auto& [key, pass] : gated) {
       std::erase_if(pass->gates, [](const plan::GatePtr& gate) { return gate->open(); });
-      if (pass->gates.empty()) {
-        free.push_back(pass);
-      } else if (now() >= pass->settle_at) {
-        settle(*pass);
-      }
+      if (!pass->gates.empty() && now() >= pass->settle_at) settle(*pass);
+      if (pass->gates.empty()) free.push_back(pass);
     }
     for (const PassPtr& pass : free) {
       gated.erase(pass->key);
@@ -389,10 +392,18 @@ struct Manager::Impl {
   void settle(Pass& pass) {
     pass.settle_at = now() + options.gate_cap;
     pass.settled_live = true;
-    for (const plan::GatePtr& gate : pass.gates) {
+    std::erase_if(pass.gates, [&](const plan::GatePtr& gate) {
+      const auto* kube_gate = dynamic_cast<const KubeGate*>(gate.get());
+      if (kube_gate == nullptr) {
+        // Nothing here can ask Slurm. But a snapshot that is still older than the write is by now too old to be evidence of
+        // anything, and a server that went for good must not hold its key for ever.
+        logger.info("a write was not seen in time: going on without", fields(pass, {{"gate", gate->describe()}}));
+        return true;
+      }
       logger.warn("caches are slow to show a write: reading it live", fields(pass, {{"gate", gate->describe()}}));
-      if (const auto* kube_gate = dynamic_cast<const KubeGate*>(gate.get())) kube_gate->settle();
-    }
+      kube_gate->settle();
+      return false;
+    });
   }
 
   // The end of a pass.
@@ -400,7 +411,7 @@ struct Manager::Impl {
   void finish(const PassPtr& pass) {
     const WorkKey key = pass->key;
     running.erase(key);
-    const core::Duration hold = stopping ? core::Duration{0} : churn_delay(*pass);
+    const core::Duration hold = stopping ? core::Duration{0} : std::max(churn_delay(*pass), pace(*pass));
     if (hold > core::Duration{0}) {
       // It counts as being processed until then: its own events must not wake it.
       loop.after(hold, guarded([this, key] {
@@ -434,6 +445,12 @@ struct Manager::Impl {
       return Metrics::PassEnd::kRequeue;
     }
     return pass.plan.wake() ? Metrics::PassEnd::kRequeueAfter : Metrics::PassEnd::kSuccess;
+  }
+
+  /// A key that is dear to plan and has nothing to do is not planned for every event of a storm, but for many at once.
+  [[nodiscard]] core::Duration pace(const Pass& pass) const {
+    if (pass.plan.step_count() > 0) return core::Duration{0};
+    return std::min(kPaceCap, pass.planning * kPaceFactor);
   }
 
   template <class Each>
@@ -588,7 +605,7 @@ void Manager::Impl::observe(const PassPtr& pass) {
   KeyRecorder recorder(*this, pass->key);
   Context observed_context;
   observed_context.now = loop.clock().wall();
-  observed_context.mono = now();
+  observed_context.mono = pass->observed_at = now();
   if (const auto it = outcomes.find(pass->key); it != outcomes.end()) observed_context.outcomes = it->second;
   observed_context.facts = pass->facts;
   pass->observed = controllers[pass->key.controller].controller->observe(pass->key.key, recorder, observed_context);

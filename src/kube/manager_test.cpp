@@ -316,6 +316,58 @@ TEST_F(ManagerTest, AGateThatStaysClosedIsSettledLive) {
   EXPECT_EQ(api.writes, 1);
 }
 
+/// Somewhere else where acts go, and whose caches never show them.
+class ElsewhereAct final : public plan::Act {
+ public:
+  [[nodiscard]] Json describe() const override { return {{"act", "elsewhere"}}; }
+};
+class ClosedGate final : public plan::Gate {
+ public:
+  [[nodiscard]] bool open() const override { return false; }
+  [[nodiscard]] std::string describe() const override { return "elsewhere"; }
+};
+class ElsewhereTarget final : public plan::Target {
+ public:
+  explicit ElsewhereTarget(core::Loop& l) : loop(l) {}
+  [[nodiscard]] bool handles(const plan::Act& act) const override { return dynamic_cast<const ElsewhereAct*>(&act) != nullptr; }
+  void execute(plan::ActPtr, Done done) override {
+    loop.after(1ms, [done] { done({Json::object(), {std::make_shared<ClosedGate>()}}); });
+  }
+  core::Loop& loop;
+};
+
+TEST_F(ManagerTest, AServerThatIsGoneDoesNotHoldItsKeyForEver) {
+  ElsewhereTarget elsewhere(loop);
+  manager->add_target(elsewhere);
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (seen.config && seen.context.outcomes.empty()) plan.lane("x").add({"write", "wanted", std::make_shared<ElsewhereAct>()});
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(29s);
+  EXPECT_EQ(manager->held().size(), 1U);
+  loop.advance(3s);
+  EXPECT_TRUE(manager->held().empty());
+  EXPECT_GT(controller->observed.size(), 1U);
+}
+
+TEST_F(ManagerTest, AKeyThatIsDearToPlanIsNotPlannedForEveryEvent) {
+  start();
+  controller->planner = [this](const Seen&) {
+    loop.manual_clock().move(10ms);
+    return plan::Plan();
+  };
+  for (int i = 0; i < 100; ++i) {
+    api.put(kConfigs, config("a", {{"n", std::to_string(i)}}));
+    loop.advance(1ms);
+  }
+  loop.advance(1s);
+  EXPECT_LE(controller->observed.size(), 12U);
+  EXPECT_EQ(core::get_string(controller->observed.back().config->body, {"data", "n"}), "99") << "the last event is not lost";
+}
+
 TEST_F(ManagerTest, AFailureIsTriedAgainWithBackoffAndItsOutcomeIsObserved) {
   controller->planner = wants_service;
   int failures = 0;
