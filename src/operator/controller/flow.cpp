@@ -154,7 +154,8 @@ ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, co
     next.refused_hash.clear();
     next.refused_reason.clear();
   }
-  if (refusal && now.offered_hash == wanted.hash && loaded != now.offered_hash) {
+  // What was once loaded can be loaded: a refusal of it is a passing fault.
+  if (refusal && now.offered_hash == wanted.hash && next.offered_hash != next.accepted_hash) {
     next.refused_hash = wanted.hash;
     next.refused_reason = *refusal;
   }
