@@ -311,16 +311,12 @@ class Operator:
         return self.cpu(), self.peak, self._memory(), writes
 
 
-def wait_quiet(sim):
-    """Until nothing is written to Slurm for a while: comments come when all else is done."""
-    def written():
-        return sum(count for words, count in sim.state()["requests"].items() if not words.startswith("GET"))
-
-    while True:
-        before = written()
+def wait_quiet(operator):
+    """Until the operator has next to nothing to do: reports on pods and comments in Slurm come when all else is done."""
+    before = -1.0
+    while operator.cpu() - before > 0.1:
+        before = operator.cpu()
         time.sleep(5)
-        if written() == before:
-            return
 
 
 def until(what, condition, timeout):
@@ -341,7 +337,7 @@ def measure(ns, sim, workers, status, before, count, timeout):
     print(f"    {rows[-1][0]}: {rows[-1][1]:.1f} s", flush=True)
     wait("Slurm's records", lambda: sim.state()["usable"] == sim.state()["nodes"] == count, timeout)
     settled = operator.cpu()
-    wait_quiet(sim)
+    wait_quiet(operator)
     cpu, peak, after, writes = operator.report()
     asked = collections.Counter(sim.state()["requests"]) - asked
     print(f"\n{before} to {count} workers" + " " * 30 + "seconds")
