@@ -373,6 +373,7 @@ def main():
     parser.add_argument("--slurm", default="26.05")
     parser.add_argument("--timeout", type=int, default=180, help="seconds for each step")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was made is removed
     with Kwok(arguments.nodes), Namespace("bench-scale", arguments.slurm) as ns:
         try:
             ns.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifest(FEW)}))
