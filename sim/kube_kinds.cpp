@@ -238,7 +238,12 @@ Problems validate_workload(const Json& object) {
     }
   }
   const Json* spec = core::find(object, {"spec", "template", "spec"});
-  const Problems pod = validate_pod_spec(spec != nullptr ? *spec : Json::object(), "spec.template.spec");
+  Json pod_spec = spec != nullptr ? *spec : Json::object();
+  // Each claim template is a volume of its pods.
+  if (const Json* claims = core::find(object, {"spec", "volumeClaimTemplates"})) {
+    for (const Json& claim : *claims) pod_spec["volumes"].push_back({{"name", core::get_string(claim, {"metadata", "name"})}});
+  }
+  const Problems pod = validate_pod_spec(pod_spec, "spec.template.spec");
   problems.insert(problems.end(), pod.begin(), pod.end());
   return problems;
 }
