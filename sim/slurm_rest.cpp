@@ -86,6 +86,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   core::Loop& loop;
   SimSlurm& slurm;
   std::function<std::string()> key;
+  std::map<std::string, std::string> counted;  ///< Base states by node, when the table was last asked for.
 
   struct Call {
     std::string method, parser, path, query, user;
@@ -299,6 +300,14 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed) { return since && *since - 1 >= changed; }
 
+  /// Slurm counts allocated CPUs when somebody asks for the whole table, also when the answer is that nothing changed. A
+  /// question for one node gets the base state of then; its flags are live.
+  void count_allocated() {
+    counted.clear();
+    for (const auto& [name, node] : slurm.nodes()) counted[name] = slurm.state_words(node).front();
+  }
+  static bool counts(std::string_view base) { return base == "IDLE" || base == "MIXED" || base == "ALLOCATED"; }
+
   [[nodiscard]] Json node_json(const SimNode& node) const {
     return {{"name", node.name},
             {"hostname", node.hostname},
@@ -324,7 +333,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"version", slurm.options().release}};
   }
 
-  HttpResponse get_nodes(const Call& call) const {
+  HttpResponse get_nodes(const Call& call) {
+    count_allocated();
     const auto since = call.update_time();
     if (unchanged(since, slurm.nodes_changed())) return {304, {}, ""};
     // It asks for the partitions with the same time, and takes "no change" for a failure.
@@ -342,7 +352,12 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     if (node == nullptr) {
       return answer(call, 200, Json::object(), error_json(0, "No error", "Failure to query node " + name, "_dump_nodes"));
     }
-    return good(call, {{"nodes", Json::array({node_json(*node)})}, {"last_update", triple(slurm.now_seconds())}});
+    Json row = node_json(*node);
+    if (counts(row["state"][0].get<std::string>())) {
+      const auto then = counted.find(name);
+      row["state"][0] = then != counted.end() && counts(then->second) ? then->second : "IDLE";
+    }
+    return good(call, {{"nodes", Json::array({std::move(row)})}, {"last_update", triple(slurm.now_seconds())}});
   }
 
   [[nodiscard]] static Json job_json(const SimJob& job) {

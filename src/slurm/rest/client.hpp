@@ -70,8 +70,11 @@ class Client {
   void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
   void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
-  /// Error: kNotFound.
+  /// Flags, DOWN, reason, comment and features are live. But slurmctld counts allocated CPUs only when somebody asks for the
+  /// whole table: whether the base is IDLE, MIXED or ALLOCATED is as of then. Error: kNotFound.
   void node(const std::string& name, Done<Node> done);
+  /// The same with a live base: has slurmctld count first, by asking for what changed in the whole table since the far future.
+  void counted_node(const std::string& name, Done<Node> done);
   /// Answered at once also when slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);

@@ -202,6 +202,17 @@ TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
   EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal) << "another node";
 }
 
+TEST_F(ClientTest, ACountedNodeIsReadAfterSlurmctldHasCounted) {
+  http.on("GET", "/slurm/v0.0.45/node/n1", testing::nodes(testing::node("n1", R"("MIXED")")));
+  const auto counted = run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); });
+  ASSERT_TRUE(counted) << counted.error().message;
+  ASSERT_GE(http.log.size(), 2U);
+  EXPECT_EQ(http.log[http.log.size() - 2].target, "/slurm/v0.0.45/nodes/?update_time=4102444800");
+  EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/node/n1");
+  http.on("GET", "/slurm/v0.0.45/nodes/?update_time=", testing::error(502, 1800, "away"));
+  EXPECT_EQ(run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); }).error().code, ErrorCode::kUnavailable);
+}
+
 TEST_F(ClientTest, WritesOnlyWhatIsSet) {
   http.on("POST", "/slurm/v0.0.45/node/n1", testing::done());
   NodeUpdate update;

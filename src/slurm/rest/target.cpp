@@ -298,14 +298,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     begin(act.cluster, "read " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
       Client* to = client(job);
       if (to == nullptr) return;
-      to->node(name, guard<Node>([job](Impl& self, core::Result<Node> node) {
-                 if (!node && node.error().code != ErrorCode::kNotFound) return self.fail(job, node.error());
-                 if (!node)
-                   return job->done({core::Json{{"exists", false}, {"state", core::Json::array()}, {"reason", ""}}, {}});
-                 core::Json state = core::Json::array({node->state.base});
-                 for (const std::string& flag : node->state.flags) state.push_back(flag);
-                 job->done({core::Json{{"exists", true}, {"state", std::move(state)}, {"reason", node->reason}}, {}});
-               }));
+      to->counted_node(
+          name, guard<Node>([job](Impl& self, core::Result<Node> node) {
+            if (!node && node.error().code != ErrorCode::kNotFound) return self.fail(job, node.error());
+            if (!node) return job->done({core::Json{{"exists", false}, {"state", core::Json::array()}, {"reason", ""}}, {}});
+            core::Json state = core::Json::array({node->state.base});
+            for (const std::string& flag : node->state.flags) state.push_back(flag);
+            job->done({core::Json{{"exists", true}, {"state", std::move(state)}, {"reason", node->reason}}, {}});
+          }));
     });
   }
 

@@ -66,7 +66,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
   }
   core::Result<Node> node(const std::string& name) {
-    return ask<Node>([&](auto done) { client->node(name, std::move(done)); });
+    return ask<Node>([&](auto done) { client->counted_node(name, std::move(done)); });
   }
   core::Result<Table<Node>> nodes(std::optional<std::int64_t> since = {}) {
     return ask<Table<Node>>([&](auto done) { client->nodes(since, std::move(done)); });
@@ -404,6 +404,25 @@ TEST_P(SlurmTest, UndrainingAnIdleNodeMakesItStopResponding) {
   const auto resumed = update("n1", "RESUME");
   ASSERT_FALSE(resumed);
   EXPECT_EQ(resumed.error().code, ErrorCode::kInvalid);
+}
+
+TEST_P(SlurmTest, AQuestionForOneNodeDoesNotCountWhatIsAllocated) {
+  clusters->remove(kCluster);  // It asks for the whole table every second.
+  pass(1s);
+  ASSERT_TRUE(nodes());
+  const std::int64_t job = world->submit("n1", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  const auto base = [&] {
+    const auto found = ask<Node>([&](auto done) { client->node("n1", std::move(done)); });
+    return found ? found->state.base : found.error().message;
+  };
+  EXPECT_EQ(base(), "IDLE") << "with a job that runs";
+  ASSERT_TRUE(nodes());
+  EXPECT_EQ(base(), "MIXED");
+  world->cancel(job);
+  ASSERT_TRUE(job_becomes(job, "CANCELLED"));
+  EXPECT_EQ(base(), "MIXED") << "with no job left";
+  EXPECT_EQ(node("n1")->state.base, "IDLE");
 }
 
 TEST_P(SlurmTest, ADownRequeuesTheJobsOfANode) {
