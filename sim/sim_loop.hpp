@@ -58,7 +58,7 @@ class SimLoop final : public core::Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    queue_.erase({it->second, id});
+    const auto gone = queue_.extract({it->second, id});  // what it owns may withdraw timers as it goes, at the end of this
     due_.erase(it);
   }
 
@@ -128,8 +128,9 @@ class SimHost final : public core::Loop {
   SimHost& operator=(const SimHost&) = delete;
   ~SimHost() override {
     state_->dead = true;
-    state_->held.clear();
-    for (const auto& [mine, theirs] : ids_) loop_.cancel(theirs);
+    // What the calls own may withdraw timers as it goes.
+    const auto held = std::exchange(state_->held, {});
+    for (const auto& [mine, theirs] : std::exchange(ids_, {})) loop_.cancel(theirs);
   }
 
   [[nodiscard]] const core::Clock& clock() const override { return clock_; }
@@ -137,15 +138,7 @@ class SimHost final : public core::Loop {
 
   TimerId after(core::Duration delay, core::Callback call) override {
     const TimerId id = ++last_id_;
-    ids_[id] = loop_.after(delay, [this, id, state = state_, call = std::move(call)]() mutable {
-      if (state->dead) return;
-      ids_.erase(id);
-      if (state->paused) {
-        state->held.emplace_back(id, std::move(call));
-        return;
-      }
-      call();
-    });
+    schedule(id, delay, std::move(call));
     return id;
   }
 
@@ -153,8 +146,9 @@ class SimHost final : public core::Loop {
     std::erase_if(state_->held, [&](const auto& entry) { return entry.first == id; });
     const auto it = ids_.find(id);
     if (it == ids_.end()) return;
-    loop_.cancel(it->second);
+    const TimerId theirs = it->second;
     ids_.erase(it);
+    loop_.cancel(theirs);
   }
 
   void offload(core::Callback work, core::Callback then) override {
@@ -168,10 +162,22 @@ class SimHost final : public core::Loop {
   /// Lets go what came due meanwhile, in order.
   void resume() {
     state_->paused = false;
-    for (auto& [id, call] : std::exchange(state_->held, {})) after(core::Duration{0}, std::move(call));
+    for (auto& [id, call] : std::exchange(state_->held, {})) schedule(id, core::Duration{0}, std::move(call));
   }
 
  private:
+  void schedule(TimerId id, core::Duration delay, core::Callback call) {
+    ids_[id] = loop_.after(delay, [this, id, state = state_, call = std::move(call)]() mutable {
+      if (state->dead) return;
+      ids_.erase(id);
+      if (state->paused) {
+        state->held.emplace_back(id, std::move(call));
+        return;
+      }
+      call();
+    });
+  }
+
   struct ShiftedClock final : core::Clock {
     explicit ShiftedClock(const core::Clock& b) : base(b) {}
     [[nodiscard]] core::MonoTime mono() const override { return base.mono(); }

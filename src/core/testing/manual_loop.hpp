@@ -48,7 +48,7 @@ class ManualLoop final : public Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    queue_.erase({it->second, id});
+    const auto gone = queue_.extract({it->second, id});  // what it owns may withdraw timers as it goes, at the end of this
     due_.erase(it);
   }
 
