@@ -300,8 +300,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed) { return since && *since - 1 >= changed; }
 
-  /// Slurm counts allocated CPUs when somebody asks for the whole table, also when the answer is that nothing changed. A
-  /// question for one node gets the base state of then; its flags are live.
+  /// Slurm counts allocated CPUs when somebody asks for the whole table, also when the answer is that nothing changed. Until
+  /// then a question for one node takes the count of the last time.
   void count_allocated() {
     counted.clear();
     for (const auto& [name, node] : slurm.nodes()) counted[name] = slurm.state_words(node).front();
@@ -353,10 +353,11 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       return answer(call, 200, Json::object(), error_json(0, "No error", "Failure to query node " + name, "_dump_nodes"));
     }
     Json row = node_json(*node);
-    if (counts(row["state"][0].get<std::string>())) {
-      const auto then = counted.find(name);
-      row["state"][0] = then != counted.end() && counts(then->second) ? then->second : "IDLE";
-    }
+    const std::string now = row["state"][0].get<std::string>();
+    const auto found = counted.find(name);
+    const std::string then = found != counted.end() && counts(found->second) ? found->second : "IDLE";
+    if (now == "IDLE" && then != "IDLE") row["state"][0] = "MIXED";
+    if (now == "MIXED" && then == "IDLE") row["state"][0] = "ALLOCATED";
     return good(call, {{"nodes", Json::array({std::move(row)})}, {"last_update", triple(slurm.now_seconds())}});
   }
 

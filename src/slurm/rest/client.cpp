@@ -418,7 +418,7 @@ void Client::node(const std::string& name, Done<Node> done) {
 }
 
 void Client::counted_node(const std::string& name, Done<Node> done) {
-  constexpr std::int64_t kFarFuture = 4'102'444'800;  // 2100-01-01
+  constexpr std::int64_t kFarFuture = 2'147'483'647;  // 2038; v0.0.40 takes none that is later
   nodes(kFarFuture, [this, weak = std::weak_ptr(impl_), name, done = std::move(done)](core::Result<Table<Node>> table) {
     if (!table) return done(std::unexpected(table.error()));
     const auto self = weak.lock();

@@ -71,7 +71,8 @@ class Client {
   void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
   /// Flags, DOWN, reason, comment and features are live. But slurmctld counts allocated CPUs only when somebody asks for the
-  /// whole table: whether the base is IDLE, MIXED or ALLOCATED is as of then. Error: kNotFound.
+  /// whole table: until then a node whose jobs have ended still reads MIXED, and one with a new job ALLOCATED. Error:
+  /// kNotFound.
   void node(const std::string& name, Done<Node> done);
   /// The same with a live base: has slurmctld count first, by asking for what changed in the whole table since the far future.
   void counted_node(const std::string& name, Done<Node> done);
