@@ -15,8 +15,8 @@ using core::Duration;
 using core::Json;
 namespace kinds = kube::resources;
 
-/// Within this long after the last fault the declared state is reached. slurmctld takes SlurmdTimeout (5 min) to miss a slurmd, a
-/// pod of a lost Kubernetes node stays for longer, and backoffs of crashed containers run up to 5 min.
+/// Within this long after the last fault the declared state is reached. slurmctld takes SlurmdTimeout (5 min) to miss a slurmd,
+/// a pod of a lost Kubernetes node stays for longer, and backoffs of crashed containers run up to 5 min.
 constexpr Duration kSettle{std::chrono::minutes{25}};
 constexpr Duration kRest{std::chrono::minutes{3}};
 /// Whatever was coalesced or put off comes within this.
@@ -41,7 +41,9 @@ std::vector<std::string> check_rest(World& world, Duration length) {
   return {fmt::format("{} writes in {} s of rest", written, length.count() / 1000)};
 }
 
-History::History(World& world) : world_(world), random_(world.random().fork()) { fill_actions(); }
+History::History(World& world) : world_(world), random_(world.random().fork()) {
+  fill_actions();
+}
 
 std::vector<std::string> History::run() {
   found_cluster();
@@ -71,7 +73,8 @@ void History::found_cluster() {
       [&] { world_.apply(nodeset_json("cpu", static_cast<int>(random_.between(1, 4)))); },
       [&] { world_.start_operators(); },
   };
-  if (random_.chance(0.5)) first.emplace_back([&] { world_.apply(nodeset_json("gpu", static_cast<int>(random_.between(0, 3)))); });
+  if (random_.chance(0.5))
+    first.emplace_back([&] { world_.apply(nodeset_json("gpu", static_cast<int>(random_.between(0, 3)))); });
   // In any order: what names others may come before them.
   for (std::size_t i = first.size(); i > 1; --i) std::swap(first[i - 1], first[random_.below(i)]);
   for (const auto& act : first) {
@@ -104,7 +107,8 @@ void History::weather() {
 
 void History::storm() {
   const core::MonoTime end = world_.loop().clock().mono() + Duration{random_.between(60000, 420000)};
-  const int total = std::accumulate(actions_.begin(), actions_.end(), 0, [](int sum, const Action& a) { return sum + a.weight; });
+  const int total =
+      std::accumulate(actions_.begin(), actions_.end(), 0, [](int sum, const Action& a) { return sum + a.weight; });
   core::MonoTime next_weather = world_.loop().clock().mono();
   while (world_.loop().clock().mono() < end && world_.oracles().ok()) {
     if (next_weather <= world_.loop().clock().mono()) {
@@ -134,7 +138,8 @@ void History::fill_user_actions() {
   const auto any_nodeset = [this] { return some(world_.names(op::resources::kNodeSet)); };
   actions_.push_back({14, [=, this] {
                         const std::string name = any_nodeset();
-                        if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", random_.between(0, 5)}}}});
+                        if (!name.empty())
+                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", random_.between(0, 5)}}}});
                       }});
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
@@ -144,11 +149,13 @@ void History::fill_user_actions() {
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
                         const Json config(random_.chance(0.5) ? "State=UP" : "MaxTime=60");
-                        if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"partition", {{"config", config}}}}}});
+                        if (!name.empty())
+                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"partition", {{"config", config}}}}}});
                       }});
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
-                        if (!name.empty()) world_.remove(op::resources::kNodeSet, name, random_.chance(0.5) ? "Background" : "Foreground");
+                        if (!name.empty())
+                          world_.remove(op::resources::kNodeSet, name, random_.chance(0.5) ? "Background" : "Foreground");
                       }});
   actions_.push_back({4, [this] {
                         const std::string name = some(kNodeSets);
@@ -161,7 +168,8 @@ void History::fill_user_actions() {
                       }});
   actions_.push_back({2, [this] {
                         if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
-                        if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller_json());
+                        if (world_.find(op::resources::kController, World::kCluster) == nullptr)
+                          world_.apply(controller_json());
                       }});
   actions_.push_back({2, [this] {
                         const Json conf(fmt::format("MessageTimeout={}\n", 10 + ++edits_));
@@ -186,21 +194,24 @@ void History::fill_user_actions() {
                         if (!pod.empty()) world_.remove(kinds::kPod, pod);
                       }});
   actions_.push_back({3, [this] {
-                        const std::string node = "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                        const std::string node =
+                            "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
                         world_.merge(kinds::kNode, node, {{"spec", {{"unschedulable", random_.chance(0.4)}}}});
                       }});
-  actions_.push_back({3, [this] {
-                        const std::string pod = some(world_.workers());
-                        if (pod.empty()) return;
-                        const Json value = random_.chance(0.6) ? Json("true") : Json(nullptr);
-                        world_.merge(kinds::kPod, pod, {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodCordon), value}}}}}});
-                      }});
+  actions_.push_back(
+      {3, [this] {
+         const std::string pod = some(world_.workers());
+         if (pod.empty()) return;
+         const Json value = random_.chance(0.6) ? Json("true") : Json(nullptr);
+         world_.merge(kinds::kPod, pod, {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodCordon), value}}}}}});
+       }});
   actions_.push_back({1, [this] {
                         const std::string pod = some(world_.workers());
                         const Json cost(std::to_string(random_.between(-5, 5)));
                         if (!pod.empty()) {
-                          world_.merge(kinds::kPod, pod,
-                                       {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodDeletionCost), cost}}}}}});
+                          world_.merge(
+                              kinds::kPod, pod,
+                              {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodDeletionCost), cost}}}}}});
                         }
                       }});
 }
@@ -237,9 +248,14 @@ void History::fill_slurm_actions() {
                         if (jobs.empty()) return;
                         const std::int64_t job = jobs[random_.below(jobs.size())];
                         switch (random_.below(3)) {
-                          case 0: slurm->suspend(job); break;
-                          case 1: slurm->resume(job); break;
-                          default: slurm->cancel(job);
+                          case 0:
+                            slurm->suspend(job);
+                            break;
+                          case 1:
+                            slurm->resume(job);
+                            break;
+                          default:
+                            slurm->cancel(job);
                         }
                       }});
   actions_.push_back({3, [=] { update("DRAIN", "disk is failing"); }});
@@ -249,7 +265,9 @@ void History::fill_slurm_actions() {
 }
 
 void History::fill_accidents() {
-  const auto kube_node = [this] { return "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes))); };
+  const auto kube_node = [this] {
+    return "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+  };
   const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.operator_count()))); };
   actions_.push_back({3, [=, this] { world_.crash_operator(which(), Duration{random_.between(0, 20000)}); }});
   actions_.push_back({2, [=, this] { world_.pause_operator(which(), Duration{random_.between(100, 40000)}); }});
@@ -277,7 +295,8 @@ void History::fill_accidents() {
   actions_.push_back({2, [this] { world_.api().compact(); }});
   actions_.push_back({1, [this] {
                         world_.kube().set_listening(false);
-                        world_.loop().after(Duration{random_.between(100, 15000)}, [this] { world_.kube().set_listening(true); });
+                        world_.loop().after(Duration{random_.between(100, 15000)},
+                                            [this] { world_.kube().set_listening(true); });
                       }});
 }
 

@@ -9,8 +9,8 @@
 
 namespace sim {
 
-/// A random history: a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then rest, in
-/// which nothing may be written.
+/// A random history: a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then rest,
+/// in which nothing may be written.
 class History {
  public:
   explicit History(World& world);
@@ -40,13 +40,13 @@ class History {
   SeededRandom random_;
   std::vector<Action> actions_;
   std::vector<std::string> wrong_;
-  std::set<std::string> lost_nodes_;   ///< Kubernetes nodes that are off.
+  std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
   int edits_ = 0;
 };
 
-/// The fixed history: a cluster is founded, grows, runs a job, shrinks, is edited, and its NodeSet goes. Returns the final state, or
-/// what went wrong.
+/// The fixed history: a cluster is founded, grows, runs a job, shrinks, is edited, and its NodeSet goes. Returns the final
+/// state, or what went wrong.
 struct FixedResult {
   std::vector<std::string> wrong;
   core::Json state;

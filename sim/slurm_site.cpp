@@ -88,7 +88,7 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
     cluster.pod = pod_;
     cluster.jwt_key = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyJwt)).value_or("");
     const Json* claim = site_.api_->peek(kube::resources::kPersistentVolumeClaim,
-                                        {pod_.key().ns, "statesave-" + op::controller_object_name(controller) + "-0"});
+                                         {pod_.key().ns, "statesave-" + op::controller_object_name(controller) + "-0"});
     // Without a claim the state is as old as the pod.
     const std::string volume = claim == nullptr ? pod_.uid() : core::get_string(*claim, {"metadata", "uid"});
     if (cluster.volume != volume) cluster.slurm->lose_state();
@@ -161,7 +161,8 @@ class SlurmSite::Slurmrestd final : public SlurmProcess {
 /// The init container of a worker: bash -c SCRIPT host port.
 class SlurmSite::WaitController final : public SlurmProcess {
  public:
-  WaitController(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
+  WaitController(SlurmSite& site, PodView pod, std::string container)
+      : SlurmProcess(site, std::move(pod), std::move(container)) {
     const Json* spec = pod_.container(container_);
     const Json* command = spec == nullptr ? nullptr : core::find(*spec, {"command"});
     if (command != nullptr && command->size() >= 5) host_ = (*command)[3].get<std::string>();
@@ -208,7 +209,9 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
   cluster->controller = controller;
   cluster->slurm = std::make_unique<SimSlurm>(
       loop_, random_,
-      [cluster] { return cluster->pod ? cluster->pod->file(std::string(op::kAppController), "/etc/slurm/slurm.conf").value_or("") : ""; },
+      [cluster] {
+        return cluster->pod ? cluster->pod->file(std::string(op::kAppController), "/etc/slurm/slurm.conf").value_or("") : "";
+      },
       options_);
   cluster->rest = std::make_unique<SlurmRest>(loop_, *cluster->slurm, [cluster] { return cluster->jwt_key; });
   cluster->slurm->on_moved = [this, host](const std::string& node) { moved(host, node); };

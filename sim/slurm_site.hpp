@@ -29,9 +29,9 @@ class SlurmSite {
     kube::Key controller;  ///< Namespace, and the Controller's name.
     std::unique_ptr<SimSlurm> slurm;
     std::unique_ptr<SlurmRest> rest;
-    std::optional<PodView> pod;  ///< Of the slurmctld that runs.
-    std::string jwt_key;         ///< Read when it started.
-    std::string volume;          ///< Uid of the claim that holds its state.
+    std::optional<PodView> pod;                  ///< Of the slurmctld that runs.
+    std::string jwt_key;                         ///< Read when it started.
+    std::string volume;                          ///< Uid of the claim that holds its state.
     std::map<std::string, std::string> slurmds;  ///< The pod (uid) whose slurmd has the node.
   };
 

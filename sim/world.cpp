@@ -65,20 +65,24 @@ World::World(WorldOptions options)
   kube_->add_namespace(kNamespace);
   kube_->add_namespace("slurm-operator");
   for (int i = 0; i < options_.kube_nodes; ++i) kube_->nodes().add_node("kube-" + std::to_string(i));
-  kube_->nodes().set_process_factory([this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
+  kube_->nodes().set_process_factory(
+      [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
   oracles_ = std::make_unique<Oracles>(loop_, kube_->api(), site_);
   kube_->api().add_admission(worker_policy());
   tap_ = std::make_unique<Tap>(*kube_, *oracles_);
   // Writes to Slurm count as well; reconfigure is a GET there.
   faults_.is_write = [](const net::HttpRequest& request) {
-    const bool timed = request.target.find("/leases") != std::string::npos || request.target.find("/events") != std::string::npos;
+    const bool timed =
+        request.target.find("/leases") != std::string::npos || request.target.find("/events") != std::string::npos;
     return (request.method != "GET" && !timed) || request.target.ends_with("/reconfigure/");
   };
   faults_.on_crash = [this] { crash_operator(crashing_, core::Duration{500}); };
   operators_.resize(static_cast<std::size_t>(options_.operators));
 }
 
-World::~World() { operators_.clear(); }
+World::~World() {
+  operators_.clear();
+}
 
 void World::start_operators() {
   for (int i = 0; i < options_.operators; ++i) start_operator(i);
@@ -116,18 +120,27 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, int which) {
   crashing_ = which;
   const auto crash = [this, which] { crash_operator(which, core::Duration{500}); };
   switch (faults_.decide(request)) {
-    case Fault::kNone: break;
-    case Fault::kRefuse: return {Kind::kRefused, {}, {}};
-    case Fault::kLostRequest: return {Kind::kLostEarly, {}, {}};
+    case Fault::kNone:
+      break;
+    case Fault::kRefuse:
+      return {Kind::kRefused, {}, {}};
+    case Fault::kLostRequest:
+      return {Kind::kLostEarly, {}, {}};
     case Fault::kLostReply:
-    case Fault::kInternalAfter: return {Kind::kLost, {}, {}};
+    case Fault::kInternalAfter:
+      return {Kind::kLost, {}, {}};
     case Fault::kConflict:
     case Fault::kTooMany:
     case Fault::kInternal:
-    case Fault::kForbidden: return {Kind::kError, {}, {}};
-    case Fault::kSlow: return {Kind::kSlow, core::Duration{5000}, {}};
-    case Fault::kCrashBefore: crash(); return {Kind::kLostEarly, {}, {}};
-    case Fault::kCrashAfter: return {Kind::kLost, {}, crash};
+    case Fault::kForbidden:
+      return {Kind::kError, {}, {}};
+    case Fault::kSlow:
+      return {Kind::kSlow, core::Duration{5000}, {}};
+    case Fault::kCrashBefore:
+      crash();
+      return {Kind::kLostEarly, {}, {}};
+    case Fault::kCrashAfter:
+      return {Kind::kLost, {}, crash};
   }
   double drawn = random_.unit();
   for (const auto& [rate, kind] : {std::pair{slurm_rates.refused, Kind::kRefused},
@@ -230,7 +243,10 @@ std::vector<std::string> World::settle(core::Duration limit) {
 }
 
 Json controller_json(const std::string& extra_conf) {
-  Json out{{"apiVersion", api::kApiVersion}, {"kind", "Controller"}, {"metadata", {{"name", World::kCluster}}}, {"spec", Json::object()}};
+  Json out{{"apiVersion", api::kApiVersion},
+           {"kind", "Controller"},
+           {"metadata", {{"name", World::kCluster}}},
+           {"spec", Json::object()}};
   if (!extra_conf.empty()) out["spec"]["extraConf"] = extra_conf;
   return out;
 }

@@ -1,5 +1,5 @@
-// One history: a simulated Kubernetes, Slurm in its pods, the real operator in one process or two, users, admins and accidents; all
-// from one seed, on virtual time.
+// One history: a simulated Kubernetes, Slurm in its pods, the real operator in one process or two, users, admins and accidents;
+// all from one seed, on virtual time.
 //
 //   sim::World world({.seed = 7});
 //   sim::History history(world);
@@ -30,10 +30,10 @@ namespace sim {
 
 struct WorldOptions {
   std::uint64_t seed = 1;
-  int operators = 1;      ///< Two or more elect a leader.
+  int operators = 1;  ///< Two or more elect a leader.
   int kube_nodes = 4;
   std::string slurm_release = "26.05.5";
-  bool print = false;     ///< Writes the operators' logs to standard output.
+  bool print = false;  ///< Writes the operators' logs to standard output.
   ApiOptions api{};
 };
 

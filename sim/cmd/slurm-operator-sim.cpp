@@ -70,7 +70,8 @@ void run_seeds(const Flags& flags, Sum& sum) {
     ++(wrong.empty() ? sum.passed : sum.failed);
     if (!wrong.empty()) {
       fmt::print("seed {} failed\n", seed);
-      report(world, wrong, fmt::format("slurm-operator-sim --seeds 1 --seed-base {} --no-enumerate --verbose", seed), flags.notes);
+      report(world, wrong, fmt::format("slurm-operator-sim --seeds 1 --seed-base {} --no-enumerate --verbose", seed),
+             flags.notes);
       print_notes(world.oracles().notes(), flags.notes);
     }
     if ((i + 1) % 20 == 0 || i + 1 == flags.seeds) {
@@ -114,13 +115,15 @@ void enumerate(const Flags& flags, Sum& sum) {
         result.wrong.push_back(std::string("exception: ") + error.what());
       }
       if (result.wrong.empty() && result.state != expected.state) {
-        for (const std::string& path : core::diff_paths(expected.state, result.state)) result.wrong.push_back("another end: " + path);
+        for (const std::string& path : core::diff_paths(expected.state, result.state))
+          result.wrong.push_back("another end: " + path);
       }
       ++(result.wrong.empty() ? sum.passed : sum.failed);
       if (result.wrong.empty()) continue;
       fmt::print("fault {} at write {} failed\n", sim::to_string(fault), write);
       report(world, result.wrong,
-             fmt::format("slurm-operator-sim --enumerate --seeds 0 --stride {} --seed-base {} --verbose", expected.writes * 100, pair - 1),
+             fmt::format("slurm-operator-sim --enumerate --seeds 0 --stride {} --seed-base {} --verbose", expected.writes * 100,
+                         pair - 1),
              flags.notes);
       print_notes(world.oracles().notes(), flags.notes);
     }

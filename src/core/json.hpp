@@ -26,16 +26,16 @@ long long get_int(const Json& root, std::initializer_list<std::string_view> path
 bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bool fallback = false);
 
 /// True when everything in `intent` stands in `observed` with the same value; `observed` may hold more (defaults that a server
-/// filled in). Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists in order and length.
-/// Null and empty containers of the intent may be absent. Resource quantities (under limits, requests, capacity, hard, sizeLimit,
-/// divisor) are compared by value.
+/// filled in). Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists in order and
+/// length. Null and empty containers of the intent may be absent. Resource quantities (under limits, requests, capacity, hard,
+/// sizeLimit, divisor) are compared by value.
 bool contains(const Json& observed, const Json& intent);
 
 /// Dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.
 std::vector<std::string> diff_paths(const Json& a, const Json& b);
 
-/// A strategic-merge-like merge of `over` onto `base`: objects by key, lists of named items by "name" (env, containers, volumes),
-/// lists of volumeMounts by "mountPath", other lists replaced; null removes.
+/// A strategic-merge-like merge of `over` onto `base`: objects by key, lists of named items by "name" (env, containers,
+/// volumes), lists of volumeMounts by "mountPath", other lists replaced; null removes.
 Json merge(Json base, const Json& over);
 
 }  // namespace core

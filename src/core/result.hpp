@@ -37,9 +37,9 @@ std::string_view to_string(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;                                  ///< One line, no secrets.
-  int http_status = 0;                                  ///< 0 when no reply came.
-  std::string reason;                                   ///< The server's own machine word, e.g. "FieldManagerConflict".
+  std::string message;                                   ///< One line, no secrets.
+  int http_status = 0;                                   ///< 0 when no reply came.
+  std::string reason;                                    ///< The server's own machine word, e.g. "FieldManagerConflict".
   std::optional<std::chrono::milliseconds> retry_after;  ///< What the server asked for.
 
   /// The same error with a place put in front of its message: "place: message".

@@ -8,7 +8,7 @@
 namespace kube {
 class PodWitness;
 class OwnerWitness;
-}
+}  // namespace kube
 namespace slurm {
 class SnapshotWitness;
 }
@@ -31,8 +31,8 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
 
  private:
-  friend class kube::PodWitness;       // NeverStarted, Ended
-  friend class kube::OwnerWitness;     // OwnerEnds
+  friend class kube::PodWitness;        // NeverStarted, Ended
+  friend class kube::OwnerWitness;      // OwnerEnds
   friend class slurm::SnapshotWitness;  // Drained, NeverRegistered
   Evidence(Kind kind, std::string subject, std::string detail)
       : kind_(kind), subject_(std::move(subject)), detail_(std::move(detail)) {}

@@ -1,7 +1,8 @@
 // Carries plans out. Nothing else writes, but for the runtime's own Lease and events.
 //
-// The executor is a state machine on the loop: it hands steps to a Target, keeps the order of lanes and groups, bounds what is in
-// flight, and ends a pass after max_steps or max_time. It gives each step's outcome back, and the gates that its key must wait for.
+// The executor is a state machine on the loop: it hands steps to a Target, keeps the order of lanes and groups, bounds what is
+// in flight, and ends a pass after max_steps or max_time. It gives each step's outcome back, and the gates that its key must
+// wait for.
 #pragma once
 
 #include <functional>
@@ -56,17 +57,17 @@ struct PassLimits {
 };
 
 struct PassResult {
-  Outcomes outcomes;            ///< Of the steps tried in this pass; count 1 (the engine adds up).
+  Outcomes outcomes;  ///< Of the steps tried in this pass; count 1 (the engine adds up).
   std::vector<GatePtr> gates;
-  bool complete = true;         ///< False when steps were left for the next pass (limits, or a failed group before them).
-  bool failed = false;          ///< At least one step failed.
+  bool complete = true;  ///< False when steps were left for the next pass (limits, or a failed group before them).
+  bool failed = false;   ///< At least one step failed.
   std::optional<core::Duration> retry_after;  ///< The longest wait any server asked for.
 };
 
-/// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or kUnavailable),
-/// later groups are not. Lanes share max_in_flight in turns. After max_steps or max_time nothing more is begun; the pass ends when
-/// what is in flight was answered. A step whose id came before in the same plan is not tried again. Destroying the executor withdraws
-/// its passes: their `done` is never called.
+/// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or
+/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps or max_time nothing more is begun;
+/// the pass ends when what is in flight was answered. A step whose id came before in the same plan is not tried again.
+/// Destroying the executor withdraws its passes: their `done` is never called.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});

@@ -78,10 +78,10 @@ using Outcomes = std::map<std::string, Outcome, std::less<>>;
 
 /// The whole difference between what is and what is wanted, for people and for status.
 struct Intent {
-  std::string summary;           ///< "scale in 2 of 3 workers".
+  std::string summary;                 ///< "scale in 2 of 3 workers".
   std::vector<std::string> remaining;  ///< One line for each thing still to do, done by steps of this pass or of later ones.
-  int pods = 0;                  ///< Pods affected.
-  int jobs = 0;                  ///< Jobs affected.
+  int pods = 0;                        ///< Pods affected.
+  int jobs = 0;                        ///< Jobs affected.
 };
 
 class Plan {

@@ -1,6 +1,6 @@
-// The threaded runtime as the binary runs it (production loop, worker threads, sockets) against a simulated Kubernetes and Slurm behind
-// HTTP servers on another thread, under load and cut connections; health and metrics are read meanwhile. Made for -fsanitize=thread:
-// what it asserts is little, what it runs is all. Takes less than half a minute; the clocks are real.
+// The threaded runtime as the binary runs it (production loop, worker threads, sockets) against a simulated Kubernetes and
+// Slurm behind HTTP servers on another thread, under load and cut connections; health and metrics are read meanwhile. Made for
+// -fsanitize=thread: what it asserts is little, what it runs is all. Takes less than half a minute; the clocks are real.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -68,11 +68,13 @@ class SimulatedCluster {
 
   void apply(const kube::Resource& resource, const core::Json& object) {
     const std::string name = core::get_string(object, {"metadata", "name"});
-    const auto result = kube_.api().patch(resource, {"default", name}, sim::PatchKind::kApply, object, {"user", "kubectl"}, "", true);
+    const auto result =
+        kube_.api().patch(resource, {"default", name}, sim::PatchKind::kApply, object, {"user", "kubectl"}, "", true);
     EXPECT_TRUE(result) << result.error().dump();
   }
   void scale(const std::string& nodeset, int replicas) {
-    (void)kube_.api().patch(op::resources::kNodeSet, {"default", nodeset}, sim::PatchKind::kMerge, {{"spec", {{"replicas", replicas}}}});
+    (void)kube_.api().patch(op::resources::kNodeSet, {"default", nodeset}, sim::PatchKind::kMerge,
+                            {{"spec", {{"replicas", replicas}}}});
   }
   [[nodiscard]] std::vector<std::string> workers() const {
     std::vector<std::string> out;
@@ -105,12 +107,18 @@ class SimulatedCluster {
                      random_.fork(),
                      {{},
                       {5ms, 50ms},
-                      {.least_schedule = 1ms, .most_schedule = 20ms, .least_start = 5ms, .most_start = 60ms, .least_pull = 5ms, .most_pull = 60ms}}};
+                      {.least_schedule = 1ms,
+                       .most_schedule = 20ms,
+                       .least_start = 5ms,
+                       .most_start = 60ms,
+                       .least_pull = 5ms,
+                       .most_pull = 60ms}}};
   sim::Oracles oracles_{loop_, kube_.api(), site_};
   sim::Tap tap_{kube_, oracles_};
   sim::Faults faults_{random_.fork()};
   sim::HttpFront front_{loop_, tap_, faults_, {}};
-  net::HttpServer slurmrestd_{loop_, {}, [this](net::HttpRequest request, net::Responder responder) { serve_slurm(request, responder); }};
+  net::HttpServer slurmrestd_{
+      loop_, {}, [this](net::HttpRequest request, net::Responder responder) { serve_slurm(request, responder); }};
   std::uint16_t kube_port_ = 0, slurm_port_ = 0;
   std::thread thread_;
 };
@@ -118,7 +126,8 @@ class SimulatedCluster {
 /// The operator as src/cmd wires it, on a thread of its own.
 class OperatorThread {
  public:
-  explicit OperatorThread(const SimulatedCluster& cluster) : kube_port_(cluster.kube_port()), slurm_port_(cluster.slurm_port()) {
+  explicit OperatorThread(const SimulatedCluster& cluster)
+      : kube_port_(cluster.kube_port()), slurm_port_(cluster.slurm_port()) {
     std::promise<std::uint16_t> listening;
     thread_ = std::thread([this, &listening] { run(listening); });
     health_port_ = listening.get_future().get();
@@ -150,12 +159,14 @@ class OperatorThread {
           return std::make_unique<net::BeastTransport>(loop_, net::Endpoint{"http", "127.0.0.1", slurm_port_, {}});
         },
         {});
-    net::HttpServer health(loop_, {}, kube::health_handler({.ready = [&] { return manager.synced(); },
-                                                            .healthy = {},
-                                                            .metrics = [&] {
-                                                              manager.collect();
-                                                              return metrics.text();
-                                                            }}));
+    net::HttpServer health(loop_, {},
+                           kube::health_handler({.ready = [&] { return manager.synced(); },
+                                                 .healthy = {},
+                                                 .metrics =
+                                                     [&] {
+                                                       manager.collect();
+                                                       return metrics.text();
+                                                     }}));
     EXPECT_TRUE(health.start());
     manager_ = &manager;
     manager.start();
@@ -221,7 +232,8 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
       c.scale(nodeset, static_cast<int>(random.between(1, 8)));
       const std::vector<std::string> workers = c.workers();
       if (!workers.empty() && random.chance(0.5)) {
-        (void)c.kube().api().remove(kube::resources::kPod, {"default", workers[random.below(workers.size())]}, {}, {"user", "kubectl"});
+        (void)c.kube().api().remove(kube::resources::kPod, {"default", workers[random.below(workers.size())]}, {},
+                                    {"user", "kubectl"});
       }
       if (sim::SimSlurm* slurm = c.slurm()) (void)slurm->submit({.user = "u", .partition = nodeset, .duration = 300ms});
       if (random.chance(0.2)) c.kube().api().end_watches();

@@ -29,7 +29,8 @@ long double factor(std::string_view suffix) {
 }  // namespace
 
 std::optional<std::int64_t> quantity(std::string_view text) {
-  // from_chars knows exponents, and would take "E" of "2E" for the start of one only when digits follow: as Kubernetes reads it.
+  // from_chars knows exponents, and would take "E" of "2E" for the start of one only when digits follow: as Kubernetes reads
+  // it.
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || !std::isfinite(number) || number < 0) return {};

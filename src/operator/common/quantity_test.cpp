@@ -26,7 +26,8 @@ TEST(Quantity, KnowsDecimalAndBinarySuffixes) {
 }
 
 TEST(Quantity, RefusesWhatIsNone) {
-  for (const char* text : {"", "x", "1 Gi", "1ki", "1B", "-1", "1Kib", "nan", "inf", "100E"}) EXPECT_FALSE(quantity(text)) << text;
+  for (const char* text : {"", "x", "1 Gi", "1ki", "1B", "-1", "1Kib", "nan", "inf", "100E"})
+    EXPECT_FALSE(quantity(text)) << text;
 }
 
 TEST(Quantity, ReadsJsonStringsAndNumbers) {

@@ -29,8 +29,8 @@ constexpr int kKeyMode = 0600;
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain is
-/// kept: who drained the node must be seen, and must not be taken for us.
+/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain
+/// is kept: who drained the node must be seen, and must not be taken for us.
 constexpr std::string_view kPreStop =
     "timeout 2 sh -c 'n=$(hostname);"
     " r=$(scontrol -o show node \"$n\" |"
@@ -50,7 +50,8 @@ struct ConfItem {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return out;
 }
 
@@ -78,10 +79,12 @@ Json env_vars(const api::NodeSetSpec& spec) {
     if (own == nullptr) own = core::find(spec.pod_template.spec, {"resources", "limits", what});
     return own == nullptr ? 0 : quantity_of(*own).value_or(0);
   };
-  return Json::array({{{"name", "POD_TOPOLOGY"},
-           {"valueFrom", {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
-          {{"name", "POD_CPUS"}, {"value", std::to_string(limit("cpu"))}},
-          {{"name", "POD_MEMORY"}, {"value", std::to_string(limit("memory") / (1024 * 1024))}}});
+  return Json::array(
+      {{{"name", "POD_TOPOLOGY"},
+        {"valueFrom",
+         {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
+       {{"name", "POD_CPUS"}, {"value", std::to_string(limit("cpu"))}},
+       {{"name", "POD_MEMORY"}, {"value", std::to_string(limit("memory") / (1024 * 1024))}}});
 }
 
 Json probe(bool http, std::string_view path, int period, int failures) {
@@ -114,9 +117,8 @@ Json slurmd_container(const Observed& in, const std::string& conf) {
       {"readinessProbe", probe(http, "/readyz", 1, 3)},
       {"securityContext", {{"privileged", true}, {"capabilities", {{"add", {"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}}}}}},
       {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", kPreStop}}}}}}}},
-      {"volumeMounts",
-       Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},
-                    {{"name", kLogVolume}, {"mountPath", kLogDir}}})},
+      {"volumeMounts", Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},
+                                    {{"name", kLogVolume}, {"mountPath", kLogDir}}})},
   };
   if (core::find(spec.slurmd, {"lifecycle", "preStop"}) != nullptr) base.erase("lifecycle");
   return merge_container(std::move(base), spec.slurmd);
@@ -127,7 +129,8 @@ Json wait_container(const Observed& in, const Json& slurmd) {
   Json out{{"name", kWaitController},
            {"image", slurmd.at("image")},
            {"command", {"bash", "-c", kWaitScript, endpoint.host, std::to_string(endpoint.port)}}};
-  // With a quota on the namespace every container must say what it takes; init containers take it before slurmd does, not beside it.
+  // With a quota on the namespace every container must say what it takes; init containers take it before slurmd does, not
+  // beside it.
   for (const char* same : {"imagePullPolicy", "resources"}) {
     if (slurmd.contains(same)) out[same] = slurmd[same];
   }
@@ -150,7 +153,7 @@ Json volumes(const Observed& in) {
   Json log = Json::object();
   if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";
   return Json::array({{{"name", kEtcVolume}, {"projected", {{"defaultMode", kKeyMode}, {"sources", Json::array({source})}}}},
-          {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
+                      {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
 }
 
 Json base_spec(const Observed& in, const std::string& conf) {
@@ -180,8 +183,8 @@ void add_toleration(Json& spec) {
 void add_anti_affinity(Json& spec) {
   Json& terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
   if (!terms.is_array()) terms = Json::array();
-  const Json selector{
-      {"matchExpressions", Json::array({{{"key", api::kLabelName}, {"operator", "In"}, {"values", Json::array({kAppWorker})}}})}};
+  const Json selector{{"matchExpressions",
+                       Json::array({{{"key", api::kLabelName}, {"operator", "In"}, {"values", Json::array({kAppWorker})}}})}};
   terms.push_back({{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", selector}});
 }
 
@@ -196,7 +199,8 @@ Json* named(Json& list, std::string_view name) {
 void follow_image(Json& spec, const std::string& before) {
   const Json* slurmd = named(spec["containers"], kSlurmd);
   Json* wait = named(spec["initContainers"], kWaitController);
-  if (slurmd != nullptr && wait != nullptr && core::get_string(*wait, {"image"}) == before) (*wait)["image"] = slurmd->at("image");
+  if (slurmd != nullptr && wait != nullptr && core::get_string(*wait, {"image"}) == before)
+    (*wait)["image"] = slurmd->at("image");
 }
 
 }  // namespace
@@ -211,7 +215,8 @@ core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_
     std::string key = text.substr(0, equals);
     if (lower(key) == "feature") key = "Features";
     if (lower(key) == "nodename") {
-      return core::fail(core::ErrorCode::kInvalid, "spec.extraConf: NodeName cannot be set, slurmd takes it from the pod's hostname");
+      return core::fail(core::ErrorCode::kInvalid,
+                        "spec.extraConf: NodeName cannot be set, slurmd takes it from the pod's hostname");
     }
     const auto same = std::find_if(items.begin(), items.end(), [&](const ConfItem& i) { return lower(i.key) == lower(key); });
     if (same == items.end()) {

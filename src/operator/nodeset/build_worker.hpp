@@ -12,8 +12,9 @@
 
 namespace op::nodeset {
 
-/// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are compared without case,
-/// "Feature" is "Features", and a key given twice has its values joined by commas. Error: kInvalid for an item without '='.
+/// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are compared without
+/// case, "Feature" is "Features", and a key given twice has its values joined by commas. Error: kInvalid for an item without
+/// '='.
 core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 /// One word for a shell, whatever it holds.

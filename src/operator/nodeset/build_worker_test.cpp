@@ -30,7 +30,8 @@ Json slurmd_of(const Json& pod) {
 }
 
 TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
-  const Json pod = pod_of(Json{{"template", {{"metadata", {{"labels", {{"team", "a"}, {"app.kubernetes.io/name", "mine"}}}}}}}});
+  const Json pod =
+      pod_of(Json{{"template", {{"metadata", {{"labels", {{"team", "a"}, {"app.kubernetes.io/name", "mine"}}}}}}}});
   EXPECT_EQ(pod["metadata"]["name"], "cpu-3");
   EXPECT_EQ(pod["metadata"]["namespace"], "default");
   const Json labels{{"app.kubernetes.io/name", "slurmd"},

@@ -1,5 +1,5 @@
-// Properties over random histories: users, jobs, admins and failures at random, then rest. Whatever happened, no busy worker was
-// deleted by us, no foreign drain was undone, and in the end the declared state stands.
+// Properties over random histories: users, jobs, admins and failures at random, then rest. Whatever happened, no busy worker
+// was deleted by us, no foreign drain was undone, and in the end the declared state stands.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -32,14 +32,21 @@ void happen(World& world, int what, int number) {
   const std::string name = pick(world, number);
   const auto node = world.nodes.find(name);
   switch (what) {
-    case 0: world.edit("replicas", number % 7); break;
-    case 1: world.start_pods(); break;
-    case 2: world.finish_pods(); break;
+    case 0:
+      world.edit("replicas", number % 7);
+      break;
+    case 1:
+      world.start_pods();
+      break;
+    case 2:
+      world.finish_pods();
+      break;
     case 3:
       if (free_for_jobs(world, name)) world.add_job({name}, number % 5 == 0 ? "SUSPENDED" : "RUNNING");
       break;
     case 4:
-      if (!world.jobs.empty()) world.end_job(std::next(world.jobs.begin(), number % static_cast<int>(world.jobs.size()))->first);
+      if (!world.jobs.empty())
+        world.end_job(std::next(world.jobs.begin(), number % static_cast<int>(world.jobs.size()))->first);
       break;
     case 5:
       if (!name.empty() && world.jobs.empty()) world.pod(name).phase = "Failed";
@@ -59,20 +66,33 @@ void happen(World& world, int what, int number) {
         node->second.reason.clear();
       }
       break;
-    case 9: world.kube_nodes["kube-1"].unschedulable = number % 2 == 0; break;
-    case 10:
-      if (!name.empty()) world.pod(name).meta.annotations["nodeset.slinky.slurm.net/pod-cordon"] = number % 2 == 0 ? "true" : "false";
+    case 9:
+      world.kube_nodes["kube-1"].unschedulable = number % 2 == 0;
       break;
-    case 11: world.health = static_cast<slurm::Snapshot::Health>(number % 3); break;
-    case 12: world.snapshot_age = core::Duration{number % 2 == 0 ? 100 : 5000}; break;
+    case 10:
+      if (!name.empty())
+        world.pod(name).meta.annotations["nodeset.slinky.slurm.net/pod-cordon"] = number % 2 == 0 ? "true" : "false";
+      break;
+    case 11:
+      world.health = static_cast<slurm::Snapshot::Health>(number % 3);
+      break;
+    case 12:
+      world.snapshot_age = core::Duration{number % 2 == 0 ? 100 : 5000};
+      break;
     case 13: {
       constexpr std::array<const char*, 6> kSteps{"create", "delete Pod", "delete Slurm", "drain", "clear", "status"};
       world.refuse[kSteps[static_cast<std::size_t>(number) % kSteps.size()]] = {core::ErrorCode::kInternal, "no", 500, "", {}};
       break;
     }
-    case 14: world.refuse.clear(); break;
-    case 15: world.outcomes.clear(); break;  // The operator starts again.
-    default: world.advance(core::Duration{number * 100}); break;
+    case 14:
+      world.refuse.clear();
+      break;
+    case 15:
+      world.outcomes.clear();
+      break;  // The operator starts again.
+    default:
+      world.advance(core::Duration{number * 100});
+      break;
   }
 }
 
@@ -93,7 +113,8 @@ void come_to_rest(World& world) {
     const bool moving = std::any_of(world.pods.begin(), world.pods.end(), [](const auto& item) {
       return item.second.meta.terminating() || item.second.phase != "Running";
     });
-    return !moving && static_cast<int>(world.pods.size()) == world.spec()["replicas"] && world.condition("Ready") == "True Ready";
+    return !moving && static_cast<int>(world.pods.size()) == world.spec()["replicas"] &&
+           world.condition("Ready") == "True Ready";
   };
   for (int i = 0; i < 14 && (i < 2 || !at_rest()); ++i) {
     world.advance(core::Duration{20000});
@@ -105,8 +126,8 @@ void come_to_rest(World& world) {
 
 RC_GTEST_PROP(NodeSetHistories, EndInTheDeclaredState, ()) {
   World world(Json{{"replicas", 3}});
-  const auto events = *rc::gen::container<std::vector<std::pair<int, int>>>(
-      rc::gen::pair(rc::gen::inRange(0, 17), rc::gen::inRange(0, 60)));
+  const auto events =
+      *rc::gen::container<std::vector<std::pair<int, int>>>(rc::gen::pair(rc::gen::inRange(0, 17), rc::gen::inRange(0, 60)));
   for (const auto& [what, number] : events) {
     happen(world, what, number);
     world.run(plan_nodeset(world.observe()));

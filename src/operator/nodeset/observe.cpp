@@ -38,7 +38,8 @@ std::string find_older_namesake(const Caches& caches, const kube::Object& self, 
   const std::string prefix = host_prefix(core::get_string(self.body, {"spec", "template", "spec", "hostname"}), self.meta.name);
   for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexController, cluster)) {
     if (other->meta.uid == self.meta.uid) continue;
-    if (host_prefix(core::get_string(other->body, {"spec", "template", "spec", "hostname"}), other->meta.name) != prefix) continue;
+    if (host_prefix(core::get_string(other->body, {"spec", "template", "spec", "hostname"}), other->meta.name) != prefix)
+      continue;
     if (std::tie(other->meta.created, other->meta.name) < std::tie(self.meta.created, self.meta.name)) return other->meta.name;
   }
   return {};
@@ -52,7 +53,8 @@ bool waits_for_slurm(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (pod->meta.terminating()) continue;
     ++live;
-    registering = registering || (pod->ready() && observed.snapshot && observed.snapshot->node(slurm_node_name(*pod)) == nullptr);
+    registering =
+        registering || (pod->ready() && observed.snapshot && observed.snapshot->node(slurm_node_name(*pod)) == nullptr);
   }
   return registering || live > (all_go ? 0 : observed.nodeset.spec.replicas);
 }

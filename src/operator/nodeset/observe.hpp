@@ -31,7 +31,7 @@ struct ControllerView {
   kube::ObjectMeta meta;
   Endpoint endpoint;
   KeyRef slurm_key;
-  bool drain_on_deletion = false;           ///< deletionPolicy: Drain.
+  bool drain_on_deletion = false;                 ///< deletionPolicy: Drain.
   kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
 };
 
@@ -71,7 +71,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
 
  protected:
   [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                             const kube::Context& context) override;
+                                                              const kube::Context& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

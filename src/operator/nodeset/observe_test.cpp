@@ -23,8 +23,9 @@ class Reader final : public kube::Recorder {
 };
 
 Json document(const char* kind, const char* name, Json more = Json::object()) {
-  Json out{{"kind", kind},
-           {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", std::string(name) + "-uid"}, {"resourceVersion", "1"}}}};
+  Json out{
+      {"kind", kind},
+      {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", std::string(name) + "-uid"}, {"resourceVersion", "1"}}}};
   out.merge_patch(more);
   return out;
 }
@@ -33,8 +34,11 @@ Json worker(const char* name, const char* owner_uid) {
   Json out = document("Pod", name, {{"spec", {{"nodeName", "kube-1"}, {"hostname", name}}}});
   out["metadata"]["labels"] = {{"app.kubernetes.io/name", "slurmd"}, {"app.kubernetes.io/instance", "cpu"}};
   if (*owner_uid != '\0') {
-    out["metadata"]["ownerReferences"] = Json::array(
-        {{{"apiVersion", "slinky.slurm.net/v1beta1"}, {"kind", "NodeSet"}, {"name", "cpu"}, {"uid", owner_uid}, {"controller", true}}});
+    out["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "slinky.slurm.net/v1beta1"},
+                                                       {"kind", "NodeSet"},
+                                                       {"name", "cpu"},
+                                                       {"uid", owner_uid},
+                                                       {"controller", true}}});
   }
   return out;
 }
@@ -59,13 +63,12 @@ class ObserveNodeSet : public ::testing::Test {
   }
 
   std::shared_ptr<const Observed> observe() {
-    NodeSetController controller(
-        caches_,
-        [](std::string_view name) -> std::optional<KubeNode> {
-          if (name == "kube-1") return KubeNode{true, "fan"};
-          return {};
-        },
-        {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }});
+    NodeSetController controller(caches_,
+                                 [](std::string_view name) -> std::optional<KubeNode> {
+                                   if (name == "kube-1") return KubeNode{true, "fan"};
+                                   return {};
+                                 },
+                                 {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }});
     kube::Controller& base = controller;
     return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {}));
   }
@@ -76,8 +79,19 @@ class ObserveNodeSet : public ::testing::Test {
       budgets_, revisions_, claims_;
   kube::Cache<kube::PodRecord> pods_;
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
-  Caches caches_{controllers_, restapis_, nodesets_, tokens_, pods_, services_, config_maps_, stateful_sets_, deployments_, budgets_,
-                 revisions_, claims_, [this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
+  Caches caches_{controllers_,
+                 restapis_,
+                 nodesets_,
+                 tokens_,
+                 pods_,
+                 services_,
+                 config_maps_,
+                 stateful_sets_,
+                 deployments_,
+                 budgets_,
+                 revisions_,
+                 claims_,
+                 [this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
 };
 
 TEST_F(ObserveNodeSet, WaitsForItsCaches) {

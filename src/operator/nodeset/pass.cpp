@@ -58,8 +58,8 @@ bool Worker::usable() const {
 }
 
 core::Duration backoff(const plan::Outcome& outcome) {
-  const bool soon = outcome.error && (outcome.error->code == core::ErrorCode::kBusy ||
-                                      outcome.error->code == core::ErrorCode::kConflict);
+  const bool soon =
+      outcome.error && (outcome.error->code == core::ErrorCode::kBusy || outcome.error->code == core::ErrorCode::kConflict);
   const core::Duration first{soon ? 250 : 1000};
   const core::Duration longest{soon ? 4000 : 60000};
   const core::Duration wait = first * (1 << std::clamp(outcome.count - 1, 0, 10));

@@ -33,23 +33,23 @@ enum class Life {
 /// What holds a Slurm node.
 struct Work {
   int jobs = 0;
-  bool running = false;                     ///< At least one job is RUNNING.
-  std::optional<core::WallTime> deadline;   ///< The latest end of the running jobs; absent with `running`: no limit.
+  bool running = false;                    ///< At least one job is RUNNING.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
 };
 
 struct Worker {
   kube::PodPtr pod;
   int ordinal = -1;
-  std::string node;                      ///< Its Slurm node's name.
+  std::string node;  ///< Its Slurm node's name.
   Life life = Life::kLive;
-  const slurm::Node* record = nullptr;   ///< What Slurm last said of it; null: absent, or nothing is known.
+  const slurm::Node* record = nullptr;  ///< What Slurm last said of it; null: absent, or nothing is known.
   Work work;
-  bool stamped = false;        ///< It was seen in Slurm before.
-  bool user_cordon = false;    ///< Annotation pod-cordon.
-  bool kube_cordon = false;    ///< Its Kubernetes node is cordoned.
-  bool cleared = false;        ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
-  bool victim = false;         ///< It goes.
-  bool lost = false;           ///< Its slurmd will not register (again): it can only be replaced.
+  bool stamped = false;      ///< It was seen in Slurm before.
+  bool user_cordon = false;  ///< Annotation pod-cordon.
+  bool kube_cordon = false;  ///< Its Kubernetes node is cordoned.
+  bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
+  bool victim = false;       ///< It goes.
+  bool lost = false;         ///< Its slurmd will not register (again): it can only be replaced.
 
   [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
   [[nodiscard]] bool drained_by_us() const;
@@ -67,15 +67,15 @@ class Pass {
   const Observed& in;
   plan::Plan out;
   Goal goal = Goal::kServe;
-  int desired = 0;                 ///< How many workers there are to be.
-  std::string hash;                ///< controller-revision-hash of the wanted workers.
-  std::vector<Worker> workers;     ///< By ordinal.
-  std::vector<Problem> problems;   ///< What is wrong, or takes time.
-  int to_create = 0;               ///< Workers still to be created, those of this pass included.
-  int to_delete = 0;               ///< Workers still to be deleted, likewise.
-  bool patches_nodeset = false;    ///< A step of this pass writes the NodeSet itself.
-  int records_left = 0;            ///< Slurm records of workers that are gone for good.
-  std::set<int> vacant;            ///< Ordinals whose workers are to be created, now or later.
+  int desired = 0;                ///< How many workers there are to be.
+  std::string hash;               ///< controller-revision-hash of the wanted workers.
+  std::vector<Worker> workers;    ///< By ordinal.
+  std::vector<Problem> problems;  ///< What is wrong, or takes time.
+  int to_create = 0;              ///< Workers still to be created, those of this pass included.
+  int to_delete = 0;              ///< Workers still to be deleted, likewise.
+  bool patches_nodeset = false;   ///< A step of this pass writes the NodeSet itself.
+  int records_left = 0;           ///< Slurm records of workers that are gone for good.
+  std::set<int> vacant;           ///< Ordinals whose workers are to be created, now or later.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
@@ -86,7 +86,9 @@ class Pass {
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
   [[nodiscard]] Work work_on(std::string_view node) const;
   /// A pod has that Slurm node's name, or will have it.
-  [[nodiscard]] bool keeps(std::string_view node, int ordinal) const { return nodes_.contains(node) || vacant.contains(ordinal); }
+  [[nodiscard]] bool keeps(std::string_view node, int ordinal) const {
+    return nodes_.contains(node) || vacant.contains(ordinal);
+  }
 
   /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
   bool step(plan::Lane& lane, plan::Step step);
@@ -105,14 +107,16 @@ class Pass {
   /// The spec has changed since the status was last written: what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  void wrong(std::string_view reason, std::string message) { problems.push_back({std::string(reason), std::move(message), true}); }
+  void wrong(std::string_view reason, std::string message) {
+    problems.push_back({std::string(reason), std::move(message), true});
+  }
   void waiting(std::string_view reason, std::string message) {
     problems.push_back({std::string(reason), std::move(message), false});
   }
 
   /// A step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,
-                                     const std::string& note) const;
+                                      const std::string& note) const;
   /// Reports an event in the lane "event".
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
   /// The same for a state that lasts: once, and again after ten minutes.
@@ -136,23 +140,25 @@ class Pass {
 core::Duration backoff(const plan::Outcome& outcome);
 
 // The parts of a pass, in the order in which plan.cpp calls them.
-void choose_goal(Pass& pass);          // plan.cpp
-void keep_revisions(Pass& pass);       // revision.cpp
-void choose_victims(Pass& pass);       // scale_in.cpp
-void set_drains(Pass& pass);           // slurm_states.cpp
-void delete_workers(Pass& pass);       // scale_in.cpp
-void keep_metadata(Pass& pass);        // slurm_states.cpp
-void resume_workers(Pass& pass);       // slurm_states.cpp
-void adopt_orphans(Pass& pass);        // workers.cpp
-void create_workers(Pass& pass);       // workers.cpp
-void report_states(Pass& pass);        // slurm_states.cpp
-void delete_records(Pass& pass);       // scale_in.cpp
-void stamp_comments(Pass& pass);       // slurm_states.cpp
-void remove_finalizer(Pass& pass);     // workers.cpp
-void write_status(Pass& pass);         // status.cpp
+void choose_goal(Pass& pass);       // plan.cpp
+void keep_revisions(Pass& pass);    // revision.cpp
+void choose_victims(Pass& pass);    // scale_in.cpp
+void set_drains(Pass& pass);        // slurm_states.cpp
+void delete_workers(Pass& pass);    // scale_in.cpp
+void keep_metadata(Pass& pass);     // slurm_states.cpp
+void resume_workers(Pass& pass);    // slurm_states.cpp
+void adopt_orphans(Pass& pass);     // workers.cpp
+void create_workers(Pass& pass);    // workers.cpp
+void report_states(Pass& pass);     // slurm_states.cpp
+void delete_records(Pass& pass);    // scale_in.cpp
+void stamp_comments(Pass& pass);    // slurm_states.cpp
+void remove_finalizer(Pass& pass);  // workers.cpp
+void write_status(Pass& pass);      // status.cpp
 
 /// "default/cpu-1" for a worker.
-[[nodiscard]] inline std::string pod_text(const Worker& worker) { return worker.pod->meta.key().str(); }
+[[nodiscard]] inline std::string pod_text(const Worker& worker) {
+  return worker.pod->meta.key().str();
+}
 /// "NodeSet default/cpu".
 [[nodiscard]] std::string self_text(const Pass& pass);
 /// The reason, without prefix, with which workers that go are drained; by it a victim stays a victim.

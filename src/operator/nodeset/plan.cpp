@@ -38,9 +38,10 @@ void choose_goal(Pass& pass) {
     pass.goal = Goal::kDrainAll;
     pass.waiting("Deleting", "draining and deleting all workers");
     if (!controller && !pass.in.pods.empty()) {
-      pass.wrong("ControllerNotFound",
-                 fmt::format("Controller {} does not exist, so whether workers run jobs cannot be told; delete their pods by hand",
-                             spec.controller_ref.name));
+      pass.wrong(
+          "ControllerNotFound",
+          fmt::format("Controller {} does not exist, so whether workers run jobs cannot be told; delete their pods by hand",
+                      spec.controller_ref.name));
     }
   } else if (!pass.in.invalid.empty()) {
     hold(pass, "InvalidSpec", pass.in.invalid);

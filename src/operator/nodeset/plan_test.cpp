@@ -12,12 +12,12 @@ namespace op::nodeset {
 namespace {
 
 using core::Json;
-using testing::World;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
+using testing::World;
 
 /// Ids of all steps of a plan, but for status, events and revisions.
 std::vector<std::string> ids(const plan::Plan& plan) {
@@ -240,8 +240,15 @@ TEST(NodeSetPlan, ANodeThatTurnsBusyAtTheFenceIsKept) {
   world.edit("replicas", 1);
   world.run(plan_nodeset(world.observe()));
   const plan::Plan plan = plan_nodeset(world.observe());
-  world.jobs[7] = {.id = 7, .state = "RUNNING", .flags = {}, .user = "", .partition = "", .nodes = {"cpu-1"},
-                   .required_nodes = {}, .start = {}, .end = {}};
+  world.jobs[7] = {.id = 7,
+                   .state = "RUNNING",
+                   .flags = {},
+                   .user = "",
+                   .partition = "",
+                   .nodes = {"cpu-1"},
+                   .required_nodes = {},
+                   .start = {},
+                   .end = {}};
   world.run(plan);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
   EXPECT_THAT(world.violations, IsEmpty());

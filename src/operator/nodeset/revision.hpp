@@ -1,7 +1,7 @@
 // Which version of the NodeSet a worker is of.
 //
-// The hash is over what users wrote (with defaults), never over the pod we build from it: a later release that builds another pod
-// must not replace every worker. Its value is an interface, fixed by a golden test.
+// The hash is over what users wrote (with defaults), never over the pod we build from it: a later release that builds another
+// pod must not replace every worker. Its value is an interface, fixed by a golden test.
 #pragma once
 
 #include <string>

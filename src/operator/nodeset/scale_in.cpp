@@ -75,11 +75,13 @@ void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence
   plan::Lane& lane = lane_of(pass, worker);
   if (!pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence)) || !pass.room(1)) return;
   lane.then();
-  pass.step(lane, pass.event_step("Normal", "SuccessfulDelete", "Delete", fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
+  pass.step(lane, pass.event_step("Normal", "SuccessfulDelete", "Delete",
+                                  fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
 }
 
-/// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three groups: the
-/// mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a job holds it.
+/// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three
+/// groups: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
+/// job holds it.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
   const std::string mark = "clear Pod " + pod_text(worker) + " for deletion";
   for (const std::string& id : {mark, record_id(worker), delete_id(worker)}) {
@@ -96,7 +98,8 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
 }
 
 std::string what_holds(const Worker& worker) {
-  if (worker.work.jobs > 0) return fmt::format("{} runs {} job{}", worker.node, worker.work.jobs, worker.work.jobs == 1 ? "" : "s");
+  if (worker.work.jobs > 0)
+    return fmt::format("{} runs {} job{}", worker.node, worker.work.jobs, worker.work.jobs == 1 ? "" : "s");
   if (worker.busy()) return worker.node + " is completing a job";
   return worker.node + " is being drained";
 }
@@ -174,8 +177,8 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
       return;
     }
   }
-  const std::string why = fmt::format("its phase is {}{}", worker.pod->phase,
-                                      worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")");
+  const std::string why =
+      fmt::format("its phase is {}{}", worker.pod->phase, worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")");
   delete_pod(pass, worker, *evidence, why);
 }
 
@@ -185,11 +188,13 @@ std::string why_lost(const Worker& worker) {
 
 std::string why_workers_go(const Pass& pass) {
   switch (pass.goal) {
-    case Goal::kEndAll: return "Controller " + pass.in.controller->meta.name + " is being deleted, and with it the cluster";
+    case Goal::kEndAll:
+      return "Controller " + pass.in.controller->meta.name + " is being deleted, and with it the cluster";
     case Goal::kDrainAll:
       return pass.in.meta().terminating() ? self_text(pass) + " is being deleted"
                                           : "Controller " + pass.in.controller->meta.name + " is being deleted";
-    default: return fmt::format("{} wants {} workers", self_text(pass), pass.desired);
+    default:
+      return fmt::format("{} wants {} workers", self_text(pass), pass.desired);
   }
 }
 
@@ -235,8 +240,8 @@ void choose_victims(Pass& pass) {
 void delete_workers(Pass& pass) {
   remember_replacements(pass);
   const std::string why = why_workers_go(pass);
-  const auto live = static_cast<int>(
-      std::count_if(pass.workers.begin(), pass.workers.end(), [](const Worker& w) { return w.life == Life::kLive && !w.victim; }));
+  const auto live = static_cast<int>(std::count_if(pass.workers.begin(), pass.workers.end(),
+                                                   [](const Worker& w) { return w.life == Life::kLive && !w.victim; }));
   int missing = pass.goal == Goal::kServe ? std::max(0, pass.desired - live) : 0;
   for (const Worker& worker : pass.workers) {
     if (worker.life == Life::kEnded && pass.goal != Goal::kHold) {
@@ -255,7 +260,8 @@ void delete_workers(Pass& pass) {
 
 void delete_records(Pass& pass) {
   if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || !pass.in.older_namesake.empty()) return;
-  const std::string prefix = host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
+  const std::string prefix =
+      host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
   const auto& nodes = pass.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);

@@ -24,10 +24,8 @@
 //         - restart: true            # a new process: outcomes are forgotten
 //       run: 25                      # passes at most until nothing is left to do (default); 1, 0
 //       expect:
-//         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*" stands for anything
-//         did_not: [ids]             # of all steps
-//         conditions: {Ready: "True Ready *"}
-//         status: {readyReplicas: 3}
+//         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*" stands for
+//         anything did_not: [ids]             # of all steps conditions: {Ready: "True Ready *"} status: {readyReplicas: 3}
 //         pods: {cpu-0: Running}     # Pending, Running, Failed, Terminating, absent; all that are named, and no others
 //         nodes: {cpu-0: IDLE+DRAIN slurm-operator*}   # state and reason; all, and no others
 //         events: ["Normal ScalingUp*"]
@@ -105,8 +103,8 @@ core::ErrorCode code_of(const std::string& word) {
 }
 
 bool is_report(const std::string& id) {
-  for (const char* prefix : {"status", "event ", "create ControllerRevision", "delete ControllerRevision", "renew ControllerRevision",
-                             "report ", "comment ", "mark "}) {
+  for (const char* prefix : {"status", "event ", "create ControllerRevision", "delete ControllerRevision",
+                             "renew ControllerRevision", "report ", "comment ", "mark "}) {
     if (id.starts_with(prefix)) return true;
   }
   return false;
@@ -229,7 +227,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     for (const auto& [name, pod] : world_.pods) EXPECT_TRUE(want.contains(name)) << "unexpected pod " << name;
     for (const auto& [name, state] : want.items()) {
       const auto it = world_.pods.find(name);
-      const std::string found = it == world_.pods.end()              ? "absent"
+      const std::string found = it == world_.pods.end()         ? "absent"
                                 : it->second.meta.terminating() ? "Terminating"
                                                                 : it->second.phase;
       EXPECT_EQ(found, state.get<std::string>()) << name;
@@ -279,7 +277,8 @@ TEST_P(NodeSetScenario, Runs) {
   for (const Json& ordinal : scenario.value("workers", Json::array())) world_.add_pod(ordinal);
   for (const Json& step : scenario["steps"]) {
     SCOPED_TRACE(step.value("say", "a step"));
-    for (const Json& action : step.value("do", Json::array())) act(action.items().begin().key(), action.items().begin().value());
+    for (const Json& action : step.value("do", Json::array()))
+      act(action.items().begin().key(), action.items().begin().value());
     run(step.value("run", 25));
     const Json wanted = step.value("expect", Json::object());
     for (const auto& [what, want] : wanted.items()) expect(what, want);
@@ -306,7 +305,9 @@ std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
 }
 
 // Run somewhere else than in the repository's root, there would be no scenario at all.
-TEST(NodeSetScenarios, AreFound) { EXPECT_GE(files().size(), 10U); }
+TEST(NodeSetScenarios, AreFound) {
+  EXPECT_GE(files().size(), 10U);
+}
 
 INSTANTIATE_TEST_SUITE_P(Scenarios, NodeSetScenario, ::testing::ValuesIn(files()), name_of);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NodeSetScenario);

@@ -31,11 +31,21 @@ struct StateName {
   std::string_view slurm;
   std::string_view condition;
 };
-constexpr std::array<StateName, 7> kBases{{{"ALLOCATED", "Allocated"}, {"DOWN", "Down"}, {"ERROR", "Error"}, {"FUTURE", "Future"},
-                                           {"IDLE", "Idle"}, {"MIXED", "Mixed"}, {"UNKNOWN", "Unknown"}}};
-constexpr std::array<StateName, 8> kFlags{{{"COMPLETING", "Completing"}, {"DRAIN", "Drain"}, {"FAIL", "Fail"},
-                                           {"INVALID", "Invalid"}, {"INVALID_REG", "InvalidReg"}, {"MAINTENANCE", "Maintenance"},
-                                           {"NOT_RESPONDING", "NotResponding"}, {"UNDRAIN", "Undrain"}}};
+constexpr std::array<StateName, 7> kBases{{{"ALLOCATED", "Allocated"},
+                                           {"DOWN", "Down"},
+                                           {"ERROR", "Error"},
+                                           {"FUTURE", "Future"},
+                                           {"IDLE", "Idle"},
+                                           {"MIXED", "Mixed"},
+                                           {"UNKNOWN", "Unknown"}}};
+constexpr std::array<StateName, 8> kFlags{{{"COMPLETING", "Completing"},
+                                           {"DRAIN", "Drain"},
+                                           {"FAIL", "Fail"},
+                                           {"INVALID", "Invalid"},
+                                           {"INVALID_REG", "InvalidReg"},
+                                           {"MAINTENANCE", "Maintenance"},
+                                           {"NOT_RESPONDING", "NotResponding"},
+                                           {"UNDRAIN", "Undrain"}}};
 
 /// What a user wrote, as one line that slurmctld takes.
 std::string clean_reason(std::string_view text) {
@@ -93,13 +103,15 @@ Json marks(const Pass& pass, const Worker& worker) {
       labels[std::string(api::kLabelPodProtect)] = protect ? Json("true") : Json(nullptr);
     }
     std::string deadline;
-    if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
+    if (worker.work.running)
+      deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
     if (deadline != meta.annotation(api::kAnnotationPodDeadline)) {
       annotations[std::string(api::kAnnotationPodDeadline)] = deadline.empty() ? Json(nullptr) : Json(deadline);
     }
   }
   // Wanted again before its record was deleted.
-  if (worker.cleared && !worker.victim && worker.record != nullptr) annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
+  if (worker.cleared && !worker.victim && worker.record != nullptr)
+    annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   Json out = Json::object();
   if (labels.empty() && annotations.empty()) return out;
   // No write of its own: the conditions say the same. This one outlives them, should somebody drop them.
@@ -205,7 +217,8 @@ void resume_workers(Pass& pass) {
   if (!pass.slurm_known() || pass.goal != Goal::kServe) return;
   for (const Worker& worker : pass.workers) {
     if (!must_resume(pass, worker)) {
-      if (!worker.victim && worker.drained_by_us() && worker.ready()) pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
+      if (!worker.victim && worker.drained_by_us() && worker.ready())
+        pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
       continue;
     }
     const std::string why = fmt::format("it is wanted and ready, and {} by us: {}",

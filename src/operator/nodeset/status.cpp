@@ -103,7 +103,8 @@ bool judge_workers(Pass& pass) {
     pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return false;
   }
-  if (!starting.empty()) pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
+  if (!starting.empty())
+    pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
   if (!unusable.empty()) {
     pass.waiting("NotUsable", fmt::format("{} of {} workers take no jobs: {}", unusable.size(), pass.desired, some(unusable)));
   }
@@ -186,7 +187,8 @@ std::string gist(const Json* conditions) {
 /// Only counts and messages differ, and they were written a moment ago.
 bool can_wait(Pass& pass, const Json& patch) {
   if (patch.contains("observedGeneration") || patch.contains("desired")) return false;
-  if (patch.contains("conditions") && gist(&patch["conditions"]) != gist(core::find(pass.in.object->body, {"status", "conditions"}))) {
+  if (patch.contains("conditions") &&
+      gist(&patch["conditions"]) != gist(core::find(pass.in.object->body, {"status", "conditions"}))) {
     return false;
   }
   for (auto it = pass.in.outcomes.lower_bound(kStatus); it != pass.in.outcomes.end() && it->first.starts_with(kStatus); ++it) {

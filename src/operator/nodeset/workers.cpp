@@ -66,8 +66,8 @@ bool may_create(Pass& pass) {
     return false;
   }
   if (controller.key == kube::Presence::kPresent) return true;
-  const std::string key = fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret,
-                                      controller.slurm_key.key);
+  const std::string key =
+      fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret, controller.slurm_key.key);
   if (controller.key == kube::Presence::kAbsent && !controller.slurm_key.generated) {
     pass.wrong("SlurmKeyMissing", key + " does not exist");
   } else {
@@ -113,7 +113,8 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
   }
   if (created.empty()) return;
   lane.then();
-  lane.add(pass.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(created))));
+  lane.add(
+      pass.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(created))));
 }
 
 }  // namespace
@@ -127,9 +128,11 @@ void adopt_orphans(Pass& pass) {
     act->key = pod->meta.key();
     act->type = kube::PatchType::kStrategic;
     act->uid = pod->meta.uid;
-    act->patch = {{"metadata",
-                   {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
-    pass.step(pass.out.lane("adopt"), "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner", std::move(act));
+    act->patch = {
+        {"metadata",
+         {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
+    pass.step(pass.out.lane("adopt"), "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner",
+              std::move(act));
   }
 }
 

@@ -11,7 +11,6 @@
 
 #include "core/clock.hpp"
 #include "core/result.hpp"
-#include "core/result.hpp"
 #include "plan/evidence.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/shared_map.hpp"
@@ -25,10 +24,10 @@ struct Snapshot {
     kComplete,  ///< Nodes, jobs and partitions all answered in one round.
   };
   Health health = Health::kNone;
-  std::string error;            ///< Why it is not complete.
+  std::string error;                                           ///< Why it is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
-  core::MonoTime requested_at;  ///< Its requests started no earlier than this.
-  std::uint64_t round = 0;      ///< Which round of polls gave the contents; later rounds have greater numbers.
+  core::MonoTime requested_at;                                 ///< Its requests started no earlier than this.
+  std::uint64_t round = 0;  ///< Which round of polls gave the contents; later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
   SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Not yet ended, or ended lately.

@@ -1,11 +1,12 @@
-// A tiny Kubernetes and a tiny Slurm for tests of NodeSet plans: state that observations are made of, and that plans are applied to.
+// A tiny Kubernetes and a tiny Slurm for tests of NodeSet plans: state that observations are made of, and that plans are
+// applied to.
 //
 //   World world({{"replicas", 3}});
 //   world.run(plan_nodeset(world.observe()));   // creates pods
 //   world.start_pods();                          // they run and register
 //
-// It refuses what the real ones refuse as far as plans depend on it, and fails the test when a worker is deleted that runs a job.
-// Not the simulator: no faults, no delays, one NodeSet.
+// It refuses what the real ones refuse as far as plans depend on it, and fails the test when a worker is deleted that runs a
+// job. Not the simulator: no faults, no delays, one NodeSet.
 #pragma once
 
 #include <map>
@@ -47,7 +48,7 @@ class World {
     mono = mono + by;
   }
 
-  kube::PodRecord& add_pod(int ordinal);          ///< Running, ready and registered as IDLE.
+  kube::PodRecord& add_pod(int ordinal);  ///< Running, ready and registered as IDLE.
   slurm::Node& add_node(const std::string& name);
   std::int64_t add_job(std::vector<std::string> nodes, std::string state = "RUNNING");
   void end_job(std::int64_t id);
