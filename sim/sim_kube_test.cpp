@@ -13,6 +13,11 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 namespace res = kube::resources;
 
+/// Deep documents as text: nested initializer lists of this size take compilers with sanitizers minutes and gigabytes.
+Json j(const char* text) {
+  return *core::parse_json(text);
+}
+
 struct SimKubeTest : testing::TestWithParam<std::uint64_t> {
   SimLoop loop{GetParam()};
   SimKube kube{loop, loop.random().fork()};
@@ -62,10 +67,8 @@ struct SimKubeTest : testing::TestWithParam<std::uint64_t> {
 INSTANTIATE_TEST_SUITE_P(Seeds, SimKubeTest, testing::Range<std::uint64_t>(1, 6));
 
 TEST_P(SimKubeTest, AStatefulSetBecomesReadyInOrderAndShrinksFromTheTop) {
-  create_set(3,
-             {{"spec",
-               {{"volumeClaimTemplates", Json::array({Json{{"metadata", {{"name", "data"}}},
-                                                           {"spec", {{"accessModes", Json::array({"ReadWriteOnce"})}}}}})}}}});
+  create_set(3, j(R"({"spec": {"volumeClaimTemplates":
+      [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]}})"));
   ASSERT_TRUE(loop.run_until([&] { return ready("s-2"); }, 120s));
   EXPECT_TRUE(ready("s-0") && ready("s-1"));
   EXPECT_EQ(core::get_string(*pod("s-1"), {"spec", "hostname"}), "s-1");
@@ -156,15 +159,8 @@ TEST_P(SimKubeTest, AMissingImageIsSaidAndMends) {
 }
 
 TEST_P(SimKubeTest, AMissingSecretIsSaidAndMends) {
-  create_pod(
-      "p",
-      {{"spec",
-        {{"containers",
-          Json::array({Json{
-              {"name", "c"},
-              {"image", "i:1"},
-              {"env",
-               Json::array({Json{{"name", "K"}, {"valueFrom", {{"secretKeyRef", {{"name", "key"}, {"key", "k"}}}}}}})}}})}}}});
+  create_pod("p", j(R"({"spec": {"containers": [{"name": "c", "image": "i:1",
+      "env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "key", "key": "k"}}}]}]}})"));
   ASSERT_TRUE(loop.run_until([&] { return waiting_reason("p") == "CreateContainerConfigError"; }, 30s));
   ASSERT_TRUE(api.create(res::kSecret, {{"metadata", {{"name", "key"}, {"namespace", "ns"}}}, {"stringData", {{"k", "v"}}}}));
   EXPECT_TRUE(loop.run_until([&] { return ready("p"); }, 60s));
@@ -273,15 +269,11 @@ TEST_P(ProcessTest, SeesItsEnvironment) {
   ASSERT_TRUE(
       api.create(res::kConfigMap, {{"metadata", {{"name", "conf"}, {"namespace", "ns"}}}, {"data", {{"conf", "one"}}}}));
   use_script(
-      {{"args", Json::array({"-Z", "--conf"})},
-       {"env", Json::array({Json{{"name", "A"}, {"value", "1"}},
-                            Json{{"name", "N"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.name"}}}}}},
-                            Json{{"name", "CPUS"}, {"valueFrom", {{"resourceFieldRef", {{"resource", "limits.cpu"}}}}}}})},
-       {"resources", {{"limits", {{"cpu", "1500m"}}}}},
-       {"volumeMounts", Json::array({Json{{"name", "v"}, {"mountPath", "/etc/app"}}})}},
-      {{"volumes", Json::array({Json{{"name", "v"},
-                                     {"projected", {{"sources", Json::array({Json{{"configMap", {{"name", "conf"}}}}})}}}}})},
-       {"hostname", "cpu-0"}});
+      j(R"({"args": ["-Z", "--conf"],
+      "env": [{"name": "A", "value": "1"}, {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+              {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
+      "resources": {"limits": {"cpu": "1500m"}}, "volumeMounts": [{"name": "v", "mountPath": "/etc/app"}]})"),
+      j(R"({"volumes": [{"name": "v", "projected": {"sources": [{"configMap": {"name": "conf"}}]}}], "hostname": "cpu-0"})"));
   const PodView& view_now = process_view();
   EXPECT_EQ(view_now.hostname(), "cpu-0");
   EXPECT_THAT(view_now.args("c"), ElementsAre("-Z", "--conf"));
@@ -372,12 +364,8 @@ TEST_P(SimKubeTest, PodsOfADeletedNodeAreCollected) {
 }
 
 TEST_P(SimKubeTest, AntiAffinityAndUnschedulableNodesAreHeeded) {
-  const Json apart{{"spec",
-                    {{"affinity",
-                      {{"podAntiAffinity",
-                        {{"requiredDuringSchedulingIgnoredDuringExecution",
-                          Json::array({Json{{"topologyKey", "kubernetes.io/hostname"},
-                                            {"labelSelector", {{"matchLabels", {{"app", "x"}}}}}}})}}}}}}}};
+  const Json apart = j(R"({"spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+      [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}]}}}})");
   api.modify(res::kNode, {"", "n1"}, [](Json& n) { n["spec"]["unschedulable"] = true; });
   for (const char* name : {"a", "b", "c"}) create_pod(name, apart);
   loop.run_for(30s);
