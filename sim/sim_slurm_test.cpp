@@ -101,7 +101,9 @@ TEST_P(SimSlurmTest, DrainAndUndrainLookAsTheyDo) {
 TEST_P(SimSlurmTest, DownKeepsDownWithoutReturnToService) {
   nodes(1);
   EXPECT_EQ(
-      slurm.update_node("cpu-0", {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .weight = {}}),
+      slurm.update_node(
+          "cpu-0",
+          {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .active_features = {}, .weight = {}}),
       SlurmErrno::kSuccess);
   slurm.stop_slurmd("cpu-0");
   slurm.start_slurmd("cpu-0", "Features=cpu");
@@ -148,7 +150,9 @@ TEST_P(SimSlurmTest, DownRequeuesItsJobs) {
   const std::int64_t job = slurm.submit({.user = "u", .partition = "cpu"});
   loop.run_for(1s);
   EXPECT_EQ(
-      slurm.update_node("cpu-0", {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .weight = {}}),
+      slurm.update_node(
+          "cpu-0",
+          {.state = "DOWN", .reason = "x", .comment = {}, .extra = {}, .features = {}, .active_features = {}, .weight = {}}),
       SlurmErrno::kSuccess);
   EXPECT_EQ(slurm.jobs().at(job).state, SimJob::State::kPending);
 }

@@ -222,6 +222,10 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     if ((!get || call.path == "reconfigure") && !administrator(call)) {
       return refused(call, SlurmErrno::kAccessDenied, "Failure to update " + call.path, "_update_node");
     }
+    if (call.update_time() && call.parser < "v0.0.42") {
+      return answer(call, 500, Json::object(),
+                    error_json(9202, "Unable to convert Data type", "Parsing of a timestamp failed", "#/update_time/"));
+    }
     if (get && call.path == "conf" && call.parser >= "v0.0.45") {
       return good(call, {{"slurm_conf", {{"ClusterName", slurm.cluster_name()}}}});
     }

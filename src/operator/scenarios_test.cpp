@@ -110,7 +110,8 @@ class Scenario : public ::testing::TestWithParam<std::string> {
   kube::Key named(const std::string& name) const { return {key.ns, name}; }
 
   void act(const Json& action) {
-    const auto& [verb, value] = *action.items().begin();
+    const std::string& verb = action.begin().key();
+    const Json& value = action.begin().value();
     if (verb == "put") return world.put(value);
     if (verb == "delete") {
       const auto [kind, name] = split(value.get<std::string>(), '/');

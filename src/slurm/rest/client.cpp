@@ -191,7 +191,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     found.data_parser = known->parser;
     found.batch_node_update = paths.has(base + "/nodes", "post");
     found.conf = paths.has(base + "/conf", "get");
-    found.jobs_difference = true;
+    found.jobs_difference = known->differences;
     found.slurmdb = paths.has("/slurmdb/" + std::string(known->parser) + "/qos", "get");
     spelling = &*known;
     capabilities = std::move(found);
@@ -203,7 +203,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   void learn_release(const std::string& text) {
     capabilities->release = text;
     const Release release = parse_release(text);
-    capabilities->nodes_difference = release >= Release{26, 5, 3};
+    capabilities->nodes_difference = spelling->differences && release >= Release{26, 5, 3};
     capabilities->http_probes = release >= Release{25, 11, 0};
   }
 
@@ -270,6 +270,15 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
 
   template <class T>
   void get_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done) {
+    with_server([this, path = std::move(path), since, decoder = std::move(decoder),
+                 done = std::move(done)](core::Result<void> ready) mutable {
+      if (!ready) return done(std::unexpected(ready.error()));
+      ask_table<T>(std::move(path), spelling->differences ? since : std::nullopt, std::move(decoder), std::move(done));
+    });
+  }
+
+  template <class T>
+  void ask_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done) {
     std::string asked = path;
     if (since) asked += "?update_time=" + std::to_string(*since);
     get_list<T>(
@@ -284,7 +293,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
           }
           if (const auto good = sound(decoded, status); !good) {
             // Slurm before 26.05.3, when nodes changed and partitions did not: slurmrestd asks for both with our time.
-            if (since && decoded && lacks_partitions(decoded->envelope)) return get_table<T>(path, {}, decoder, done);
+            if (since && decoded && lacks_partitions(decoded->envelope)) return ask_table<T>(path, {}, decoder, done);
             return done(std::unexpected(good.error().with(path)));
           }
           if (says_no_changes(decoded->envelope) || (since && decoded->rows.empty() && decoded->last_update == 0)) {
@@ -418,9 +427,16 @@ void Client::node(const std::string& name, Done<Node> done) {
 }
 
 void Client::counted_node(const std::string& name, Done<Node> done) {
-  constexpr std::int64_t kFarFuture = 2'147'483'647;  // 2038; v0.0.40 takes none that is later
+  constexpr std::int64_t kFarFuture = 4'102'444'800;  // 2100-01-01
   nodes(kFarFuture, [this, weak = std::weak_ptr(impl_), name, done = std::move(done)](core::Result<Table<Node>> table) {
     if (!table) return done(std::unexpected(table.error()));
+    if (!table->unchanged) {
+      // It came whole: from a server that reads no times.
+      for (const auto& row : table->rows) {
+        if (row->name == name) return done(*row);
+      }
+      return done(core::fail(ErrorCode::kNotFound, "node " + name + " is not known to Slurm"));
+    }
     const auto self = weak.lock();
     if (!self || self->closed) return done(core::fail(ErrorCode::kCancelled, "the connection was given up"));
     node(name, done);

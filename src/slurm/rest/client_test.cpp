@@ -163,6 +163,28 @@ TEST_F(ClientTest, UnchangedIsNotEmpty) {
   EXPECT_FALSE(all_jobs->unchanged);
 }
 
+TEST_F(ClientTest, AsksNoDifferenceOfAServerThatReadsNoTimes) {
+  testing::serve_quiet_cluster(http, "/slurm/v0.0.41");
+  http.on("GET", "/openapi/v3", testing::openapi("v0.0.41", "24.05.1"));
+  const auto refused =
+      net::HttpResponse{500, {}, R"({"errors":[{"description":"Parsing of 100 for timestamp failed","error_number":9202}]})"};
+  for (const char* table : {"nodes", "jobs", "partitions"}) {
+    http.on("GET", std::string("/slurm/v0.0.41/") + table + "/?update_time=", refused);
+  }
+  const auto found = run<Capabilities>([&](auto done) { client.connect(std::move(done)); });
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_FALSE(found->jobs_difference);
+  EXPECT_FALSE(found->nodes_difference);
+  const auto table = nodes(100);
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_FALSE(table->unchanged);
+  ASSERT_TRUE(jobs(100));
+  const auto counted = run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); });
+  ASSERT_TRUE(counted) << counted.error().message;
+  EXPECT_EQ(counted->name, "n1");
+  EXPECT_EQ(run<Node>([&](auto done) { client.counted_node("zz", std::move(done)); }).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(ClientTest, NoChangesSinceNeverAskedIsNonsense) {
   http.on("GET", "/slurm/v0.0.45/jobs/", testing::no_job_changes());
   EXPECT_EQ(jobs().error().code, ErrorCode::kInternal);
@@ -207,7 +229,7 @@ TEST_F(ClientTest, ACountedNodeIsReadAfterSlurmctldHasCounted) {
   const auto counted = run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); });
   ASSERT_TRUE(counted) << counted.error().message;
   ASSERT_GE(http.log.size(), 2U);
-  EXPECT_EQ(http.log[http.log.size() - 2].target, "/slurm/v0.0.45/nodes/?update_time=2147483647");
+  EXPECT_EQ(http.log[http.log.size() - 2].target, "/slurm/v0.0.45/nodes/?update_time=4102444800");
   EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/node/n1");
   http.on("GET", "/slurm/v0.0.45/nodes/?update_time=", testing::error(502, 1800, "away"));
   EXPECT_EQ(run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); }).error().code, ErrorCode::kUnavailable);

@@ -14,16 +14,17 @@ struct Spelling {
   std::string_view ping_up;    ///< Field that says whether slurmctld answers: boolean, or the word "UP".
   std::string_view ping_role;  ///< Field that says whether it is the primary: boolean, or the word "primary".
   bool partition_flags;        ///< Partitions have flags[]; before, nothing says that one is hidden.
+  bool differences;            ///< It can read update_time; before, a question with one is refused.
 };
 
 /// Newest first.
 inline constexpr std::array<Spelling, 6> kSpellings{{
-    {"v0.0.45", "responding", "primary", true},
-    {"v0.0.44", "responding", "primary", false},
-    {"v0.0.43", "responding", "primary", false},
-    {"v0.0.42", "responding", "primary", false},
-    {"v0.0.41", "pinged", "mode", false},
-    {"v0.0.40", "pinged", "mode", false},
+    {"v0.0.45", "responding", "primary", true, true},
+    {"v0.0.44", "responding", "primary", false, true},
+    {"v0.0.43", "responding", "primary", false, true},
+    {"v0.0.42", "responding", "primary", false, true},
+    {"v0.0.41", "pinged", "mode", false, false},
+    {"v0.0.40", "pinged", "mode", false, false},
 }};
 
 }  // namespace slurm
