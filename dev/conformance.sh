@@ -10,7 +10,7 @@ passed=0 failed=0
 # A suite, and what its closing line says.
 suite() {
   local output status=0 good bad
-  output=$("$@" 2>&1 | tee /dev/stderr) || status=$?
+  output=$("$@" 2>&1 | tee >(cat >&2)) || status=$?
   good=$(sed -nE 's/^([0-9]+) passed, [0-9]+ failed.*/\1/p; s/^\[  PASSED  \] ([0-9]+) tests?\..*/\1/p' <<<"$output" | tail -n 1)
   bad=$(sed -nE 's/^[0-9]+ passed, ([0-9]+) failed.*/\1/p; s/^\[  FAILED  \] ([0-9]+) tests?, .*/\1/p' <<<"$output" | tail -n 1)
   ((status == 0 || ${bad:-0} > 0)) || bad=1

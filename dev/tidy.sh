@@ -23,7 +23,7 @@ check() { # FILE, from the root of the tree
 export -f check
 export TOP build clean
 
-results=$(cd "$TOP" && git ls-files 'src/*.cpp' | grep -v '_test\.cpp$' | xargs -P "$(nproc)" -I{} bash -c 'check {}' | tee /dev/stderr)
+results=$(cd "$TOP" && git ls-files 'src/*.cpp' | grep -v '_test\.cpp$' | xargs -P "$(nproc)" -I{} bash -c 'check {}' | tee >(cat >&2))
 passed=$(grep -c '^ok ' <<<"$results") failed=$(grep -c '^not ok ' <<<"$results" || true)
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -161,7 +161,7 @@ int run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   // A few threads that allocate little: one arena keeps the memory at rest low.
-  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_ARENA_MAX, 1);  // NOLINT(concurrency-mt-unsafe): no thread runs yet
   Flags flags;
   CLI::App app{"Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, Token) a running Slurm cluster."};
   app.set_version_flag("--version", SLURM_OPERATOR_VERSION);

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "kube/credentials.hpp"
 
@@ -26,7 +26,7 @@ constexpr std::size_t kTail = 300;
 
 core::Result<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return core::fail(core::ErrorCode::kNotFound, path + ": " + std::strerror(errno));
+  if (!file) return core::fail(core::ErrorCode::kNotFound, path + ": " + std::generic_category().message(errno));
   std::ostringstream text;
   text << file.rdbuf();
   if (!file.good() && !file.eof()) return core::fail(core::ErrorCode::kUnavailable, path + ": cannot be read");
@@ -93,7 +93,7 @@ core::Result<std::string> run(const System::Command& command) {
   pid_t pid = 0;
   const int failed = posix_spawnp(&pid, argv_pointers[0], &actions, nullptr, argv_pointers.data(), env_pointers.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return core::fail(core::ErrorCode::kUnavailable, command.argv.front() + ": " + std::strerror(failed));
+  if (failed != 0) return core::fail(core::ErrorCode::kUnavailable, command.argv.front() + ": " + std::generic_category().message(failed));
   out.close_end(1);
   err.close_end(1);
   std::string out_text;
@@ -117,7 +117,7 @@ core::Result<std::string> run(const System::Command& command) {
 System real_system() {
   System system;
   system.env = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets a variable
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
   system.read_file = read_file;

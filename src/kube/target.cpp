@@ -391,7 +391,7 @@ class Target::Impl::Gate final : public KubeGate, public std::enable_shared_from
   }
 
   [[nodiscard]] std::string describe() const override {
-    const std::string what = wanted_.resource.kind + " " + wanted_.key.str();
+    std::string what = wanted_.resource.kind + " " + wanted_.key.str();
     switch (wanted_.what) {
       case Wanted::What::kUnsettled:
         return what + ": outcome of a write not known yet";

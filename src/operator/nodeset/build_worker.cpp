@@ -84,7 +84,7 @@ Json env_vars(const api::NodeSetSpec& spec) {
         {"valueFrom",
          {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
        {{"name", "POD_CPUS"}, {"value", std::to_string(limit("cpu"))}},
-       {{"name", "POD_MEMORY"}, {"value", std::to_string(limit("memory") / (1024 * 1024))}}});
+       {{"name", "POD_MEMORY"}, {"value", std::to_string(limit("memory") / std::int64_t{1 << 20})}}});
 }
 
 Json probe(bool http, std::string_view path, int period, int failures) {
