@@ -3,6 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$DEV/env.sh"
 
+"$DEV/deps.sh" test
+helm upgrade --install slurm-operator-crds "$TOP/charts/slurm-operator-crds" --wait >/dev/null
 "$DEV/cpp.sh" asan kube_conformance sim_kube_conformance slurm_conformance
 bin=$TOP/build/asan
 passed=0 failed=0
