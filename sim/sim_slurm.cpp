@@ -229,11 +229,13 @@ core::Result<void> SimSlurm::start() {
   for (const auto& [name, node] : nodes_) {
     if (!slurmds_.contains(name)) watch_silence(name);
   }
+  moved("");
   return {};
 }
 
 void SimSlurm::stop() {
   up_ = false;
+  moved("");
 }
 
 void SimSlurm::lose_state() {
