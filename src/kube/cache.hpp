@@ -55,10 +55,10 @@ class Cache final : public CacheBase {
   [[nodiscard]] std::size_t size() const override { return items_.size(); }
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
-  // For the watch.
+  // For the watch. Events may come twice: what is no news of the object held changes nothing.
   void upsert(Ptr record);
-  /// `rv`: the resourceVersion of the deletion, where known.
-  void erase(const Key& key, std::string rv = "");
+  /// `rv`: the resourceVersion of the deletion, `uid`: of what was deleted; where known.
+  void erase(const Key& key, std::string rv = "", std::string_view uid = "");
   /// The complete contents at `rv`; what is absent was deleted.
   void replace(std::vector<Ptr> records, std::string rv);
   void bookmark(std::string rv);
@@ -135,6 +135,10 @@ std::pair<std::string, std::string> Cache<Record>::identity(const Key& key) cons
 template <class Record>
 void Cache<Record>::upsert(Ptr record) {
   Ptr& slot = items_[record->meta.key()];
+  const std::string& version = record->meta.resource_version;
+  const bool known =
+      slot && slot->meta.uid == record->meta.uid && !version.empty() && rv_at_least(slot->meta.resource_version, version);
+  if (known) return;
   const Ptr before = std::exchange(slot, record);
   if (before) index_remove(before);
   index_add(record);
@@ -144,11 +148,13 @@ void Cache<Record>::upsert(Ptr record) {
 }
 
 template <class Record>
-void Cache<Record>::erase(const Key& key, std::string rv) {
+void Cache<Record>::erase(const Key& key, std::string rv, std::string_view uid) {
   if (!rv.empty() && rv_at_least(rv, rv_)) rv_ = std::move(rv);
-  if (auto node = items_.extract(key)) {
-    index_remove(node.mapped());
-    notify(node.mapped(), nullptr);
+  const auto it = items_.find(key);
+  if (it != items_.end() && (uid.empty() || it->second->meta.uid == uid)) {
+    const Ptr before = std::move(items_.extract(it).mapped());
+    index_remove(before);
+    notify(before, nullptr);
   }
   notify_moved();
 }

@@ -68,7 +68,7 @@ class CacheSink final : public WatchSink {
     cache_->upsert(std::move(*record));
     return {};
   }
-  void erase(const ObjectMeta& meta) override { cache_->erase(meta.key(), meta.resource_version); }
+  void erase(const ObjectMeta& meta) override { cache_->erase(meta.key(), meta.resource_version, meta.uid); }
   void bookmark(std::string rv) override { cache_->bookmark(std::move(rv)); }
 
  private:

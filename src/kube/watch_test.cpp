@@ -104,6 +104,25 @@ TEST_F(WatchTest, TheSameStreamGoesOnWithChanges) {
   EXPECT_EQ(cache.resource_version(), "9");
 }
 
+TEST_F(WatchTest, EventsThatComeTwiceChangeNothing) {
+  const auto object_of = [](const char* rv, const char* uid) { return object_json("ns", "a", rv, uid); };
+  const auto stream = started();
+  stream.event("MODIFIED", object("a", "6"));
+  stream.event("MODIFIED", object("a", "7"));
+  stream.event("MODIFIED", object("a", "6"));
+  stream.event("MODIFIED", object("a", "7"));
+  EXPECT_THAT(changes, ElementsAre("a@6", "a@7"));
+  EXPECT_EQ(cache.find({"ns", "a"})->meta.resource_version, "7");
+
+  // Of two objects with one name, the end of the first says nothing of the second.
+  stream.event("ADDED", object_of("9", "another"));
+  stream.event("DELETED", object("a", "8"));
+  EXPECT_THAT(changes, ElementsAre("a@6", "a@7", "a@9"));
+  stream.event("DELETED", object_of("10", "another"));
+  stream.event("DELETED", object_of("10", "another"));
+  EXPECT_THAT(changes, ElementsAre("a@6", "a@7", "a@9", "-a"));
+}
+
 TEST_F(WatchTest, ResumesWhereItStoodWhenTheServerEndsTheWatch) {
   const auto stream = started();
   stream.event("MODIFIED", object("a", "7"));
