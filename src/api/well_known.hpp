@@ -53,7 +53,6 @@ inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slu
 inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets.
-inline constexpr std::string_view kAnnotationIntentHash = "slinky.slurm.net/intent-hash";  ///< Of what we applied.
 inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "api/well_known.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
+#include "kube/apply_helper.hpp"
 
 namespace op {
 namespace {
@@ -33,20 +33,15 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
 
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager) {
-  const std::string hash = core::sha256_hex(core::canonical(intent)).substr(0, 16);
-  intent["metadata"]["annotations"][std::string(api::kAnnotationIntentHash)] = hash;
+  if (observed != nullptr && observed->meta.terminating()) return {};
   const std::string id = "apply " + resource.kind + " " + name_of(intent);
-  if (observed == nullptr) {
-    return plan::Step{id, "it does not exist", kube::apply(resource, std::move(intent), std::string(manager))};
-  }
-  if (observed->meta.terminating()) return {};
-  if (observed->meta.annotation(api::kAnnotationIntentHash) != hash) {
-    return plan::Step{id, "what is wanted has changed", kube::apply(resource, std::move(intent), std::string(manager))};
-  }
-  if (!core::contains(observed->body, intent)) {
-    return plan::Step{id, "somebody has changed it", kube::apply(resource, std::move(intent), std::string(manager))};
-  }
-  return {};
+  const bool wanted_before = observed != nullptr && observed->meta.annotation(kube::kIntentHash) == kube::intent_hash(intent);
+  plan::ActPtr act = kube::apply_if_different(resource, std::move(intent), observed, std::string(manager));
+  if (act == nullptr) return {};
+  const char* why = observed == nullptr ? "it does not exist"
+                    : wanted_before     ? "somebody has changed it"
+                                        : "what is wanted has changed";
+  return plan::Step{id, why, std::move(act)};
 }
 
 void add_metadata(kube::StringMap& into, const kube::StringMap& from) {

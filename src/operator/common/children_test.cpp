@@ -35,6 +35,9 @@ TEST(ApplyStep, OnceAndThenOnlyForADifference) {
   EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m"));
   EXPECT_TRUE(apply_step(kube::resources::kService, intent(2), &there, "m")) << "another intent";
 
+  there.body.erase("apiVersion");
+  there.body.erase("kind");
+  EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "as lists give items of built-in kinds";
   there.body["spec"]["clusterIP"] = "1.2.3.4";
   EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "what a server adds";
   there.body["spec"]["ports"][0]["port"] = 9;
