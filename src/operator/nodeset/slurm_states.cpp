@@ -24,6 +24,8 @@ constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
 constexpr core::Duration kSkew{1000};
+/// A worker this young is soon ready and registered; later, it may not be for long.
+constexpr core::Duration kStarting{60000};
 /// What a job without limit gives as the worker's deadline.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
@@ -188,10 +190,17 @@ Json comment_json(const Pass& pass, const Worker& worker) {
           {"nodeSetUID", pass.in.meta().uid}};
 }
 
-bool may_write_comment(const std::string& comment, const Json& wanted) {
+/// None stands there, or one of ours about another pod.
+bool may_write_comment(const std::string& comment) {
   if (comment.empty()) return true;
   const core::Result<Json> have = core::parse_json(comment);
-  return have && have->is_object() && have->contains("podName") && have->contains("namespace") && *have != wanted;
+  return have && have->is_object() && have->contains("podName") && have->contains("namespace");
+}
+
+/// It was made lately, and Slurm is about to hear of it.
+bool starting(const Pass& pass, const Worker& worker) {
+  return worker.life == Life::kLive && (worker.record == nullptr || !worker.ready()) &&
+         pass.in.now - worker.pod->meta.created < kStarting;
 }
 
 }  // namespace
@@ -264,15 +273,16 @@ void report_states(Pass& pass) {
 void stamp_comments(Pass& pass) {
   // A write to Slurm makes the key wait for the next snapshot: comments are for quiet times.
   if (!pass.slurm_fresh() || pass.goal != Goal::kServe || pass.to_create > 0 || pass.to_delete > 0 || !pass.out.empty()) return;
+  if (std::any_of(pass.workers.begin(), pass.workers.end(), [&](const Worker& w) { return starting(pass, w); })) return;
   for (const Worker& worker : pass.workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
-    const Json wanted = comment_json(pass, worker);
+    std::string wanted = core::canonical(comment_json(pass, worker));
     const std::string id = "comment Slurm node " + worker.node;
-    if (!may_write_comment(worker.record->comment, wanted) || !pass.room(1)) continue;
+    if (worker.record->comment == wanted || !may_write_comment(worker.record->comment) || !pass.room(1)) continue;
     auto act = std::make_shared<slurm::UpdateNode>();
     act->cluster = pass.cluster();
     act->node = worker.node;
-    act->update.comment = core::canonical(wanted);
+    act->update.comment = std::move(wanted);
     pass.step(pass.out.lane("comment"), id, "it names the pod behind the node", std::move(act));
   }
 }
