@@ -15,6 +15,8 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
+/// Mark, record, pod, event.
+constexpr std::size_t kFencedSteps = 4;
 /// A worker that ended later than this after it was replaced is replaced at once again.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
@@ -55,6 +57,10 @@ std::string record_id(const Worker& worker) {
   return "delete Slurm node " + worker.node;
 }
 
+std::string mark_id(const Worker& worker) {
+  return "clear Pod " + pod_text(worker) + " for deletion";
+}
+
 plan::Lane& lane_of(Pass& pass, const Worker& worker) {
   return pass.out.lane("delete " + worker.pod->meta.name);
 }
@@ -83,14 +89,13 @@ void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence
 /// groups: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
 /// job holds it.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
-  const std::string mark = "clear Pod " + pod_text(worker) + " for deletion";
-  for (const std::string& id : {mark, record_id(worker), delete_id(worker)}) {
+  for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) {
     pass.wish(id);
     if (!pass.due(id)) return;
   }
-  if (!pass.room(4)) return;
+  if (!pass.room(kFencedSteps)) return;
   plan::Lane& lane = lane_of(pass, worker);
-  if (!worker.cleared) pass.step(lane, mark, why, clear_for_deletion(*worker.pod, evidence));
+  if (!worker.cleared) pass.step(lane, mark_id(worker), why, clear_for_deletion(*worker.pod, evidence));
   lane.then();
   pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
@@ -106,6 +111,10 @@ std::string what_holds(const Worker& worker) {
 
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
+  if (!pass.room(kFencedSteps)) {
+    for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) pass.wish(id);
+    return;
+  }
   pass.out.wake_after(kWatchSlurm, "waiting for Slurm to let workers go");
   if (!pass.slurm_fresh()) {
     const bool none = pass.in.snapshot == nullptr || pass.in.snapshot->error.empty();
