@@ -35,19 +35,17 @@ std::string slurmctld_host(const std::string& conf) {
   return close == std::string::npos ? "" : conf.substr(open + 1, close - open - 1);
 }
 
-/// What the workers' preStop script does to its node: down, with the reason of a drain that stands already, or else its own.
-void run_hook(SimSlurm& slurm, const std::string& script, const std::string& node) {
-  constexpr std::string_view kOwn = "slurm-operator: Pod is terminating";
-  if (script.find("state=down") == std::string::npos || script.find(kOwn) == std::string::npos) return;
+}  // namespace
+
+void run_pre_stop(SimSlurm& slurm, const std::string& node) {
   const SimNode* known = slurm.node(node);
   if (known == nullptr) return;
+  const bool kept = (known->drain || known->down) && !known->reason.empty() && known->reason != "Not responding";
   SimNodeUpdate update;
   update.state = "DOWN";
-  update.reason = known->drain && !known->reason.empty() ? known->reason : std::string(kOwn);
+  update.reason = kept ? known->reason : "slurm-operator: Pod is terminating";
   slurm.update_node(node, update, "root");
 }
-
-}  // namespace
 
 std::string slurm_node_of(const Json& pod) {
   if (core::get_bool(pod, {"spec", "hostNetwork"})) return core::get_string(pod, {"spec", "nodeName"});
@@ -130,7 +128,8 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   void pre_stop() override {
     const Json* container = pod_.container(container_);
     const Json* hook = container == nullptr ? nullptr : core::find(*container, {"lifecycle", "preStop", "exec", "command"});
-    if (hook != nullptr && mine()) run_hook(*site_.at_host(host_)->slurm, hook->dump(), node_);
+    const bool ours = hook != nullptr && hook->dump().find("slurm-operator: Pod is terminating") != std::string::npos;
+    if (ours && mine()) run_pre_stop(*site_.at_host(host_)->slurm, node_);
   }
   [[nodiscard]] std::string node() const override { return node_; }
 

@@ -73,6 +73,8 @@ class SlurmSite {
   std::map<std::string, Slurmrestd*> restds_;  ///< By the pod's uid.
 };
 
+/// What the workers' preStop script does to its node: down, with the reason of whoever took it from work before, or its own.
+void run_pre_stop(SimSlurm& slurm, const std::string& node);
 /// The Slurm node that a worker pod is.
 std::string slurm_node_of(const core::Json& pod);
 

@@ -20,6 +20,7 @@
 #include "net/http_server.hpp"
 #include "sim/sim_slurm.hpp"
 #include "sim/slurm_rest.hpp"
+#include "sim/slurm_site.hpp"
 
 namespace {
 
@@ -116,14 +117,8 @@ class Server {
     return {200, {}, "{}"};
   }
 
-  /// With the worker's preStop: its node is down, with the reason of a drain that stands, or else the hook's own.
   void stop_worker(const std::string& name) {
-    if (const sim::SimNode* node = slurm_.node(name)) {
-      sim::SimNodeUpdate update;
-      update.state = "DOWN";
-      update.reason = node->drain && !node->reason.empty() ? node->reason : "slurm-operator: Pod is terminating";
-      slurm_.update_node(name, update, "root");
-    }
+    sim::run_pre_stop(slurm_, name);
     slurm_.stop_slurmd(name);
   }
 

@@ -29,12 +29,13 @@ constexpr int kKeyMode = 0600;
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain
-/// is kept: who drained the node must be seen, and must not be taken for us.
+/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain,
+/// or of a down that is not mere silence, is kept: who took the node from work must be seen, and must not be taken for us.
 constexpr std::string_view kPreStop =
     "timeout 2 sh -c 'n=$(hostname);"
     " r=$(scontrol -o show node \"$n\" |"
-    " sed -n \"s/.* State=[^ ]*DRAIN.* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\1/p\");"
+    " sed -n \"/ Reason=Not responding/d;"
+    "s/.* State=[^ ]*D\\(RAIN\\|OWN\\).* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\2/p\");"
     " scontrol update nodename=\"$n\" state=down reason=\"${r:-slurm-operator: Pod is terminating}\"' || true";
 
 /// What the sidecar runs when users give it no command: makes the FIFO that slurmd logs to, and copies it out.
