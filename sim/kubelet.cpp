@@ -765,7 +765,9 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
   static std::string phase(const Pod& pod) {
     if (!pod.failed_reason.empty()) return "Failed";
-    bool started = false, all_ended = true, all_well = true;
+    // What always starts again is Running between two starts; a terminal phase is for ever.
+    const bool restarts = !pod.stopping && core::get_string(pod.object, {"spec", "restartPolicy"}, "Always") == "Always";
+    bool started = false, all_ended = !restarts, all_well = true;
     for (const Container& c : pod.containers) {
       if (c.init) continue;
       started = started || c.started_once;
