@@ -239,6 +239,9 @@ void SimSlurm::stop() {
 }
 
 void SimSlurm::lose_state() {
+  if (on_delete) {
+    for (const auto& [name, node] : nodes_) on_delete(node, {});
+  }
   nodes_.clear();
   jobs_.clear();
   turns_.clear();
@@ -373,7 +376,8 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, bool restarted) {
   const bool own_silence = node.reason == "Not responding";
   if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence))) {
     node.down = false;
-    if (release_at_least(26, 5) || own_silence) node.reason.clear();
+    // The reason of a drain stays with the drain.
+    if (!node.drain && (release_at_least(26, 5) || own_silence)) node.reason.clear();
   }
   touch_nodes();
   schedule_soon();

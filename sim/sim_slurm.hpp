@@ -105,9 +105,9 @@ struct SimPartition {
 
 /// A change to a node, as REST and scontrol make it.
 struct SimNodeUpdate {
-  std::optional<std::string> state, reason, comment, extra;
-  std::optional<std::vector<std::string>> features, active_features;
-  std::optional<int> weight;
+  std::optional<std::string> state{}, reason{}, comment{}, extra{};
+  std::optional<std::vector<std::string>> features{}, active_features{};
+  std::optional<int> weight{};
 };
 
 class SimSlurm {
@@ -179,7 +179,7 @@ class SimSlurm {
   std::function<void(const std::string& node)> on_moved;
   /// Told of every change of a node's state by a client, for oracles: before it happens.
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
-  /// Told before a record is deleted by a client, with the jobs that hold it.
+  /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state.
   std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs)> on_delete;
 
  private:
