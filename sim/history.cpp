@@ -339,6 +339,8 @@ void History::calm() {
     wrong_.push_back("the declared state is not reached: " + first_few(unmet));
     return;
   }
+  // The end of a job is written to its workers.
+  if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
   const std::vector<std::string> restless = check_rest(world_, kRest);
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {

@@ -17,7 +17,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-constexpr std::size_t kNotes = 400;
+constexpr std::size_t kNotes = 4000;
 
 std::string text_at(const Json& object, std::initializer_list<std::string_view> path) {
   return core::get_string(object, path);
@@ -66,6 +66,16 @@ bool never_started(const Json& pod) {
            core::find(c, {"state", "running"}) == nullptr && core::find(c, {"state", "terminated"}) == nullptr &&
            core::find(c, {"lastState", "terminated"}) == nullptr;
   });
+}
+
+std::string shown(const SimSlurm& slurm, const SimNode& node) {
+  std::string out;
+  for (const std::string& word : slurm.state_words(node)) out += word + " ";
+  out += "(" + node.reason + ")";
+  if (node.comment.empty()) out += ", no comment";
+  if (const auto jobs = slurm.jobs_on(node.name); !jobs.empty())
+    out += fmt::format(", job {} {}", jobs.front()->id, to_string(jobs.front()->state));
+  return out;
 }
 
 std::string hex(std::string_view bytes) {
@@ -177,7 +187,9 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm) {
   }
   if (request.method == "GET") return;
   if (request.target.find("/leases") != std::string::npos) return;
-  ++writes_;
+  // How long a series of events became is written when it has been over for minutes.
+  const bool closes_series = request.method == "PATCH" && request.target.find("/events/") != std::string::npos;
+  if (!closes_series) ++writes_;
   const bool secret = request.target.find("/secrets") != std::string::npos;
   note("kube " + request.method + " " + request.target + " " + (secret ? "(secret)" : request.body.substr(0, 600)));
   search_secrets(request.target, "a request's path");
@@ -208,15 +220,19 @@ void OracleLogger::log(core::Level level, std::string_view message, std::vector<
 void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   cluster.slurm->on_update = [this, &cluster](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     const auto place = std::pair(cluster.controller, node.name);
+    Hold& hold = foreign_[place];
+    // By ReturnToService, registration ends any DOWN, also an admin's.
+    if (!node.down) hold.down = false;
     if (update.state) note(fmt::format("node {} {} by {}: {}", node.name, *update.state, user, update.reason.value_or("")));
     const std::string state = update.state.value_or("");
     const bool frees = state == "RESUME" || state == "UNDRAIN" || state == "IDLE";
     if (user == kSlurmAdmin) {
-      if (state == "DRAIN" || state == "DOWN") foreign_.insert(place);
-      if (frees) foreign_.erase(place);
+      // Whose reason stands there has the drain too.
+      hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
+      hold.down = state == "DOWN" || (hold.down && (!frees || state == "UNDRAIN"));
       return;
     }
-    if (!foreign_.contains(place)) return;
+    if (!hold.drain && !hold.down) return;
     if (frees) {
       violation(
           fmt::format("{} of node {}, which an admin had drained (its reason now: \"{}\")", state, node.name, node.reason));
@@ -266,17 +282,16 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
       const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
       return host != nullptr && core::get_bool(*host, {"spec", "unschedulable"});
     }();
-    const bool foreign = foreign_drain(controller, node_name);
+    const auto held = foreign_.find({controller, node_name});
+    const Hold hold = held == foreign_.end() ? Hold{} : held->second;
     if (!slurm->usable(*node)) all_usable = false;
-    if (foreign) {
-      if (!node->drain && !node->down)
+    if (hold.drain || (hold.down && node->down)) {
+      if (hold.drain && !node->drain)
         out.push_back("node " + node_name + " is not drained any more, though its admin did not free it");
     } else if (cordoned) {
       if (!node->drain) out.push_back("node " + node_name + " is not drained, though cordoned");
     } else if (!slurm->usable(*node)) {
-      std::string words;
-      for (const std::string& word : slurm->state_words(*node)) words += word + " ";
-      out.push_back(fmt::format("node {} is not usable: {}({})", node_name, words, node->reason));
+      out.push_back("node " + node_name + " is not usable: " + shown(*slurm, *node));
     }
   }
   if (have != wanted) out.push_back(fmt::format("NodeSet {}/{} has {} workers of {}", ns, name, have, wanted));
@@ -304,7 +319,7 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
       return entry.first.ns == cluster.controller.ns && is_worker(entry.second->body) &&
              slurm_node_of(entry.second->body) == node_name;
     });
-    if (!has_pod) out.push_back("node " + name + " is a record without a pod");
+    if (!has_pod) out.push_back("node " + name + " is a record without a pod: " + shown(*cluster.slurm, node));
   }
 }
 

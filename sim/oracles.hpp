@@ -49,12 +49,12 @@ class Oracles {
   [[nodiscard]] std::vector<std::string> unmet() const;
   /// The state that must be the same however a history went: objects without what depends on time and chance.
   [[nodiscard]] core::Json final_state() const;
-  /// Nodes that an admin drained and nobody freed.
-  [[nodiscard]] bool foreign_drain(const kube::Key& controller, const std::string& node) const {
-    return foreign_.contains({controller, node});
-  }
 
  private:
+  /// What an admin did to a node and did not undo.
+  struct Hold {
+    bool drain = false, down = false;
+  };
   void watch_admission();
   void watch_store();
   void watch_cluster(SlurmSite::Cluster& cluster);
@@ -70,7 +70,7 @@ class Oracles {
   std::vector<std::string> violations_;
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0;
-  std::set<std::pair<kube::Key, std::string>> foreign_;
+  std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
   std::set<std::string> secrets_;                 ///< In every form in which they might show.
   std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
 };
