@@ -200,6 +200,16 @@ void Pass::lasting_event(std::string_view type, std::string_view reason, std::st
   event(type, reason, action, std::move(note));
 }
 
+bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std::string& note) {
+  lasting_event("Normal", reason, "Wait", note);
+  const auto told = in.outcomes.find(fmt::format("event {}: {}", reason, note));
+  const core::Duration waited = told == in.outcomes.end() ? core::Duration{0} : in.mono - told->second.since;
+  if (waited >= limit) return false;
+  waiting(reason, note);
+  out.wake_after(std::min(limit - waited, core::Duration{1000}), note);
+  return true;
+}
+
 std::string self_text(const Pass& pass) {
   return "NodeSet " + pass.in.meta().key().str();
 }

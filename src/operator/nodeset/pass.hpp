@@ -75,6 +75,7 @@ class Pass {
   int to_delete = 0;              ///< Workers still to be deleted, likewise.
   bool patches_nodeset = false;   ///< A step of this pass writes the NodeSet itself.
   int records_left = 0;           ///< Slurm records of workers that are gone for good.
+  std::string doubtful_record;    ///< One that looks like it, but answers still; "": none.
   std::set<int> vacant;           ///< Ordinals whose workers are to be created, now or later.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
@@ -121,6 +122,9 @@ class Pass {
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
   /// The same for a state that lasts: once, and again after ten minutes.
   void lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
+
+  /// Waits for what may never come, and tells so; false when it has waited for `limit` without a break.
+  bool wait_at_most(core::Duration limit, std::string_view reason, const std::string& note);
 
  private:
   void read_work();

@@ -207,21 +207,24 @@ std::string why_workers_go(const Pass& pass) {
   }
 }
 
-/// A record of this NodeSet, by its comment or by its features.
-bool is_ours(const Pass& pass, const slurm::Node& node) {
-  if (!node.comment.empty()) {
-    const core::Result<core::Json> comment = core::parse_json(node.comment);
-    const std::string uid = comment ? core::get_string(*comment, {"nodeSetUID"}) : "";
-    if (uid == pass.in.meta().uid) return true;
+enum class Ours { kNo, kPerhaps, kYes };
+
+/// Whether a record is of this NodeSet, by its comment or by its features.
+Ours is_ours(const Pass& pass, const slurm::Node& node) {
+  if (const auto comment = worker_comment(node.comment)) {
+    const std::string uid = core::get_string(*comment, {"nodeSetUID"});
+    if (uid == pass.in.meta().uid) return Ours::kYes;
     // One of our name and another uid is gone: two cannot be at the same time.
-    const bool predecessor = comment && core::get_string(*comment, {"nodeSetName"}) == pass.in.meta().name &&
+    const bool predecessor = core::get_string(*comment, {"nodeSetName"}) == pass.in.meta().name &&
                              core::get_string(*comment, {"namespace"}) == pass.in.meta().ns;
-    if (!uid.empty() && !predecessor) return false;
+    if (!uid.empty() && !predecessor) return Ours::kNo;
   }
   // Nobody stamped it: then it is taken for ours only when nothing answers under its name any more.
   const std::string feature = slurm_node_set_name(pass.in.nodeset.spec, pass.in.meta().name);
   const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
-  return featured && (node.state.base == "DOWN" || node.state.has("NOT_RESPONDING") || slurm::ours(node.reason));
+  if (!featured) return Ours::kNo;
+  const bool silent = node.state.base == "DOWN" || node.state.has("NOT_RESPONDING") || slurm::ours(node.reason);
+  return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
 }  // namespace
@@ -274,7 +277,10 @@ void delete_records(Pass& pass) {
   const auto& nodes = pass.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
-    if (!ordinal || pass.keeps(it->first, *ordinal) || !is_ours(pass, *it->second)) continue;
+    if (!ordinal || pass.keeps(it->first, *ordinal)) continue;
+    const Ours ours = is_ours(pass, *it->second);
+    if (ours == Ours::kPerhaps && pass.doubtful_record.empty()) pass.doubtful_record = it->first;
+    if (ours != Ours::kYes) continue;
     ++pass.records_left;
     const std::string why = "its worker is gone for good";
     pass.step(pass.out.lane("record " + it->first), "delete Slurm node " + it->first, why,

@@ -10,6 +10,7 @@
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -190,13 +191,6 @@ Json comment_json(const Pass& pass, const Worker& worker) {
           {"nodeSetUID", pass.in.meta().uid}};
 }
 
-/// None stands there, or one of ours about another pod.
-bool may_write_comment(const std::string& comment) {
-  if (comment.empty()) return true;
-  const core::Result<Json> have = core::parse_json(comment);
-  return have && have->is_object() && have->contains("podName") && have->contains("namespace");
-}
-
 /// It was made lately, and Slurm is about to hear of it.
 bool starting(const Pass& pass, const Worker& worker) {
   return worker.life == Life::kLive && (worker.record == nullptr || !worker.ready()) &&
@@ -278,7 +272,8 @@ void stamp_comments(Pass& pass) {
     if (worker.record == nullptr || !worker.ready()) continue;
     std::string wanted = core::canonical(comment_json(pass, worker));
     const std::string id = "comment Slurm node " + worker.node;
-    if (worker.record->comment == wanted || !may_write_comment(worker.record->comment) || !pass.room(1)) continue;
+    const std::string& have = worker.record->comment;
+    if (have == wanted || (!have.empty() && !worker_comment(have)) || !pass.room(1)) continue;
     auto act = std::make_shared<slurm::UpdateNode>();
     act->cluster = pass.cluster();
     act->node = worker.node;

@@ -38,6 +38,12 @@ std::string slurm_node_name(const kube::PodRecord& pod) {
   return pod.node_name.empty() ? pod.meta.name : pod.node_name;
 }
 
+std::optional<core::Json> worker_comment(const std::string& comment) {
+  core::Result<core::Json> json = core::parse_json(comment);
+  if (!json || !json->is_object() || !json->contains("podName") || !json->contains("namespace")) return {};
+  return std::move(*json);
+}
+
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding) {
   const std::string name = std::string(prefix) + padded_ordinal(ordinal, padding);
   if (name.size() > 63) return fmt::format("{}: {} characters, a hostname has 63 at most", name, name.size());

@@ -19,6 +19,8 @@ std::string pod_name(std::string_view nodeset, int ordinal, int padding);
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
 /// The name under which a worker is a Slurm node: its hostname; for host networking its Kubernetes node's name; else the pod's.
 std::string slurm_node_name(const kube::PodRecord& pod);
+/// The comment that names the pod and the NodeSet behind a Slurm node, read back; empty when it is not one of ours.
+std::optional<core::Json> worker_comment(const std::string& comment);
 /// Why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); empty when they are.
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
 

@@ -18,7 +18,8 @@ constexpr std::size_t kCreatesPerPass = 48;
 constexpr core::Duration kOverdue{30000};
 /// How long a name that somebody else's pod has is not tried again.
 constexpr core::Duration kTakenName{60000};
-/// How long a NodeSet that goes waits for a Slurm that does not answer, to delete the records of its workers.
+/// How long a NodeSet that goes waits for a Slurm that does not answer, or that has not missed the last slurmd, to delete the
+/// records of its workers. Controllers tidy up what is left.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 
 std::string create_id(const Pass& pass, int ordinal) {
@@ -169,13 +170,11 @@ void remove_finalizer(Pass& pass) {
   if (!pass.in.meta().terminating() || !pass.in.pods.empty()) return;
   const bool cluster_ends = pass.goal == Goal::kEndAll || !pass.in.controller;
   if (!cluster_ends && pass.goal != Goal::kHold) {
-    const core::Duration since = pass.in.now - *pass.in.meta().deletion_timestamp;
-    if (!pass.slurm_fresh() && since < kRecordsGrace) {
-      pass.waiting("WaitingForSlurm", "waiting for Slurm, to delete the records of workers that are gone");
-      pass.out.wake_after(core::Duration{1000}, "waiting for Slurm");
-      return;
-    }
     if (pass.records_left > 0) return;
+    const std::string what = !pass.slurm_fresh() ? "waiting for Slurm, to delete the records of workers that are gone"
+                             : pass.doubtful_record.empty() ? ""
+                                                            : "waiting for Slurm to miss the slurmd of " + pass.doubtful_record;
+    if (!what.empty() && pass.wait_at_most(kRecordsGrace, "WaitingForSlurm", what)) return;
   }
   if (auto act = kube::remove_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
     pass.patches_nodeset = pass.step(pass.out.lane("finalizer"), "remove finalizer", "no worker is left", std::move(act));
