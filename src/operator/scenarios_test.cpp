@@ -15,6 +15,7 @@
 //         - mend: Kind/name
 //         - restart: true             # a new process: outcomes are forgotten
 //         - refusal: the words of slurmctld
+//         - slurm_node: {name, state, reason, comment, features}
 //       run: settle                   # plan and act until nothing is left to do (default); once; none
 //       expect:
 //         did: [ids]                  # the steps tried but events, in order; "*" stands for anything; "!": it failed
@@ -23,6 +24,7 @@
 //         objects: {Kind/name: {...}} # what is contained in it; null: it does not exist
 //         text: {Kind/name path: "*part*"}
 //         events: ["Warning ConfigRefused*"]
+//         slurm_nodes: [names]        # what slurmctld knows
 //         wake: 500                   # milliseconds
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -136,6 +138,13 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       world.outcomes.clear();
     } else if (verb == "refusal") {
       world.refusal = value;
+    } else if (verb == "slurm_node") {
+      slurm::Node& node = world.nodes[value["name"]];
+      node.name = value["name"];
+      node.state.base = value.value("state", "IDLE");
+      node.reason = value.value("reason", "");
+      node.comment = value.value("comment", "");
+      node.features = value.value("features", std::vector<std::string>{});
     } else {
       FAIL() << "unknown action: " << verb;
     }
@@ -239,6 +248,10 @@ class Scenario : public ::testing::TestWithParam<std::string> {
         for (std::size_t i = 0; i < value.size(); ++i) {
           EXPECT_TRUE(matches(value[i].get<std::string>(), world.events[i])) << world.events[i];
         }
+      } else if (what == "slurm_nodes") {
+        std::vector<std::string> names;
+        for (const auto& [name, node] : world.nodes) names.push_back(name);
+        EXPECT_EQ(names, value.get<std::vector<std::string>>());
       } else if (what == "wake") {
         EXPECT_EQ(last.wake() ? last.wake()->count() : -1, value.get<long long>());
       } else {

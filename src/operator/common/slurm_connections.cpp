@@ -181,12 +181,12 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       const kube::Key key{change.cluster.substr(0, slash), change.cluster.substr(slash + 1)};
       check_key(key, change);
       if (change.health || change.partitions) hooks.wake("controller", key);
-      if (change.health || !change.nodes.empty()) wake_nodesets(change);
+      if (change.health || !change.nodes.empty()) wake_nodesets(change, key);
     }
     hooks.moved();
   }
 
-  void wake_nodesets(const slurm::Change& change) {
+  void wake_nodesets(const slurm::Change& change, const kube::Key& controller) {
     std::map<std::string, kube::Key, std::less<>> by_feature;
     std::set<kube::Key> woken;
     for (const kube::ObjectPtr& object : caches.nodesets.by_index(kIndexController, change.cluster)) {
@@ -194,8 +194,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       by_feature[nodeset ? slurm_node_set_name(nodeset->spec, object->meta.name) : object->meta.name] = object->meta.key();
       if (change.health) woken.insert(object->meta.key());
     }
+    bool unclaimed = false;
     for (const std::string& name : change.nodes) {
-      if (woken.size() == by_feature.size()) break;
       bool found = false;
       for (const slurm::SnapshotPtr& snapshot : {change.before, change.now}) {
         const slurm::Node* node = snapshot ? snapshot->node(name) : nullptr;
@@ -207,12 +207,14 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
           found = true;
         }
       }
-      // A node that does not say whose it is may be anybody's.
+      // A node that does not say whose it is may be anybody's; what NodeSets left behind is the Controller's to tidy up.
       if (!found) {
+        unclaimed = true;
         for (const auto& [feature, key] : by_feature) woken.insert(key);
       }
     }
     for (const kube::Key& key : woken) hooks.wake("nodeset", key);
+    if (unclaimed) hooks.wake("controller", controller);
   }
 };
 

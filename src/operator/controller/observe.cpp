@@ -5,6 +5,7 @@
 #include "api/nodeset.hpp"
 #include "operator/common/keys.hpp"
 #include "operator/controller/plan.hpp"
+#include "operator/nodeset/worker_names.hpp"
 
 namespace op::controller {
 namespace {
@@ -82,8 +83,9 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating()});
   }
-  if (out->object->meta.terminating()) {
-    for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) out->workers.push_back(pod->meta.name);
+  for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) {
+    out->workers.push_back(pod->meta.name);
+    out->worker_nodes.insert(nodeset::slurm_node_name(*pod));
   }
 
   const auto named = [&](std::string name) { return kube::Key{key.ns, std::move(name)}; };

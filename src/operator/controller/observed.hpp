@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct Observed {
 
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name.
   std::vector<RestApiFacts> restapis;
-  std::vector<std::string> workers;  ///< Names of worker pods that still exist.
+  std::vector<std::string> workers;    ///< Names of worker pods that still exist.
+  std::set<std::string> worker_nodes;  ///< Slurm nodes' names of the same.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
   kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.

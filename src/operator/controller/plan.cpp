@@ -8,6 +8,8 @@
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"
+#include "operator/nodeset/worker_names.hpp"
+#include "slurm/acts.hpp"
 
 namespace op::controller {
 namespace {
@@ -52,6 +54,35 @@ void plan_network(Pass& pass) {
   want(kube::resources::kService, build_internal_service(observed), observed.internal_service);
   want(kube::resources::kService, build_workers_service(observed), observed.workers_service);
   want(kube::resources::kPodDisruptionBudget, build_workers_pdb(observed), observed.workers_pdb);
+}
+
+/// A worker's record that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a cluster whose
+/// state came back. That it was a worker is told by our comment, or by our reason.
+bool left_behind(const Observed& observed, const slurm::Node& node) {
+  if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
+  const auto comment = nodeset::worker_comment(node.comment);
+  if (comment && core::get_string(*comment, {"namespace"}) != observed.object->meta.ns) return false;
+  if (!comment && !slurm::ours(node.reason)) return false;
+  const std::string nodeset = comment ? core::get_string(*comment, {"nodeSetName"}) : "";
+  return std::none_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& facts) {
+    return facts.object == nodeset ||
+           std::find(node.features.begin(), node.features.end(), facts.slurm_name) != node.features.end();
+  });
+}
+
+void plan_records(Pass& pass) {
+  constexpr std::size_t kRecordsPerPass = 32;
+  const Observed& observed = pass.observed;
+  if (!observed.snapshot || !observed.snapshot->complete()) return;
+  plan::Lane& lane = pass.plan.lane("records");
+  for (const auto& [name, node] : observed.snapshot->nodes) {
+    if (!left_behind(observed, *node)) continue;
+    if (!observed.snapshot->fresh(observed.context.mono, slurm::kFresh) || pass.plan.step_count() >= kRecordsPerPass) {
+      return pass.plan.wake_after(core::Duration{1000}, "records of workers are left");
+    }
+    const std::string why = "its worker and its NodeSet are gone";
+    lane.add({"delete Slurm node " + name, why, slurm::delete_node(observed.cluster, name, why, /*expect_down=*/true)});
+  }
 }
 
 /// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log.
@@ -199,6 +230,7 @@ void plan_running(Pass& pass) {
   }
   plan_keys(pass);
   plan_network(pass);
+  plan_records(pass);
   const Rendered wanted = render_config(observed);
   const ConfigState state = plan_pod(pass, wanted);
 

@@ -36,7 +36,8 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   plan::Outcomes outcomes;
   Slurmctld slurmctld = Slurmctld::kAway;
-  std::string loaded;  ///< The hash that slurmctld has loaded.
+  std::string loaded;                        ///< The hash that slurmctld has loaded.
+  std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
   std::string refusal = "error: bad line";
   /// Writes to objects of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
@@ -179,6 +180,7 @@ class World {
     out->requested_at = mono;
     const std::string line = slurm::conf::marker_partition(loaded);
     const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
+    for (const auto& [node_name, node] : nodes) out->nodes.insert_or_assign(node_name, std::make_shared<slurm::Node>(node));
     if (!loaded.empty()) out->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
     return out;
   }
@@ -213,6 +215,10 @@ class World {
       return {};
     }
     if (dynamic_cast<const slurm::Reconfigure*>(&act) != nullptr) return reconfigure();
+    if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) {
+      nodes.erase(gone->node);
+      return {};
+    }
     return core::fail(core::ErrorCode::kUnsupported, act.describe().dump());
   }
 
