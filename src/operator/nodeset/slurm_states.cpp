@@ -113,7 +113,7 @@ Json marks(const Pass& pass, const Worker& worker) {
     }
   }
   // Wanted again before its record was deleted.
-  if (worker.cleared && !worker.victim && worker.record != nullptr)
+  if (worker.cleared && !worker.victim && worker.record != nullptr && pass.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   Json out = Json::object();
   if (labels.empty() && annotations.empty()) return out;

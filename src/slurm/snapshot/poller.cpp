@@ -120,6 +120,9 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   void finish(const RoundPtr& round) {
     round->over = true;
     const SnapshotPtr before = snapshot;
+    if (!before->complete() && round->started <= settled) {
+      return fail({core::ErrorCode::kUnavailable, "the answer is older than the last write", 0, {}, {}});
+    }
     auto made = std::make_shared<Snapshot>(*before);
     made->health = Snapshot::Health::kComplete;
     made->error.clear();
@@ -207,6 +210,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool running = false;
   bool poked = false;
   core::MonoTime last_started, last_ended, hurry_until;
+  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
   core::Duration cost{0};
   core::Duration backoff{0};  ///< Of the failures in a row; 0 after a success.
   core::Duration pause{0};    ///< After the last failure, jitter included.
@@ -249,6 +253,10 @@ void Poller::poke() {
 void Poller::hurry() {
   impl_->hurry_until = impl_->now() + impl_->options.hurry_for;
   impl_->schedule();
+}
+
+void Poller::wrote(core::MonoTime when) {
+  impl_->settled = std::max(impl_->settled, when);
 }
 
 const SnapshotPtr& Poller::snapshot() const {

@@ -48,6 +48,9 @@ class Poller {
   /// A round starts as soon as the cost of the last allows; when one is under way, another follows it.
   void poke();
   void hurry();
+  /// A write is settled at `when`: a round that began before says nothing of it. Gates hold keys back from what such a round
+  /// shows, but they are open while Slurm does not answer; so none of these rounds ends its silence.
+  void wrote(core::MonoTime when);
   [[nodiscard]] const SnapshotPtr& snapshot() const;
   /// The last_update of the jobs in the snapshot; 0 when it is not known.
   [[nodiscard]] std::int64_t jobs_update() const;

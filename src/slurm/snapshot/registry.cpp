@@ -223,6 +223,7 @@ void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std
 }
 
 plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string what) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.wrote(impl_->loop.clock().mono());
   return std::make_shared<SnapshotGate>(
       [weak = std::weak_ptr(impl_), cluster, after = impl_->last_round] {
         const auto self = weak.lock();
@@ -235,6 +236,7 @@ plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string wha
 }
 
 plan::GatePtr Clusters::gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.wrote(when);
   return std::make_shared<SnapshotGate>(
       [weak = std::weak_ptr(impl_), cluster, when] {
         const auto self = weak.lock();

@@ -76,8 +76,8 @@ class Clusters {
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
   /// Open once a snapshot is in whose requests started after now, or the cluster was removed, or Slurm is found away: what is
-  /// known of it then is stale, from which nothing is concluded, and the next complete snapshot is a later one. A key must not
-  /// be held by a Slurm that may never come back.
+  /// known of it then is stale, from which nothing is concluded, and the next complete snapshot is a later one (Poller::wrote).
+  /// A key must not be held by a Slurm that may never come back.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
   /// Open once a snapshot is in whose requests started after `when`, or the cluster was removed, or Slurm is away after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);

@@ -268,6 +268,22 @@ TEST_F(RegistryTest, AGateDoesNotHoldAKeyWhileSlurmIsAway) {
   EXPECT_TRUE(lost->open());
 }
 
+TEST_F(RegistryTest, ARoundFromBeforeAWriteDoesNotEndASilence) {
+  http.held = "/jobs/";
+  add();
+  loop.advance(1000ms);  // A round is under way, and has what it asked of nodes.
+  ASSERT_EQ(http.waiting(), 1U);
+  const auto gate = clusters.gate_from_now("default/c", "delete n1");
+  const core::MonoTime written = loop.clock().mono();
+  EXPECT_TRUE(gate->open());
+  http.release();
+  loop.run_ready();
+  EXPECT_FALSE(snapshot()->complete()) << "it may show n1 still, and nothing holds the key back any more";
+  loop.advance(2s);
+  ASSERT_TRUE(snapshot()->complete());
+  EXPECT_GT(snapshot()->requested_at, written);
+}
+
 TEST_F(RegistryTest, AGateAfterATimeWaitsForIt) {
   add();
   loop.advance(500ms);
