@@ -136,10 +136,13 @@ void Oracles::watch_store() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     if (change->type == Change::Type::kDeleted) {
       if (table != "leases.coordination.k8s.io") note(fmt::format("{} {} gone", table, change->key.str()));
+      if (table == table_name(op::resources::kController)) abandon_records(change->key);
       return;
     }
     const Json& body = change->object->body;
     if (table == "secrets") learn_secret(body);
+    if (table == "pods" && is_worker(body))
+      abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, slurm_node_of(body)});
     if (const Json* generation = core::find(body, {"status", "observedGeneration"})) {
       const std::int64_t now = generation->get<std::int64_t>();
       std::int64_t& before = observed_[text_at(body, {"metadata", "uid"})];
@@ -149,6 +152,12 @@ void Oracles::watch_store() {
       before = now;
     }
   });
+}
+
+void Oracles::abandon_records(const kube::Key& controller) {
+  const SlurmSite::Cluster* cluster = site_.find(controller);
+  if (cluster == nullptr) return;
+  for (const auto& [name, node] : cluster->slurm->nodes()) abandoned_.insert({controller, name});
 }
 
 void Oracles::learn_secret(const Json& secret) {
@@ -244,6 +253,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs) {
     note("node " + node.name + " deleted from Slurm");
     foreign_.erase({cluster.controller, node.name});
+    abandoned_.erase({cluster.controller, node.name});
     if (!jobs.empty()) {
       violation(fmt::format("the record of node {} was deleted under job {} ({})", node.name, jobs.front()->id,
                             to_string(jobs.front()->state)));
@@ -319,6 +329,13 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
       return entry.first.ns == cluster.controller.ns && is_worker(entry.second->body) &&
              slurm_node_of(entry.second->body) == node_name;
     });
+    // The state of a cluster that ended may come back with one made anew. Whose workers' records are in it is told by their
+    // comments, by our reasons, and by NodeSets of their features; of others nobody can tell.
+    const bool nameless = node.down && node.comment.empty() && !slurm::ours(node.reason) &&
+                          std::ranges::none_of(node.features, [&](const std::string& feature) {
+                            return api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
+                          });
+    if (nameless && abandoned_.contains({cluster.controller, name})) continue;
     if (!has_pod) out.push_back("node " + name + " is a record without a pod: " + shown(*cluster.slurm, node));
   }
 }
@@ -387,6 +404,8 @@ Json Oracles::final_state() const {
       const std::string name = generated ? table + " " + label(body, api::kLabelName) : table + " " + key.str();
       if (const Json* labels = core::find(body, {"metadata", "labels"}); labels != nullptr && !generated)
         entry["labels"] = *labels;
+      // The revision of slurmctld's pod has the digests of its keys in it, which are random.
+      if (table == "pods" && !is_worker(body) && entry.contains("labels")) entry["labels"].erase("controller-revision-hash");
       if (table != "pods" && table != "secrets" && !generated && table != "nodes") {
         if (const Json* spec = core::find(body, {"spec"})) entry["spec"] = *spec;
         if (const Json* data = core::find(body, {"data"})) entry["data"] = *data;

@@ -59,6 +59,7 @@ class Oracles {
   void watch_store();
   void watch_cluster(SlurmSite::Cluster& cluster);
   void worker_deletion(const core::Json& pod);
+  void abandon_records(const kube::Key& controller);
   void learn_secret(const core::Json& secret);
   void search_secrets(std::string_view text, std::string_view where);
   void unmet_nodeset(const core::Json& nodeset, std::vector<std::string>& out) const;
@@ -71,8 +72,9 @@ class Oracles {
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
-  std::set<std::string> secrets_;                 ///< In every form in which they might show.
-  std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
+  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.
+  std::set<std::string> secrets_;                          ///< In every form in which they might show.
+  std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
 };
 
 /// A server that tells the oracles what an operator asks of it.
