@@ -236,12 +236,13 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     const std::string state = update.state.value_or("");
     const bool frees = state == "RESUME" || state == "UNDRAIN" || state == "IDLE";
     if (user == kSlurmAdmin) {
-      // Whose reason stands there has the drain too.
+      // Whose reason stands there has the drain too, whoever drained.
       hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
       hold.down = state == "DOWN" || (hold.down && (!frees || state == "UNDRAIN"));
       return;
     }
     if (!hold.drain && !hold.down) return;
+    if (state == "DRAIN" && !update.reason) hold.drain = true;
     if (frees) {
       violation(
           fmt::format("{} of node {}, which an admin had drained (its reason now: \"{}\")", state, node.name, node.reason));

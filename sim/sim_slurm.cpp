@@ -227,7 +227,11 @@ core::Result<void> SimSlurm::start() {
     }
   }
   for (const auto& [name, node] : nodes_) {
-    if (!slurmds_.contains(name)) watch_silence(name);
+    if (!slurmds_.contains(name)) {
+      watch_silence(name);
+    } else if (node.not_responding) {
+      ask_again(name);
+    }
   }
   moved("");
   return {};
