@@ -51,7 +51,7 @@ class Router final : public Target {
 };
 
 struct PassLimits {
-  std::size_t max_steps = 64;
+  std::size_t max_steps = 256;
   core::Duration max_time{1000};
   std::size_t max_in_flight = 16;
 };

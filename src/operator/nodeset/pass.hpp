@@ -136,7 +136,7 @@ class Pass {
   std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.
   bool slurm_fresh_ = false;
   bool slurm_known_ = false;
-  std::size_t room_ = 56;  ///< Of the 64 steps of a pass; the rest is for status and events.
+  std::size_t room_ = 240;  ///< Of the 256 steps of a pass; the rest is for status and events.
   std::vector<std::string> wishes_;
 };
 

@@ -10,13 +10,14 @@
 #include "kube/record.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/worker_names.hpp"
+#include "plan/executor.hpp"
 
 namespace op::nodeset::testing {
 namespace {
 
 using core::Json;
 
-constexpr int kMaxSteps = 64;
+const std::size_t kMaxSteps = plan::PassLimits{}.max_steps;
 
 std::string text(const kube::Key& key) {
   return key.str();
@@ -95,13 +96,13 @@ void World::drop_outcomes(const plan::Plan& plan) {
 
 int World::run(const plan::Plan& plan) {
   drop_outcomes(plan);
-  int count = 0;
+  std::size_t count = 0;
   for (const auto& [name, lane] : plan.lanes()) {
     bool failed = false;
     for (const auto& group : lane.groups()) {
       if (failed) break;
       for (const plan::Step& step : group) {
-        if (count == kMaxSteps) violations.push_back("more than 64 steps in a plan");
+        if (count == kMaxSteps) violations.push_back("more steps in a plan than in a pass");
         ++count;
         core::Result<void> result;
         for (const auto& [prefix, error] : refuse) {
@@ -114,7 +115,7 @@ int World::run(const plan::Plan& plan) {
       }
     }
   }
-  return count;
+  return static_cast<int>(count);
 }
 
 int World::settle(int passes) {
