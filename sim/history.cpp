@@ -307,6 +307,13 @@ void History::restore() {
   cut_nodes_.clear();
 }
 
+/// As soon as slurmctld is there: a suspended job holds its workers for ever.
+void History::resume_jobs() {
+  SimSlurm* slurm = world_.slurm();
+  if (slurm == nullptr) return (void)world_.loop().after(Duration{1000}, [this] { resume_jobs(); });
+  for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
+}
+
 void History::calm() {
   world_.oracles().note("--- calm ---");
   world_.faults().rates = {};
@@ -320,9 +327,7 @@ void History::calm() {
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
   }
-  if (SimSlurm* slurm = world_.slurm()) {
-    for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
-  }
+  resume_jobs();
   // Whoever was deleted at the last moment comes back: the cluster is to stand at the end.
   bool mended = false;
   std::vector<std::string> unmet;

@@ -26,6 +26,7 @@ class History {
   void found_cluster();
   void storm();
   void calm();
+  void resume_jobs();
   void weather();
   void fill_actions();
   void fill_user_actions();

@@ -187,6 +187,8 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm) {
   if (to_slurm) {
     const auto token = request.headers.find("x-slurm-user-token");
     if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token->second);
+    if (const std::size_t at = request.target.rfind("/node/"); request.method == "GET" && at != std::string::npos)
+      asked_[request.target.substr(at + 6)] = loop_.clock().mono();
     if (request.method != "GET" || request.target.find("/reconfigure") != std::string::npos) {
       ++writes_;
       note("slurm " + request.method + " " + request.target + " " + request.body);
@@ -236,6 +238,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     const std::string state = update.state.value_or("");
     const bool frees = state == "RESUME" || state == "UNDRAIN" || state == "IDLE";
     if (user == kSlurmAdmin) {
+      hold.since = loop_.clock().mono();
       // Whose reason stands there has the drain too, whoever drained.
       hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
       hold.down = state == "DOWN" || (hold.down && (!frees || state == "UNDRAIN"));
@@ -243,6 +246,12 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     }
     if (!hold.drain && !hold.down) return;
     if (state == "DRAIN" && !update.reason) hold.drain = true;
+    // Slurm has no conditional write: what an admin does between our look and our write is lost.
+    const auto asked = asked_.find(node.name);
+    if ((frees || (update.reason && user == "slurm")) && asked != asked_.end() && hold.since >= asked->second) {
+      foreign_.erase(place);
+      return;
+    }
     if (frees) {
       violation(
           fmt::format("{} of node {}, which an admin had drained (its reason now: \"{}\")", state, node.name, node.reason));

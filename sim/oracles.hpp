@@ -54,6 +54,7 @@ class Oracles {
   /// What an admin did to a node and did not undo.
   struct Hold {
     bool drain = false, down = false;
+    core::MonoTime since;
   };
   void watch_admission();
   void watch_store();
@@ -72,6 +73,7 @@ class Oracles {
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
+  std::map<std::string, core::MonoTime> asked_;            ///< When an operator last asked for a Slurm node by itself.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.
   std::set<std::string> secrets_;                          ///< In every form in which they might show.
   std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
