@@ -6,7 +6,7 @@ declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
   [unit]="unit tests and scenario files, under ASan and UBSan"
-  [sim]="the simulator: a fixed set of seeds"
+  [sim]="the simulator: 200 histories, and every fault at every write of a fixed one"
   [simasan]="the simulator under ASan and UBSan"
   [tsan]="the threaded runtime under TSan"
   [tidy]="clang-tidy"
@@ -36,24 +36,25 @@ run_format() {
   echo "$good passed, $bad failed"
 }
 
-simulate() { # VARIANT SEEDS
-  "$DEV/cpp.sh" "$1" slurm-operator-sim && "$TOP/build/$1/slurm-operator-sim" --seeds "$2" --seed-base "${SEED_BASE:-1}"
+# Two processes, one a core, each with every second seed and fault.
+simulate() { # VARIANT SEEDS [OPTION...]
+  local sim=$TOP/build/$1/slurm-operator-sim part pids=() status=0
+  "$DEV/cpp.sh" "$1" slurm-operator-sim
+  for part in 0 1; do
+    "$sim" --seeds "$2" --seed-base "${SEED_BASE:-1}" --parts 2 --part $part "${@:3}" >"$logs/$1.$part" 2>&1 &
+    pids+=($!)
+  done
+  for part in 0 1; do
+    wait "${pids[part]}" || status=1
+    cat "$logs/$1.$part"
+  done
+  awk '/^[0-9]+ passed, [0-9]+ failed$/ { p += $1; f += $3 } END { print p + 0 " passed, " f + 0 " failed" }' "$logs/$1".[01]
+  return $status
 }
 
 run_unit() { "$DEV/cpp.sh" asan && ctest --test-dir "$TOP/build/asan" -j2 --timeout 300 --output-on-failure; }
-# The seeds of sim/seeds, one after the other.
-known_seeds() { # VARIANT SEEDS
-  local seed good=0 bad=0
-  "$DEV/cpp.sh" "$1" slurm-operator-sim
-  for seed in $(grep -v '^#' "$TOP/sim/seeds" | xargs -n1 | head -n "$2"); do
-    if "$TOP/build/$1/slurm-operator-sim" --seeds 1 --seed-base "$seed" --no-enumerate; then good=$((good + 1)); else bad=$((bad + 1)); fi
-  done
-  echo "$good passed, $bad failed"
-  ((bad == 0))
-}
-
-run_sim() { if [[ -n ${SEEDS:-} ]]; then simulate release "$SEEDS"; else known_seeds release 1000; fi; }
-run_simasan() { known_seeds asan 5; }
+run_sim() { if [[ -n ${SEEDS:-} ]]; then simulate release "$SEEDS"; else simulate release 200 --enumerate; fi; }
+run_simasan() { simulate asan 6 --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
 run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
 run_charts() { "$DEV/deps.sh" test && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }

@@ -21,6 +21,7 @@ struct Flags {
   bool enumerate = false;
   bool no_enumerate = false;
   std::uint64_t stride = 0;
+  std::uint64_t parts = 1, part = 0;
   bool bench = false;
   int notes = 120;
 };
@@ -58,6 +59,7 @@ void run_seeds(const Flags& flags, Sum& sum) {
   std::uint64_t steps = 0;
   for (std::uint64_t i = 0; i < flags.seeds; ++i) {
     const std::uint64_t seed = flags.seed_base + i;
+    if (seed % flags.parts != flags.part) continue;
     sim::World world(options_of(seed, flags.verbose));
     std::vector<std::string> wrong;
     try {
@@ -105,7 +107,7 @@ void enumerate(const Flags& flags, Sum& sum) {
   for (std::uint64_t write = 0; write < expected.writes; ++write) {
     for (const sim::Fault fault : sim::all_faults()) {
       if (pair++ % stride != flags.seed_base % stride) continue;
-      ++tried;
+      if (tried++ % flags.parts != flags.part) continue;
       sim::World world(fixed_options(flags.verbose));
       world.faults().at_write(write, fault);
       sim::FixedResult result;
@@ -142,6 +144,9 @@ int main(int argc, char** argv) {
   app.add_flag("--enumerate", flags.enumerate, "Every fault at every write of the fixed history, not only a part of them");
   app.add_flag("--no-enumerate", flags.no_enumerate, "No fixed history");
   app.add_option("--stride", flags.stride, "Of the pairs of write and fault, try every n-th");
+  app.add_option("--parts", flags.parts, "Of the seeds and faults, do every n-th: for n processes at once")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--part", flags.part, "Which of these, from 0");
   app.add_option("--notes", flags.notes, "How many of the last steps of a failing history are printed");
   CLI11_PARSE(app, argc, argv);
 
