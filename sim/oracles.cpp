@@ -57,15 +57,9 @@ bool ended(const Json& pod) {
   return phase == "Failed" || phase == "Succeeded";
 }
 
+/// Without a node: what a kubelet has not reported yet proves nothing.
 bool never_started(const Json& pod) {
-  if (text_at(pod, {"status", "phase"}) != "Pending") return false;
-  const Json* containers = core::find(pod, {"status", "containerStatuses"});
-  if (containers == nullptr) return true;
-  return std::all_of(containers->begin(), containers->end(), [](const Json& c) {
-    return core::get_int(c, {"restartCount"}) == 0 && !core::get_bool(c, {"started"}) &&
-           core::find(c, {"state", "running"}) == nullptr && core::find(c, {"state", "terminated"}) == nullptr &&
-           core::find(c, {"lastState", "terminated"}) == nullptr;
-  });
+  return text_at(pod, {"spec", "nodeName"}).empty();
 }
 
 std::string shown(const SimSlurm& slurm, const SimNode& node) {

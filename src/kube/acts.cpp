@@ -104,7 +104,7 @@ plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, std::opti
   act->resource = resources::kPod;
   act->key = pod.meta.key();
   act->uid = pod.meta.uid;
-  // That no container ran is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be
+  // That it has no node is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be
   // undone.
   if (evidence.kind() == plan::Evidence::Kind::kNeverStarted) act->resource_version = pod.meta.resource_version;
   act->grace_seconds = grace_seconds;
@@ -152,14 +152,8 @@ plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object
 }
 
 std::optional<plan::Evidence> PodWitness::never_started(const PodRecord& pod) {
-  if (pod.phase != "Pending") return std::nullopt;
-  // Init containers may have run: they take no jobs, and no other container starts before the last of them ended.
-  const auto ran = [](const ContainerState& c) { return !c.init && c.started_once; };
-  if (std::ranges::any_of(pod.containers, ran)) return std::nullopt;
-  // A kubelet that has the pod but has not reported yet may be starting it.
-  if (!pod.node_name.empty() && pod.containers.empty()) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kNeverStarted, pod.meta.uid,
-                        "no container of " + pod.meta.key().str() + " ever ran");
+  if (pod.phase != "Pending" || !pod.node_name.empty()) return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kNeverStarted, pod.meta.uid, pod.meta.key().str() + " has no node yet");
 }
 
 std::optional<plan::Evidence> PodWitness::ended(const PodRecord& pod) {

@@ -35,13 +35,13 @@ again=$(status Pending '"started":false,"restartCount":1,"state":{"waiting":{}},
 failed_pod='{"status":{"phase":"Failed"}}'
 succeeded_pod='{"status":{"phase":"Succeeded"}}'
 
-# expect WORD USER STATUS [ANNOTATIONS [LABELS]]: whether that user ("": the administrator) may delete a worker in that state.
+# expect WORD USER STATUS [ANNOTATIONS [LABELS [NODE]]]: whether that user ("": the administrator) may delete a worker in that state.
 expect() {
   local word=$1 user=$2 state=$3 annotations=${4:-} out
-  local labels=${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c}
+  local labels=${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c} node=${6-nodeName: none,}
   kubectl -n "$namespace" delete pod worker --force --grace-period=0 >/dev/null 2>&1
-  printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: worker, labels: {%s}, annotations: {%s}}\nspec: {nodeName: none, containers: [{name: slurmd, image: i}]}\n' \
-    "$labels" "$annotations" | kubectl -n "$namespace" create -f - >/dev/null
+  printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: worker, labels: {%s}, annotations: {%s}}\nspec: {%s schedulingGates: %s, containers: [{name: slurmd, image: i}]}\n' \
+    "$labels" "$annotations" "$node" "$([[ $node ]] && echo '[]' || echo '[{name: test/hold}]')" | kubectl -n "$namespace" create -f - >/dev/null
   [[ -z $state ]] || kubectl -n "$namespace" patch pod worker --subresource=status -p "$state" >/dev/null
   if out=$(kubectl -n "$namespace" delete pod worker --wait=false --force --grace-period=0 ${user:+--as "$user"} 2>&1); then
     [[ $word == allowed ]]
@@ -67,8 +67,10 @@ for user in $prefix$collector $prefix$cleaner; do
   expect refused "$user" "$again"
   expect refused "$user" "$running" 'nodeset.slinky.slurm.net/registered: "true"'
   expect allowed "$user" "$running" "$evidence: drained"
-  expect allowed "$user" "$waiting"
-  expect allowed "$user" ''
+  # Its kubelet may have started slurmd, and not said so yet.
+  expect refused "$user" "$waiting"
+  expect refused "$user" ''
+  expect allowed "$user" '' '' 'app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c' ''
   expect allowed "$user" "$failed_pod"
   expect allowed "$user" "$succeeded_pod"
   expect allowed "$user" "$running" '' 'app.kubernetes.io/name: slurmd'

@@ -78,7 +78,7 @@ std::string drain_reason(const Pass& pass, const Worker& worker) {
 
 bool needs_drain(const Worker& worker) {
   if (worker.record == nullptr || worker.life != Life::kLive || worker.has_flag("DRAIN")) return false;
-  if (worker.victim) return !kube::PodWitness::never_started(*worker.pod);
+  if (worker.victim) return true;
   // A node that is down takes no jobs; its reason is somebody else's, or Slurm's.
   return worker.record->state.base != "DOWN";
 }
