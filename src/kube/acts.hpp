@@ -94,8 +94,8 @@ plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object
 /// Issues the evidence that a pod's own record gives.
 class PodWitness {
  public:
-  /// It has no node yet. Of a pod that has one, nothing is concluded from what its kubelet has not reported: slurmd may run jobs a
-  /// second before the API server hears that its container started.
+  /// It has no node yet. Of a pod that has one, nothing is concluded from what its kubelet has not reported: slurmd may run
+  /// jobs a second before the API server hears that its container started.
   static std::optional<plan::Evidence> never_started(const PodRecord& pod);
   static std::optional<plan::Evidence> ended(const PodRecord& pod);
 };

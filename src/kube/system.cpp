@@ -93,7 +93,8 @@ core::Result<std::string> run(const System::Command& command) {
   pid_t pid = 0;
   const int failed = posix_spawnp(&pid, argv_pointers[0], &actions, nullptr, argv_pointers.data(), env_pointers.data());
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return core::fail(core::ErrorCode::kUnavailable, command.argv.front() + ": " + std::generic_category().message(failed));
+  if (failed != 0)
+    return core::fail(core::ErrorCode::kUnavailable, command.argv.front() + ": " + std::generic_category().message(failed));
   out.close_end(1);
   err.close_end(1);
   std::string out_text;

@@ -470,16 +470,16 @@ void Client::update_node(const std::string& name, const NodeUpdate& update, Done
 
 void Client::update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done) {
   std::vector<std::string> reversed(names.rbegin(), names.rend());
-  impl_->with_server(
-      [impl = impl_.get(), names = std::move(reversed), update = NodeUpdate(update), done = std::move(done)](core::Result<void> ready) mutable {
-        if (!ready) return done(std::unexpected(ready.error()));
-        if (!impl->capabilities->batch_node_update || names.size() == 1) {
-          return impl->write_each(std::move(names), std::move(update), {}, std::move(done));
-        }
-        core::Json body = body_of(update);
-        body["name"] = names;
-        impl->write("POST", "nodes/", std::move(body), std::move(done));
-      });
+  impl_->with_server([impl = impl_.get(), names = std::move(reversed), update = NodeUpdate(update),
+                      done = std::move(done)](core::Result<void> ready) mutable {
+    if (!ready) return done(std::unexpected(ready.error()));
+    if (!impl->capabilities->batch_node_update || names.size() == 1) {
+      return impl->write_each(std::move(names), std::move(update), {}, std::move(done));
+    }
+    core::Json body = body_of(update);
+    body["name"] = names;
+    impl->write("POST", "nodes/", std::move(body), std::move(done));
+  });
 }
 
 void Client::delete_node(const std::string& name, Done<void> done) {
