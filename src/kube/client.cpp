@@ -124,6 +124,8 @@ core::Error error_from_status(const core::Json& status, int http_status) {
     for (const core::Json& cause : *causes) {
       // "too large resource version" is a 504 that has nothing to do with a lost write: the server's cache is behind ours.
       if (core::get_string(cause, {"reason"}) == "ResourceVersionTooLarge") error.code = core::ErrorCode::kExpired;
+      // A 403 that is no question of rights: NamespaceTerminatingCause of k8s.io/api/core/v1.
+      if (core::get_string(cause, {"reason"}) == "NamespaceTerminating") error.reason = "NamespaceTerminating";
       const std::string message = one_line(core::get_string(cause, {"message"}));
       if (message.empty() || error.message.find(message) != std::string::npos) continue;
       const std::string field = core::get_string(cause, {"field"});

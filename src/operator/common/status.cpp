@@ -210,6 +210,10 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
   std::vector<Problem> out;
   for (const auto& [id, outcome] : outcomes) {
     if (outcome.state != plan::Outcome::State::kFailed || !outcome.error) continue;
+    if (outcome.error->reason == "NamespaceTerminating") {
+      out.push_back({"NamespaceTerminating", "the namespace is being deleted, nothing is created in it any more", false});
+      continue;
+    }
     switch (outcome.error->code) {
       // Races and passing faults mend themselves within a pass or two; what persists for the same step is a problem.
       case core::ErrorCode::kConflict:

@@ -111,5 +111,13 @@ TEST(StepProblems, RacesCountOnlyWhenTheyLast) {
   EXPECT_TRUE(step_problems({{"a", done}}).empty());
 }
 
+TEST(StepProblems, ANamespaceThatEndsIsWaitedFor) {
+  plan::Outcome refused{plan::Outcome::State::kFailed, 1, {}, {}, core::Error{core::ErrorCode::kForbidden, "no", 403, {}, {}}};
+  refused.error->reason = "NamespaceTerminating";
+  const auto found = step_problems({{"a", refused}});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_FALSE(found[0].degraded);
+}
+
 }  // namespace
 }  // namespace op
