@@ -19,8 +19,9 @@ namespace kinds = kube::resources;
 /// a pod of a lost Kubernetes node stays for longer, and backoffs of crashed containers run up to 5 min.
 constexpr Duration kSettle{std::chrono::minutes{25}};
 constexpr Duration kRest{std::chrono::minutes{3}};
-/// Whatever was coalesced or put off comes within this.
-constexpr Duration kBeforeRest{std::chrono::seconds{40}};
+/// Whatever was coalesced or put off comes within this; a watch whose request was lost is missed after 30 s, and tried again up
+/// to 30 s later.
+constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
 const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
 
@@ -141,6 +142,10 @@ void History::fill_user_actions() {
                         if (!name.empty())
                           world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", random_.between(0, 5)}}}});
                       }});
+  actions_.push_back({6, [=, this] {
+                        const std::string name = any_nodeset();
+                        if (!name.empty()) change_mind(name);
+                      }});
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
                         const Json conf(fmt::format("CPUs=2 RealMemory=1000 Weight={}", ++edits_));
@@ -216,6 +221,40 @@ void History::fill_user_actions() {
                       }});
 }
 
+void History::submit_job(const std::string& partition) {
+  SimSlurm* slurm = world_.slurm();
+  if (slurm == nullptr) return;
+  JobRequest job;
+  job.partition = partition;
+  job.nodes = static_cast<int>(random_.between(1, 2));
+  job.duration = Duration{random_.between(500, 150000)};
+  job.exclusive = random_.chance(0.3);
+  job.requeue = random_.chance(0.7);
+  if (random_.chance(0.5)) job.limit = Duration{600000};
+  (void)slurm->submit(job);
+}
+
+/// Out for waiting jobs, and in again as the first of them starts: what is reported of the new workers is behind.
+void History::change_mind(const std::string& nodeset) {
+  const std::int64_t before = core::get_int(*world_.find(op::resources::kNodeSet, nodeset), {"spec", "replicas"}, 1);
+  const auto scale = [&](std::int64_t replicas) {
+    world_.merge(op::resources::kNodeSet, nodeset, {{"spec", {{"replicas", replicas}}}});
+  };
+  const auto running = [&] {
+    const SimSlurm* slurm = world_.slurm();
+    if (slurm == nullptr) return std::ptrdiff_t{0};
+    return std::ranges::count_if(slurm->jobs(), [&](const auto& entry) {
+      return entry.second.request.partition == nodeset && entry.second.state == SimJob::State::kRunning;
+    });
+  };
+  scale(before + random_.between(1, 3));
+  for (int i = 0; i < 6; ++i) submit_job(nodeset);
+  const auto busy = running();
+  world_.loop().run_until([&] { return running() > busy; }, Duration{random_.between(1000, 15000)});
+  world_.loop().run_for(Duration{random_.between(0, 300)});
+  scale(random_.between(0, before));
+}
+
 void History::fill_slurm_actions() {
   const auto update = [this](const char* state, const char* reason) {
     const std::string node = some_node();
@@ -226,18 +265,7 @@ void History::fill_slurm_actions() {
     if (reason != nullptr) change.reason = reason;
     (void)slurm->update_node(node, change, std::string(kSlurmAdmin));
   };
-  actions_.push_back({10, [this] {
-                        SimSlurm* slurm = world_.slurm();
-                        if (slurm == nullptr) return;
-                        JobRequest job;
-                        job.partition = some(kNodeSets);
-                        job.nodes = static_cast<int>(random_.between(1, 2));
-                        job.duration = Duration{random_.between(500, 150000)};
-                        job.exclusive = random_.chance(0.3);
-                        job.requeue = random_.chance(0.7);
-                        if (random_.chance(0.5)) job.limit = Duration{600000};
-                        (void)slurm->submit(job);
-                      }});
+  actions_.push_back({10, [this] { submit_job(some(kNodeSets)); }});
   actions_.push_back({3, [this] {
                         SimSlurm* slurm = world_.slurm();
                         if (slurm == nullptr) return;

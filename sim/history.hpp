@@ -28,6 +28,8 @@ class History {
   void calm();
   void resume_jobs();
   void weather();
+  void submit_job(const std::string& partition);
+  void change_mind(const std::string& nodeset);
   void fill_actions();
   void fill_user_actions();
   void fill_slurm_actions();

@@ -77,9 +77,11 @@ struct PodView::State {
   bool stopping = false;
   bool mounted = false;
   bool syncing = false;
+  bool reporting = false;
   bool gone = false;
   std::string failed_reason;
   std::string start_time;
+  std::string reported_at;  ///< When it last had something to report.
   std::uint64_t refresh = 0;
 
   Container* find(const std::string& name) {
@@ -699,6 +701,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (runs || !connected(pod->node)) return;
     later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
       if (!self.connected(p->node)) return;
+      self.write_status(p);  // the status manager deletes it, after its last state
       Deletion deletion;
       deletion.uid = p->uid;
       deletion.grace_seconds = 0;
@@ -779,11 +782,25 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     return started ? "Running" : "Pending";
   }
 
+  /// As a kubelet's status manager does: the API server hears of it later, and of the newest state only. Nothing that the
+  /// kubelet itself decides waits for this.
   void report(const PodPtr& pod) {
+    pod->reported_at = now();
+    if (std::exchange(pod->reporting, true)) return;
+    const Duration slowest = random.chance(0.1) ? options.slowest_report : options.most_report;
+    later(between(options.least_report, slowest), [weak = std::weak_ptr<Pod>(pod)](Impl& self) {
+      const PodPtr held = weak.lock();
+      if (!held) return;
+      held->reporting = false;
+      self.write_status(held);
+    });
+  }
+
+  void write_status(const PodPtr& pod) {
     if (pod->gone || !connected(pod->node)) return;
     const StoredPtr stored = api.store().find("pods", pod->key);
     if (!stored || core::get_string(stored->body, {"metadata", "uid"}) != pod->uid) return;
-    const std::string at = now();
+    const std::string& at = pod->reported_at;
     bool initialized = true, ready = true;
     Json inits = Json::array(), mains = Json::array();
     for (const Container& c : pod->containers) {

@@ -75,10 +75,12 @@ struct KubeletOptions {
   core::Duration least_start{50}, most_start{600};  ///< Sandbox and each container.
   core::Duration least_pull{500}, most_pull{4000};  ///< The first time an image is used on a node.
   core::Duration least_files{30000},
-      most_files{90000};             ///< How late mounted files follow; 0.1 to 0.5 s after the pod object changes.
-  core::Duration node_grace{40000};  ///< Silence before a node is called not ready.
-  core::Duration eviction{300000};   ///< Then, before its pods are deleted.
-  core::Duration pod_gc{30000};      ///< Before pods of a deleted node are removed.
+      most_files{90000};  ///< How late mounted files follow; 0.1 to 0.5 s after the pod object changes.
+  core::Duration least_report{5}, most_report{100};  ///< How late the API server hears of a pod's state ...
+  core::Duration slowest_report{2000};               ///< ... mostly, and now and then.
+  core::Duration node_grace{40000};                  ///< Silence before a node is called not ready.
+  core::Duration eviction{300000};                   ///< Then, before its pods are deleted.
+  core::Duration pod_gc{30000};                      ///< Before pods of a deleted node are removed.
 };
 
 class Kubelets {

@@ -116,14 +116,17 @@ void Oracles::worker_deletion(const Json& pod) {
   if (cluster == nullptr) return;
   const std::string node = slurm_node_of(pod);
   const std::vector<const SimJob*> jobs = cluster->slurm->jobs_on(node);
-  if (jobs.empty() || ended(pod)) return;
+  // Who runs slurmd is the model's to say: what a kubelet has reported may be old.
+  const auto slurmd = cluster->slurmds.find(node);
+  const bool runs = slurmd != cluster->slurmds.end() && slurmd->second == text_at(pod, {"metadata", "uid"});
+  if (jobs.empty() || (ended(pod) && !runs)) return;
   // Jobs of an earlier pod of that name are not this one's.
   if (never_started(pod)) return;
   const Json* owner = api_.peek(op::resources::kController, controller);
   const bool cluster_ends = owner == nullptr || (terminating(*owner) && text_at(*owner, {"spec", "deletionPolicy"}) != "Drain");
   if (cluster_ends) return;
-  violation(fmt::format("worker {} was deleted while job {} ({}) was on {}", key_of(pod), jobs.front()->id,
-                        to_string(jobs.front()->state), node));
+  violation(fmt::format("worker {} was deleted while job {} ({}) was on {}, its slurmd {}", key_of(pod), jobs.front()->id,
+                        to_string(jobs.front()->state), node, runs ? "running" : "not running"));
 }
 
 void Oracles::watch_store() {

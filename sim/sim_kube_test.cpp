@@ -54,6 +54,9 @@ struct SimKubeTest : testing::TestWithParam<std::uint64_t> {
   }
   const Json* pod(const std::string& name) { return api.peek(res::kPod, {"ns", name}); }
   bool ready(const std::string& name) { return pod(name) != nullptr && pod_ready(*pod(name)); }
+  std::int64_t restarts(const std::string& name) {
+    return core::get_int((*pod(name))["status"]["containerStatuses"][0], {"restartCount"});
+  }
   std::vector<std::string> pods() {
     std::vector<std::string> out;
     for (const auto& [key, stored] : api.store().all("pods")) out.push_back(key.name);
@@ -225,6 +228,12 @@ TEST_P(ProcessTest, ReadinessFollowsTheProbe) {
   EXPECT_TRUE(loop.run_until([&] { return !ready("p"); }, 5s));
 }
 
+TEST_P(ProcessTest, TheApiServerHearsLaterOfWhatRuns) {
+  use_script(Json::object());
+  EXPECT_FALSE(ready("p")) << "its process runs, and nobody has said so yet";
+  EXPECT_TRUE(loop.run_until([&] { return ready("p"); }, 5s));
+}
+
 TEST_P(ProcessTest, ExitsAndDeadProcessesAreRestarted) {
   use_script({{"livenessProbe", {{"httpGet", {{"port", 1}}}}}});
   loop.run_for(5s);
@@ -232,14 +241,12 @@ TEST_P(ProcessTest, ExitsAndDeadProcessesAreRestarted) {
   process_view().changed();
   ASSERT_TRUE(loop.run_until([&] { return script.calls.size() == 2; }, 5s));
   script.code.reset();
-  ASSERT_TRUE(loop.run_until([&] { return ready("p"); }, 60s));
-  EXPECT_EQ((*pod("p"))["status"]["containerStatuses"][0]["restartCount"], 1);
+  ASSERT_TRUE(loop.run_until([&] { return restarts("p") == 1 && ready("p"); }, 60s));
   script.alive = false;
   process_view().changed();
   ASSERT_TRUE(loop.run_until([&] { return script.calls.size() == 4; }, 5s));
   script.alive = true;
-  ASSERT_TRUE(loop.run_until([&] { return ready("p"); }, 60s));
-  EXPECT_EQ((*pod("p"))["status"]["containerStatuses"][0]["restartCount"], 2);
+  ASSERT_TRUE(loop.run_until([&] { return restarts("p") == 2 && ready("p"); }, 60s));
 }
 
 TEST_P(ProcessTest, StopsWithHookGraceAndKill) {
@@ -338,7 +345,7 @@ TEST_P(SimKubeTest, ARestartedNodeStartsItsPodsAgain) {
   ASSERT_TRUE(loop.run_until([&] { return !kube.nodes().running().empty(); }, 60s));
   loop.run_for(5s);
   EXPECT_TRUE(ready("p"));
-  EXPECT_EQ((*pod("p"))["status"]["containerStatuses"][0]["restartCount"], 1);
+  EXPECT_EQ(restarts("p"), 1);
 }
 
 TEST_P(SimKubeTest, ACutNodeKeepsRunningAndHearsLater) {

@@ -59,10 +59,10 @@ std::string slurm_node_of(const Json& pod) {
 class SlurmSite::SlurmProcess : public Process {
  public:
   SlurmProcess(SlurmSite& site, PodView pod, std::string container)
-      : site_(site), pod_(std::move(pod)), container_(std::move(container)) {
-    site_.processes_.insert(this);
+      : site_(site), pod_(std::move(pod)), container_(std::move(container)), number_(++site.last_process_) {
+    site_.processes_[number_] = this;
   }
-  ~SlurmProcess() override { site_.processes_.erase(this); }
+  ~SlurmProcess() override { site_.processes_.erase(number_); }
   [[nodiscard]] std::optional<int> exit_code() const override { return failed_ ? std::optional(1) : std::nullopt; }
   [[nodiscard]] const PodView& pod() const { return pod_; }
   /// The host of the slurmctld that it belongs to, or waits for.
@@ -74,6 +74,9 @@ class SlurmSite::SlurmProcess : public Process {
   PodView pod_;
   std::string container_, host_;
   bool failed_ = false;
+
+ private:
+  std::uint64_t number_;
 };
 
 class SlurmSite::Slurmctld final : public SlurmProcess {
@@ -219,7 +222,7 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
 }
 
 void SlurmSite::moved(const std::string& host, const std::string& node) {
-  for (const SlurmProcess* process : processes_) {
+  for (const auto& [number, process] : processes_) {
     if (process->host() == host && (node.empty() || process->node() == node)) process->pod().changed();
   }
 }

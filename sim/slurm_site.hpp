@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "core/json.hpp"
@@ -69,7 +68,8 @@ class SlurmSite {
   KubeApi* api_ = nullptr;
   SlurmOptions options_;
   std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By slurmctld's host.
-  std::set<SlurmProcess*> processes_;
+  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< In the order of their starts.
+  std::uint64_t last_process_ = 0;
   std::map<std::string, Slurmrestd*> restds_;  ///< By the pod's uid.
 };
 
