@@ -40,7 +40,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
   struct Series {
     Key event;  ///< The event's own key.
     int count = 1;
-    int written = 0;  ///< The count that the API server knows; 0: not created yet.
+    int written = 0;  ///< The count that was last sent; 0: not created yet.
     core::WallTime last;
     core::MonoTime last_seen;
     core::MonoTime last_written;
@@ -111,8 +111,8 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     ++running.count;
     running.last = loop.clock().wall();
     running.last_seen = now();
-    // That it is a series is told at once; how long it has become, seldom.
-    const bool due = running.written == 1 || now() - running.last_written >= options.series_refresh;
+    // How long it has become is told ever more seldom, and only when it grows: at rest nothing is written.
+    const bool due = running.count >= 2 * running.written || now() - running.last_written >= options.series_refresh;
     if (due && !running.queued) enqueue_patch(key, running);
   }
 
@@ -186,32 +186,23 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
       Series& running = it->second;
       running.queued = false;
       running.last_written = now();
+      running.written = created ? 1 : count;
       if (!reply) {
         ++dropped;
         logger.debug("event not written", {core::error_field(reply.error())});
         // A series that the API server has forgotten begins anew.
         if (created || reply.error().code == core::ErrorCode::kNotFound) series.erase(it);
-      } else {
-        running.written = created ? 1 : count;
-        if (created && running.count > 1) enqueue_patch(key, running);
+      } else if (created && running.count > 1) {
+        enqueue_patch(key, running);
       }
     }
     pump();
   }
 
-  /// Ends series that have gone quiet, writing their last count.
+  /// Ends series that have gone quiet.
   void sweep() {
-    for (auto it = series.begin(); it != series.end();) {
-      Series& old = it->second;
-      if (old.queued || now() - old.last_seen < options.series_finish) {
-        ++it;
-      } else if (old.count > old.written) {
-        enqueue_patch(it->first, old);
-        ++it;
-      } else {
-        it = series.erase(it);
-      }
-    }
+    std::erase_if(series,
+                  [&](const auto& old) { return !old.second.queued && now() - old.second.last_seen >= options.series_finish; });
     const core::Duration full = options.refill * static_cast<int>(options.burst);
     std::erase_if(buckets, [&](const auto& bucket) { return now() - bucket.second.at > full; });
     if (!series.empty() || !buckets.empty()) sweep_timer.set(kSweep, [this] { sweep(); });

@@ -1,8 +1,8 @@
 // Events (events.k8s.io/v1) about objects: what a person sees under `kubectl describe`.
 //
 // The same event (object, reason, action, type, note) again within the series time is one event with a growing series count,
-// sent by patch at a bounded rate. Nothing waits for an event, and nothing fails by one: what does not fit is dropped and
-// counted.
+// sent by patch as it doubles: a series that ended has up to half of its repeats untold, and costs no write at rest. Nothing
+// waits for an event, and nothing fails by one: what does not fit is dropped and counted.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct EventOptions {
   std::size_t max_queue = 1000;
   std::size_t max_series = 4096;
   core::Duration series_finish{360000};    ///< A series that was quiet this long is over.
-  core::Duration series_refresh{1800000};  ///< The count of a running series is written no oftener than this ...
+  core::Duration series_refresh{1800000};  ///< A count that grows is written after this, though it has not doubled.
   std::size_t burst = 25;                  ///< New events per object at once ...
   core::Duration refill{300000};           ///< ... and one more each.
 };

@@ -74,15 +74,32 @@ TEST_F(EventsTest, TheSameAgainIsASeries) {
   auto patch = api.take("PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/" + name);
   EXPECT_EQ(patch.body(), (Json{{"series", {{"count", 2}, {"lastObservedTime", "2026-01-02T03:04:15.000000Z"}}}}));
   patch.reply(200, Json::object());
-  for (int i = 0; i < 5; ++i) recorder.record(event());
+  recorder.record(event());
   EXPECT_TRUE(api.sent.empty()) << "how long it has become is told seldom";
-  loop.advance(8min);
+  recorder.record(event());
   patch = api.take("PATCH");
-  EXPECT_EQ(patch.body()["series"]["count"], 7) << "the end of the series";
+  EXPECT_EQ(patch.body()["series"]["count"], 4) << "when it has doubled";
   patch.reply(200, Json::object());
-  loop.advance(2min);
+  recorder.record(event());
+  loop.advance(8min);
+  EXPECT_TRUE(api.sent.empty()) << "its end is no reason to write";
   recorder.record(event());
   EXPECT_TRUE(api.has("POST")) << "a new one";
+}
+
+TEST_F(EventsTest, ALongSeriesIsToldOfEverMoreSeldom) {
+  recorder.record(event());
+  accept();
+  std::vector<Json> told;
+  for (int i = 0; i < 13; ++i) {
+    loop.advance(5min);
+    recorder.record(event());
+    if (!api.has("PATCH")) continue;
+    auto patch = api.take("PATCH");
+    told.push_back(patch.body()["series"]["count"]);
+    patch.reply(200, Json::object());
+  }
+  EXPECT_EQ(told, (std::vector<Json>{2, 4, 8, 14})) << "as it doubles, or after half an hour";
 }
 
 TEST_F(EventsTest, RepeatsBeforeTheFirstAnswerAreNotLost) {
