@@ -7,16 +7,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <boost/asio/io_context.hpp>
 #include <cstdlib>
 #include <regex>
 #include <set>
 
 #include "core/json.hpp"
-#include "core/random.hpp"
 #include "core/testing/manual_loop.hpp"
-#include "kube/credentials.hpp"
-#include "net/beast_transport.hpp"
+#include "real_api.hpp"
 #include "sim/kube_api.hpp"
 #include "sim/random.hpp"
 
@@ -34,26 +31,10 @@ class Backend {
 
 class RealBackend final : public Backend {
  public:
-  RealBackend() {
-    auto found = kube::discover_credentials(loop_, std::getenv("KUBECONFIG"));
-    if (!found) throw std::runtime_error(found.error().message);
-    credentials_ = std::move(*found);
-    transport_ = std::make_unique<net::BeastTransport>(loop_, credentials_->endpoint());
-  }
-
-  net::HttpResponse call(const net::HttpRequest& request) override {
-    std::optional<core::Result<net::HttpResponse>> got;
-    transport_->send(request, [&](core::Result<net::HttpResponse> reply) { got = std::move(reply); });
-    loop_.context().restart();
-    while (!got) loop_.context().run_one();
-    if (!*got) throw std::runtime_error(got->error().message);
-    return **got;
-  }
+  net::HttpResponse call(const net::HttpRequest& request) override { return api_.call(request); }
 
  private:
-  net::AsioLoop loop_;
-  std::unique_ptr<kube::Credentials> credentials_;
-  std::unique_ptr<net::BeastTransport> transport_;
+  RealApi api_;
 };
 
 class SimBackend final : public Backend {
@@ -175,7 +156,7 @@ void strip(Json& json) {
 struct Pair {
   RealBackend real_backend;
   SimBackend sim_backend;
-  std::string ns = "conformance-" + std::to_string(core::SystemRandom().below(1'000'000));
+  std::string ns = new_namespace();
   Client real{real_backend, ns};
   Client sim{sim_backend, ns};
 

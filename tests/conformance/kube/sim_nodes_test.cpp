@@ -1,0 +1,944 @@
+// The controllers and kubelets of a real cluster (that of KUBECONFIG) and those of SimKube, at the same acts: what can be
+// watched must be the same, but for times, uids and random names. Each test is a play, given once in the cluster and from
+// several seeds in the simulator, in a fresh namespace each; what it notes down is compared. Without KUBECONFIG only the model
+// plays: then all seeds must note the same.
+//
+// Pods run one program that does what its environment says (kProgram), and the model of a container reads the same environment.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "core/json.hpp"
+#include "real_api.hpp"
+#include "sim/sim_kube.hpp"
+#include "sim/sim_loop.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using namespace std::chrono_literals;
+
+constexpr const char* kImage = "local/slurmd:26.05";
+
+// ENDS seconds: runs as long, then ends with CODE; else until SIGTERM. DEAF: ignores SIGTERM. READY seconds: how long until the
+// probe passes. WANT: what the probe must find in /etc/conf/key.
+constexpr const char* kProgram =
+    "if [ \"$DEAF\" ]; then trap '' TERM; else trap 'exit 0' TERM; fi;"
+    " (sleep ${READY:-0}; touch /tmp/ready) & sleep ${ENDS:-infinity} & wait $!; exit ${CODE:-0}";
+constexpr const char* kProbe = "[ -f /tmp/ready ] && { [ -z \"$WANT\" ] || grep -qs \"$WANT\" /etc/conf/key; }";
+
+/// The same program as the model has it. HOOK seconds: how long its preStop hook takes.
+class Program final : public Process {
+ public:
+  Program(core::Loop& loop, PodView pod, const std::string& container)
+      : loop_(loop), pod_(std::move(pod)), name_(container), env_(pod_.env(container)), begun_(loop.clock().mono()) {
+    for (const char* when : {"ENDS", "READY"}) {
+      if (env_.contains(when)) wake_after(seconds(when));
+    }
+  }
+  [[nodiscard]] bool ready() const override {
+    if (passed() < seconds("READY")) return false;
+    if (!env_.contains("WANT")) return true;
+    return pod_.file(name_, "/etc/conf/key").value_or("").find(env_.at("WANT")) != std::string::npos;
+  }
+  [[nodiscard]] std::optional<int> exit_code() const override {
+    if (env_.contains("ENDS") && passed() >= seconds("ENDS")) return env_.contains("CODE") ? std::stoi(env_.at("CODE")) : 0;
+    if (stop_ && loop_.clock().mono() >= *stop_ && !env_.contains("DEAF")) return 0;
+    return std::nullopt;
+  }
+  void pre_stop() override {
+    stop_ = loop_.clock().mono() + seconds("HOOK");
+    wake_after(seconds("HOOK"));
+  }
+  void terminate() override {
+    if (!stop_) stop_ = loop_.clock().mono();
+    pod_.changed();
+  }
+  [[nodiscard]] bool ends_at_once() const override { return false; }
+  void files_changed() override { pod_.changed(); }
+
+ private:
+  [[nodiscard]] core::Duration passed() const { return loop_.clock().mono() - begun_; }
+  [[nodiscard]] core::Duration seconds(const char* name) const {
+    const auto it = env_.find(name);
+    return it == env_.end() ? core::Duration{0} : core::Duration{1000 * std::stoll(it->second)};
+  }
+  void wake_after(core::Duration delay) {
+    loop_.after(delay, [pod = pod_] { pod.changed(); });
+  }
+
+  core::Loop& loop_;
+  PodView pod_;
+  std::string name_;
+  std::map<std::string, std::string> env_;
+  core::MonoTime begun_;
+  std::optional<core::MonoTime> stop_;
+};
+
+/// Where a play is given.
+class Cluster {
+ public:
+  using OnLine = std::function<void(std::string_view)>;
+
+  virtual ~Cluster() = default;
+  virtual net::HttpResponse call(const net::HttpRequest& request) = 0;
+  /// Calls with pieces of the watch's body for as long as the cluster lives, from inside of run_until.
+  virtual void watch(const std::string& target, OnLine on_piece) = 0;
+  /// False when the limit passed first.
+  virtual bool run_until(const std::function<bool()>& done, core::Duration limit) = 0;
+};
+
+class RealCluster final : public Cluster {
+ public:
+  ~RealCluster() override {
+    for (const auto id : streams_) api_.transport().cancel(id);
+  }
+  net::HttpResponse call(const net::HttpRequest& request) override { return api_.call(request); }
+  void watch(const std::string& target, OnLine on_piece) override {
+    net::StreamHandler handler;
+    handler.on_data = std::move(on_piece);
+    handler.on_end = [](const core::Result<void>&) {};
+    net::HttpRequest request{"GET", target};
+    request.timeout = 600s;
+    streams_.push_back(api_.transport().stream(std::move(request), std::move(handler)));
+  }
+  bool run_until(const std::function<bool()>& done, core::Duration limit) override {
+    const core::MonoTime end = api_.loop().clock().mono() + limit;
+    api_.loop().context().restart();
+    while (!done()) {
+      if (api_.loop().clock().mono() >= end) return false;
+      api_.loop().context().run_one_for(50ms);
+    }
+    return true;
+  }
+
+ private:
+  RealApi api_;
+  std::vector<net::HttpTransport::RequestId> streams_;
+};
+
+class SimCluster final : public Cluster {
+ public:
+  explicit SimCluster(std::uint64_t seed) : loop_(seed), kube_(loop_, loop_.random().fork()) {
+    for (const char* node : {"node-1", "node-2", "node-3"}) kube_.nodes().add_node(node);
+    kube_.nodes().preload_image(kImage);
+    kube_.nodes().add_image(kImage);
+    kube_.nodes().set_process_factory([this](PodView pod, const std::string& container) {
+      return std::make_unique<Program>(loop_, std::move(pod), container);
+    });
+  }
+  ~SimCluster() override { kube_.nodes().end_processes(); }
+  net::HttpResponse call(const net::HttpRequest& request) override { return kube_.serve(request); }
+  void watch(const std::string& target, OnLine on_piece) override {
+    const auto opened = kube_.open({"GET", target}, {[on_piece](const StreamPiece& piece) { on_piece(piece.text); }, [] {}});
+    if (!opened) throw std::runtime_error(target + ": " + opened.error().body);
+  }
+  bool run_until(const std::function<bool()>& done, core::Duration limit) override { return loop_.run_until(done, limit); }
+
+ private:
+  SimLoop loop_;
+  SimKube kube_;
+};
+
+std::string prefix_of(const std::string& plural) {
+  static const std::map<std::string, std::string> groups{{"statefulsets", "/apis/apps/v1"},
+                                                         {"deployments", "/apis/apps/v1"},
+                                                         {"replicasets", "/apis/apps/v1"},
+                                                         {"endpointslices", "/apis/discovery.k8s.io/v1"},
+                                                         {"poddisruptionbudgets", "/apis/policy/v1"}};
+  const auto it = groups.find(plural);
+  return it == groups.end() ? "/api/v1" : it->second;
+}
+
+bool terminating(const Json& object) {
+  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+
+/// A namespace of a cluster, everything that was watched in it, and the notes taken.
+class Scene {
+ public:
+  struct Event {
+    std::string type;  ///< "ADDED", "MODIFIED", "DELETED".
+    Json object;
+  };
+  using Show = std::function<std::string(const Json&)>;
+
+  Scene(Cluster& cluster, core::Duration patience, std::string ns)
+      : cluster_(cluster), patience_(patience), ns_(std::move(ns)) {
+    (void)must(201, "POST", "/api/v1/namespaces", R"({"metadata": {"name": ")" + ns_ + "\"}}");
+    // The cluster's own controllers make it for a new namespace; pods need it.
+    const std::string account = at("serviceaccounts");
+    if (call("GET", account + "/default").first == 404) {
+      const bool there = cluster_.run_until([&] { return call("GET", account + "/default").first == 200; }, 2s);
+      if (!there) (void)call("POST", account, R"({"metadata": {"name": "default"}})");
+    }
+  }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+  ~Scene() { (void)call("DELETE", "/api/v1/namespaces/" + ns_); }
+
+  [[nodiscard]] const std::string& ns() const { return ns_; }
+  [[nodiscard]] std::string at(const std::string& plural, const std::string& name = "") const {
+    return prefix_of(plural) + "/namespaces/" + ns_ + "/" + plural + (name.empty() ? "" : "/" + name);
+  }
+
+  /// Status and body.
+  std::pair<int, Json> call(const std::string& method, const std::string& target, const std::string& body = "") {
+    const std::string type = method == "PATCH" ? "application/merge-patch+json" : "application/json";
+    const net::HttpResponse reply = cluster_.call({method, target, {{"content-type", type}}, body});
+    return {reply.status, core::parse_json(reply.body).value_or(Json())};
+  }
+  Json must(int status, const std::string& method, const std::string& target, const std::string& body = "") {
+    auto [got, reply] = call(method, target, body);
+    if (got != status) throw std::runtime_error(method + " " + target + " " + body + ": " + reply.dump());
+    return reply;
+  }
+  void create(const std::string& plural, const std::string& text) { (void)must(201, "POST", at(plural), text); }
+  void change(const std::string& plural, const std::string& name, const std::string& patch) {
+    (void)must(200, "PATCH", at(plural, name), patch);
+  }
+  void remove(const std::string& plural, const std::string& name, const std::string& options = "{}") {
+    (void)must(200, "DELETE", at(plural, name), options);
+  }
+
+  /// From now on. Namespaced kinds in this namespace; of namespaces, this one.
+  void watch(const std::string& plural) {
+    const bool space = plural == "namespaces";
+    const std::string target = space ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_ : at(plural) + "?";
+    const Json list = must(200, "GET", target);
+    for (const Json& item : list["items"]) take(plural, {"ADDED", item});
+    cluster_.watch(target + "&watch=true&resourceVersion=" + core::get_string(list, {"metadata", "resourceVersion"}),
+                   [this, plural, rest = std::make_shared<std::string>()](std::string_view piece) {
+                     rest->append(piece);
+                     for (std::size_t end = rest->find('\n'); end != std::string::npos; end = rest->find('\n')) {
+                       const auto event = core::parse_json(std::string_view(*rest).substr(0, end));
+                       rest->erase(0, end + 1);
+                       if (event && event->value("type", "") != "BOOKMARK")
+                         take(plural, {event->value("type", ""), event->value("object", Json())});
+                     }
+                   });
+  }
+
+  /// As last watched; null when it is not there.
+  [[nodiscard]] const Json& see(const std::string& plural, const std::string& name) const {
+    static const Json none;
+    const auto it = now_.find({plural, name});
+    return it == now_.end() ? none : it->second;
+  }
+  [[nodiscard]] std::vector<Json> all(const std::string& plural) const {
+    std::vector<Json> out;
+    for (const auto& [place, object] : now_) {
+      if (place.first == plural) out.push_back(object);
+    }
+    return out;
+  }
+  [[nodiscard]] bool gone(const std::string& plural, const std::string& name) const { return see(plural, name).is_null(); }
+
+  /// Until it holds of what is watched. Throws when it does not come true.
+  void wait(const std::string& what, const std::function<bool()>& done, core::Duration limit = core::Duration{0}) {
+    if (!cluster_.run_until(done, limit == core::Duration{0} ? patience_ : limit))
+      throw std::runtime_error("in vain waited for: " + what);
+  }
+  void wait_object(const std::string& plural, const std::string& name, const std::string& what,
+                   const std::function<bool(const Json&)>& good) {
+    wait(plural + "/" + name + " " + what, [&] {
+      const Json& object = see(plural, name);
+      return !object.is_null() && good(object);
+    });
+  }
+  void wait_gone(const std::string& plural, const std::string& name) {
+    wait(plural + "/" + name + " gone", [&] { return gone(plural, name); });
+  }
+  void pass(core::Duration time) {
+    (void)cluster_.run_until([] { return false; }, time);
+  }
+
+  void note(const std::string& line) { notes_ += line + "\n"; }
+  /// The distinct states of an object in their order, as `show` tells them ("": not told), and its end.
+  void note_history(const std::string& plural, const std::string& name, const Show& show) {
+    note(plural + (name == ns_ ? "" : "/" + name) + ":");
+    std::string last;
+    for (const auto& [kind, event] : events_) {
+      if (kind != plural || core::get_string(event.object, {"metadata", "name"}) != name) continue;
+      const std::string state = event.type == "DELETED" ? "gone" : show(event.object);
+      if (!state.empty() && state != last) note("  " + state);
+      if (!state.empty()) last = state;
+    }
+  }
+  /// The order in which objects of a kind went.
+  void note_ends(const std::string& plural) {
+    std::string line = plural + " went:";
+    for (const auto& [kind, event] : events_) {
+      if (kind == plural && event.type == "DELETED") line += " " + core::get_string(event.object, {"metadata", "name"});
+    }
+    note(line);
+  }
+  [[nodiscard]] const std::string& notes() const { return notes_; }
+  [[nodiscard]] std::string last_states() const {
+    std::string out;
+    for (const auto& [place, object] : now_) out += "  " + object.dump() + "\n";
+    return out;
+  }
+
+ private:
+  void take(const std::string& plural, Event event) {
+    const std::pair place{plural, core::get_string(event.object, {"metadata", "name"})};
+    if (event.type == "DELETED") {
+      now_.erase(place);
+    } else {
+      now_[place] = event.object;
+    }
+    events_.emplace_back(plural, std::move(event));
+  }
+
+  Cluster& cluster_;
+  core::Duration patience_;
+  std::string ns_;
+  std::vector<std::pair<std::string, Event>> events_;
+  std::map<std::pair<std::string, std::string>, Json> now_;
+  std::string notes_;
+};
+
+using Play = std::function<void(Scene&)>;
+
+std::string give(Cluster& cluster, core::Duration patience, const std::string& ns, const std::vector<std::string>& watched,
+                 const Play& play, const std::string& where) {
+  Scene scene(cluster, patience, ns);
+  try {
+    for (const std::string& plural : watched) scene.watch(plural);
+    play(scene);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << where << ": " << error.what() << "\nnoted before:\n"
+                  << scene.notes() << "last seen:\n"
+                  << scene.last_states();
+  }
+  return scene.notes();
+}
+
+void compare(const std::vector<std::string>& watched, const Play& play) {
+  std::string model;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SimCluster cluster(seed);
+    const std::string notes = give(cluster, 120s, "conformance", watched, play, "model, seed " + std::to_string(seed));
+    if (seed == 1) model = notes;
+    EXPECT_EQ(model, notes) << "seeds 1 and " << seed << " differ";
+  }
+  if (std::getenv("NOTES") != nullptr) std::fputs(model.c_str(), stderr);
+  if (testing::Test::HasFailure() || std::getenv("KUBECONFIG") == nullptr) return;
+  RealCluster cluster;
+  const std::string real = give(cluster, 30s, new_namespace(), watched, play, "real");
+  EXPECT_EQ(real, model) << "the real cluster, and the model";
+}
+
+// ------------------------------------------------------------------------------------------------------------- pods, as text
+
+std::string container(const std::string& name, const std::string& env, const std::string& more = "") {
+  Json out{{"name", name}, {"image", kImage}, {"imagePullPolicy", "IfNotPresent"}, {"env", Json::array()}};
+  out["command"] = Json::array({"bash", "-c", kProgram});
+  std::istringstream words(env);
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    out["env"].push_back({{"name", word.substr(0, equals)}, {"value", word.substr(equals + 1)}});
+  }
+  if (!more.empty()) out.merge_patch(*core::parse_json("{" + more + "}"));
+  return out.dump();
+}
+std::string probe() {
+  Json exec{{"command", Json::array({"bash", "-c", kProbe})}};
+  return R"("readinessProbe": {"periodSeconds": 1, "exec": )" + exec.dump() + "}";
+}
+std::string hook(const std::string& seconds) {
+  return R"("lifecycle": {"preStop": {"exec": {"command": ["sleep", ")" + seconds + "\"]}}}";
+}
+/// Of a pod, without metadata.
+std::string spec(const std::string& containers, const std::string& more = "") {
+  return R"({"terminationGracePeriodSeconds": 10, "automountServiceAccountToken": false, "containers": [)" + containers + "]" +
+         (more.empty() ? "" : ", " + more) + "}";
+}
+std::string pod(const std::string& name, const std::string& pod_spec, const std::string& labels = R"({"app": "x"})") {
+  return R"({"metadata": {"name": ")" + name + R"(", "labels": )" + labels + R"(}, "spec": )" + pod_spec + "}";
+}
+
+std::string state_of(const Json& status) {
+  const Json state = status.value("state", Json::object());
+  if (state.contains("running")) return "running";
+  for (const char* kind : {"waiting", "terminated"}) {
+    if (!state.contains(kind)) continue;
+    std::string out = std::string(kind) + "(" + core::get_string(state, {kind, "reason"});
+    if (state[kind].contains("exitCode")) out += " " + state[kind]["exitCode"].dump();
+    return out + ")";
+  }
+  return "none";
+}
+/// Containers: state, readiness, restarts.
+std::string containers_of(const Json& object) {
+  std::string out;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    const Json* statuses = core::find(object, {"status", list});
+    if (statuses == nullptr) continue;
+    for (const Json& status : *statuses) {
+      out += " " + core::get_string(status, {"name"}) + "=" + state_of(status);
+      if (core::get_bool(status, {"ready"})) out += "+ready";
+      if (const auto restarts = core::get_int(status, {"restartCount"}); restarts > 0) out += " x" + std::to_string(restarts);
+    }
+  }
+  return out;
+}
+const Json* condition(const Json& object, const std::string& type) {
+  const Json* conditions = core::find(object, {"status", "conditions"});
+  if (conditions == nullptr) return nullptr;
+  for (const Json& item : *conditions) {
+    if (core::get_string(item, {"type"}) == type) return &item;
+  }
+  return nullptr;
+}
+std::string condition_text(const Json& object, const std::string& type) {
+  const Json* found = condition(object, type);
+  if (found == nullptr) return "";
+  const std::string reason = core::get_string(*found, {"reason"});
+  return " " + type + "=" + core::get_string(*found, {"status"}) + (reason.empty() ? "" : "(" + reason + ")");
+}
+bool holds(const Json& object, const std::string& type) {
+  const Json* found = condition(object, type);
+  return found != nullptr && core::get_string(*found, {"status"}) == "True";
+}
+std::string phase_of(const Json& object) {
+  return core::get_string(object, {"status", "phase"});
+}
+std::string pod_state(const Json& object) {
+  std::string out = terminating(object) ? "terminating " : "";
+  out += phase_of(object) + containers_of(object);
+  for (const char* type : {"PodScheduled", "Initialized", "ContainersReady", "Ready"}) out += condition_text(object, type);
+  return out;
+}
+std::string waiting_reason(const Json& object) {
+  const Json* statuses = core::find(object, {"status", "containerStatuses"});
+  return statuses == nullptr || statuses->empty() ? "" : core::get_string((*statuses)[0], {"state", "waiting", "reason"});
+}
+/// The name and the finalizers, marked when it is being deleted.
+std::string held_by(const Json& object) {
+  const Json* finalizers = core::find(object, {"metadata", "finalizers"});
+  return std::string(terminating(object) ? "terminating " : "there ") + (finalizers == nullptr ? "[]" : finalizers->dump());
+}
+
+std::string config_map(const std::string& name, const std::string& metadata = "", const std::string& key = "") {
+  return R"({"metadata": {"name": ")" + name + "\"" + (metadata.empty() ? "" : ", " + metadata) + "}" +
+         (key.empty() ? "" : R"(, "data": {"key": ")" + key + "\"}") + "}";
+}
+std::string owned_by(Scene& scene, const std::vector<std::string>& owners, const std::string& more = "") {
+  std::string out = R"("ownerReferences": [)";
+  for (const std::string& owner : owners) {
+    const Json found = scene.must(200, "GET", scene.at("configmaps", owner));
+    out += std::string(out.ends_with('[') ? "" : ", ") + R"({"apiVersion": "v1", "kind": "ConfigMap", "name": ")" + owner +
+           R"(", "uid": ")" + core::get_string(found, {"metadata", "uid"}) + "\"" + more + "}";
+  }
+  return out + "]";
+}
+std::string owners_of(const Json& object) {
+  std::string out;
+  for (const Json& owner : object["metadata"].value("ownerReferences", Json::array())) {
+    out += " " + core::get_string(owner, {"kind"}) + "/" + core::get_string(owner, {"name"}) +
+           (core::get_bool(owner, {"controller"}) ? " controller" : "") +
+           (core::get_bool(owner, {"blockOwnerDeletion"}) ? " blocks" : "");
+  }
+  return out.empty() ? " nobody" : out;
+}
+
+// --------------------------------------------------------------------------------------------------- deletion and collection
+
+TEST(SimNodesConformance, BackgroundCollectsWhatNobodyOwnsAnyMore) {
+  compare({"configmaps"}, [](Scene& s) {
+    for (const char* name : {"owner", "other"}) s.create("configmaps", config_map(name));
+    s.create("configmaps", config_map("child", owned_by(s, {"owner"})));
+    s.create("configmaps", config_map("grandchild", owned_by(s, {"child"})));
+    s.create("configmaps", config_map("shared", owned_by(s, {"owner", "other"})));
+    s.remove("configmaps", "owner", R"({"propagationPolicy": "Background"})");
+    s.wait_gone("configmaps", "grandchild");
+    s.note_ends("configmaps");
+    s.wait_object("configmaps", "shared", "has one owner",
+                  [](const Json& o) { return o["metadata"]["ownerReferences"].size() == 1; });
+    s.note("shared:" + owners_of(s.see("configmaps", "shared")));
+  });
+}
+
+TEST(SimNodesConformance, ForegroundWaitsForWhatBlocks) {
+  compare({"configmaps"}, [](Scene& s) {
+    s.create("configmaps", config_map("owner"));
+    const std::string hold = R"(, "finalizers": ["conformance.test/hold"])";
+    s.create("configmaps", config_map("blocks", owned_by(s, {"owner"}, R"(, "blockOwnerDeletion": true)") + hold));
+    s.create("configmaps", config_map("minor", owned_by(s, {"owner"}) + hold));
+    s.remove("configmaps", "owner", R"({"propagationPolicy": "Foreground"})");
+    s.wait("both are being deleted",
+           [&] { return terminating(s.see("configmaps", "blocks")) && terminating(s.see("configmaps", "minor")); });
+    s.pass(1s);
+    s.note("owner meanwhile: " + held_by(s.see("configmaps", "owner")));
+    s.change("configmaps", "blocks", R"({"metadata": {"finalizers": null}})");
+    s.wait_gone("configmaps", "owner");
+    s.pass(1s);
+    s.note_ends("configmaps");
+    for (const char* name : {"owner", "blocks", "minor"}) s.note_history("configmaps", name, held_by);
+    s.change("configmaps", "minor", R"({"metadata": {"finalizers": null}})");
+    s.wait_gone("configmaps", "minor");
+  });
+}
+
+TEST(SimNodesConformance, OrphansLoseTheirOwner) {
+  compare({"configmaps"}, [](Scene& s) {
+    s.create("configmaps", config_map("owner"));
+    s.create("configmaps", config_map("child", owned_by(s, {"owner"})));
+    s.pass(1s);  // the collector must know of both
+    s.remove("configmaps", "owner", R"({"propagationPolicy": "Orphan"})");
+    s.wait_gone("configmaps", "owner");
+    s.pass(1s);
+    s.note_history("configmaps", "owner", held_by);
+    s.note_history("configmaps", "child", owners_of);
+  });
+}
+
+TEST(SimNodesConformance, FinalizersKeepAnObjectUntilTheLastGoes) {
+  compare({"configmaps"}, [](Scene& s) {
+    s.create("configmaps", config_map("held", R"("finalizers": ["conformance.test/a", "conformance.test/b"])"));
+    s.remove("configmaps", "held");
+    s.change("configmaps", "held", R"({"metadata": {"finalizers": ["conformance.test/b"]}})");
+    s.change("configmaps", "held", R"({"data": {"still": "there"}})");
+    s.change("configmaps", "held", R"({"metadata": {"finalizers": null}})");
+    s.wait_gone("configmaps", "held");
+    s.note_history("configmaps", "held", [](const Json& o) { return held_by(o) + o.value("data", Json()).dump(); });
+  });
+}
+
+TEST(SimNodesConformance, ANamespaceGoesLast) {
+  compare({"configmaps", "pods", "namespaces"}, [](Scene& s) {
+    s.create("configmaps", config_map("held", R"("finalizers": ["conformance.test/hold"])"));
+    s.create("configmaps", config_map("free"));
+    s.create("pods", pod("p", spec(container("main", ""))));
+    s.wait_object("pods", "p", "ready", [](const Json& o) { return holds(o, "Ready"); });
+    (void)s.must(200, "DELETE", "/api/v1/namespaces/" + s.ns());
+    s.wait_object("namespaces", s.ns(), "terminating", terminating);
+    const auto refused = s.call("POST", s.at("configmaps"), config_map("late"));
+    s.note("a late object: " + std::to_string(refused.first) + " " + core::get_string(refused.second, {"reason"}));
+    s.wait_gone("pods", "p");
+    s.wait_gone("configmaps", "free");
+    s.wait_object("configmaps", "held", "terminating", terminating);
+    s.note("the namespace meanwhile: " + phase_of(s.see("namespaces", s.ns())));
+    s.change("configmaps", "held", R"({"metadata": {"finalizers": null}})");
+    s.wait_gone("namespaces", s.ns());
+    s.note("left: " + std::to_string(s.all("configmaps").size() + s.all("pods").size() > 0));
+    s.note_history("namespaces", s.ns(), phase_of);
+  });
+}
+
+// --------------------------------------------------------------------------------------------------------------------
+// workloads
+
+std::string workload(const std::string& name, const std::string& replicas, const std::string& pod_spec,
+                     const std::string& more = "") {
+  return R"({"metadata": {"name": ")" + name + R"("}, "spec": {"replicas": )" + replicas +
+         R"(, "selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}}, "spec": )" +
+         pod_spec + "}" + (more.empty() ? "" : ", " + more) + "}}";
+}
+constexpr const char* kNewTemplate = R"({"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})";
+
+std::string counters(const Json& object, const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += " " + name + "=" + std::to_string(core::get_int(object, {"status", name}));
+  return out;
+}
+bool counted(const Json& object, const std::string& name, long long wanted) {
+  return core::get_int(object, {"status", name}) == wanted;
+}
+bool observed(const Json& object) {
+  return core::get_int(object, {"status", "observedGeneration"}) == core::get_int(object, {"metadata", "generation"});
+}
+std::string uid_of(const Json& object) {
+  return core::get_string(object, {"metadata", "uid"});
+}
+std::string label(const Json& object, const std::string& name) {
+  return core::get_string(object, {"metadata", "labels", name});
+}
+
+std::string set_status(const Json& set) {
+  return counters(set, {"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas"}) +
+         (core::get_string(set, {"status", "currentRevision"}) == core::get_string(set, {"status", "updateRevision"})
+              ? " one revision"
+              : " two revisions");
+}
+
+TEST(SimNodesConformance, StatefulSetsKeepNamesAndClaims) {
+  compare({"statefulsets", "pods", "persistentvolumeclaims"}, [](Scene& s) {
+    const auto settled = [&](long long replicas) {
+      s.wait_object("statefulsets", "s", "settled", [&](const Json& o) {
+        return observed(o) && counted(o, "replicas", replicas) && counted(o, "readyReplicas", replicas) &&
+               counted(o, "updatedReplicas", replicas) &&
+               core::get_string(o, {"status", "currentRevision"}) == core::get_string(o, {"status", "updateRevision"});
+      });
+      s.note("set:" + set_status(s.see("statefulsets", "s")));
+    };
+    s.create("statefulsets", workload("s", "1", spec(container("main", "HOOK=2", hook("2"))),
+                                      R"("serviceName": "svc", "volumeClaimTemplates": [{"metadata": {"name": "data"},
+                      "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}])"));
+    settled(1);
+    s.note_history("statefulsets", "s", [](const Json& o) { return observed(o) ? set_status(o) : ""; });
+    const Json first = s.see("pods", "s-0");
+    s.note("pod:" + owners_of(first) + " " + core::get_string(first, {"spec", "hostname"}) + "." +
+           core::get_string(first, {"spec", "subdomain"}));
+    for (const auto& [name, value] : first["metadata"]["labels"].items()) {
+      const bool revision = name == "controller-revision-hash";
+      const Json& set = s.see("statefulsets", "s");
+      s.note("  " + name + "=" +
+             (revision ? std::to_string(value == core::get_string(set, {"status", "updateRevision"})) : value.dump()));
+    }
+    for (const Json& volume : first["spec"]["volumes"]) s.note("  " + volume.dump());
+    const Json claim = s.see("persistentvolumeclaims", "data-s-0");
+    s.note("claim:" + owners_of(claim) + " " + held_by(claim) + " " + claim["metadata"]["labels"].dump() + " " +
+           core::get_string(claim, {"spec", "storageClassName"}) + " " + phase_of(claim) + " " +
+           claim["status"]["capacity"].dump() + claim["status"]["accessModes"].dump() + " " +
+           std::to_string(core::get_string(claim, {"spec", "volumeName"}) == "pvc-" + uid_of(claim)));
+    s.note_history("persistentvolumeclaims", "data-s-0", phase_of);
+
+    s.remove("pods", "s-0");
+    s.pass(1s);
+    s.note("while it ends:" + set_status(s.see("statefulsets", "s")));
+    s.wait_object("pods", "s-0", "another, ready",
+                  [&](const Json& o) { return uid_of(o) != uid_of(first) && holds(o, "Ready"); });
+    settled(1);
+    s.note("the same claim: " + std::to_string(uid_of(s.see("persistentvolumeclaims", "data-s-0")) == uid_of(claim)));
+
+    const std::string second = uid_of(s.see("pods", "s-0"));
+    s.change("statefulsets", "s", kNewTemplate);
+    s.pass(1s);
+    s.note("while it rolls:" + set_status(s.see("statefulsets", "s")));
+    s.wait_object("pods", "s-0", "new, ready", [&](const Json& o) { return uid_of(o) != second && holds(o, "Ready"); });
+    settled(1);
+
+    s.change("statefulsets", "s", R"({"spec": {"replicas": 0}})");
+    s.wait_gone("pods", "s-0");
+    settled(0);
+    s.note("claim: " + phase_of(s.see("persistentvolumeclaims", "data-s-0")));
+    s.change("statefulsets", "s", R"({"spec": {"replicas": 1}})");
+    settled(1);
+    s.note("the same claim: " + std::to_string(uid_of(s.see("persistentvolumeclaims", "data-s-0")) == uid_of(claim)));
+  });
+}
+
+TEST(SimNodesConformance, DeploymentsRollOverReplicaSets) {
+  compare({"deployments", "replicasets", "pods"}, [](Scene& s) {
+    const auto settled = [&] {
+      s.wait_object("deployments", "d", "settled", [&](const Json& o) {
+        const Json* progress = condition(o, "Progressing");
+        return observed(o) && counted(o, "replicas", 2) && counted(o, "updatedReplicas", 2) && counted(o, "readyReplicas", 2) &&
+               progress != nullptr && core::get_string(*progress, {"reason"}) == "NewReplicaSetAvailable";
+      });
+      s.wait("two pods", [&] { return s.all("pods").size() == 2; });
+      const Json& deployment = s.see("deployments", "d");
+      s.note("deployment:" + counters(deployment, {"availableReplicas", "unavailableReplicas"}) +
+             condition_text(deployment, "Available") + condition_text(deployment, "Progressing"));
+      std::multiset<std::string> sets;
+      for (const Json& set : s.all("replicasets")) {
+        const std::string hash = label(set, "pod-template-hash");
+        std::string line =
+            "set:" + owners_of(set) + counters(set, {"replicas", "fullyLabeledReplicas", "readyReplicas"}) + " of " +
+            set["spec"]["replicas"].dump() + " named " +
+            std::to_string(core::get_string(set, {"metadata", "name"}) == "d-" + hash) + " selects " +
+            std::to_string(core::get_string(set, {"spec", "selector", "matchLabels", "pod-template-hash"}) == hash);
+        for (const Json& each : s.all("pods")) {
+          if (label(each, "pod-template-hash") != hash) continue;
+          const std::string name = core::get_string(each, {"metadata", "name"});
+          line += "; pod named " + std::to_string(name.starts_with("d-" + hash + "-")) +
+                  std::to_string(name.size() == hash.size() + 8) + (owners_of(each).ends_with(" controller blocks") ? "" : "?");
+        }
+        sets.insert(line);
+      }
+      for (const std::string& line : sets) s.note(line);
+    };
+    s.create("deployments", workload("d", "2", spec(container("main", ""))));
+    settled();
+    s.change("deployments", "d", kNewTemplate);
+    settled();
+  });
+}
+
+// --------------------------------------------------------------------------------------------------------- services and
+// budgets
+
+std::string endpoints_of(const Scene& s, const std::string& service) {
+  std::set<std::string> lines;
+  for (const Json& slice : s.all("endpointslices")) {
+    if (label(slice, "kubernetes.io/service-name") != service) continue;
+    lines.insert("  slice:" + owners_of(slice) + " " + core::get_string(slice, {"addressType"}));
+    const Json* endpoints = core::find(slice, {"endpoints"});
+    if (endpoints == nullptr || !endpoints->is_array()) continue;
+    for (const Json& endpoint : *endpoints) {
+      const std::string target = core::get_string(endpoint, {"targetRef", "name"});
+      const Json& target_pod = s.see("pods", target);
+      const bool right = target_pod.is_null() || endpoint["addresses"] == Json::array({target_pod["status"]["podIP"]});
+      lines.insert("  " + target + " " + endpoint["conditions"].dump() + " host=" + core::get_string(endpoint, {"hostname"}) +
+                   (right ? "" : " of another address"));
+    }
+  }
+  std::string out = service + ":\n";
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+TEST(SimNodesConformance, ServicesListTheirPods) {
+  compare({"endpointslices", "pods"}, [](Scene& s) {
+    const auto service = [&](const std::string& name, const std::string& more) {
+      s.create("services", R"({"metadata": {"name": ")" + name +
+                               R"("}, "spec": {"selector": {"app": "x"}, "ports": [{"port": 80}])" + more + "}}");
+    };
+    service("plain", "");
+    service("headless", R"(, "clusterIP": "None")");
+    service("all", R"(, "clusterIP": "None", "publishNotReadyAddresses": true)");
+    s.create("pods", pod("good", spec(container("main", "", probe()), R"("hostname": "good", "subdomain": "headless")")));
+    s.create("pods", pod("bad", spec(container("main", "READY=1000", probe()), R"("hostname": "bad", "subdomain": "all")")));
+    s.create("pods", pod("ends", spec(container("main", "HOOK=3", hook("3")))));
+    s.create("pods", pod("other", spec(container("main", "")), R"({"app": "y"})"));
+    const auto everywhere = [&](const std::string& what) {
+      return [&s, what] {
+        for (const char* name : {"plain", "headless", "all"}) {
+          if (endpoints_of(s, name).find(what) == std::string::npos) return false;
+        }
+        return true;
+      };
+    };
+    for (const char* name : {"good", "ends", "other"})
+      s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
+    s.wait("endpoints of all", [&] {
+      return everywhere("good {\"ready\":true")() && everywhere("ends {\"ready\":true")() && everywhere("bad ")();
+    });
+    for (const char* name : {"plain", "headless", "all"}) s.note(endpoints_of(s, name));
+    s.remove("pods", "ends");
+    s.wait("it is seen to end", everywhere("\"terminating\":true"));
+    s.note("while one ends");
+    for (const char* name : {"plain", "headless", "all"}) s.note(endpoints_of(s, name));
+    s.wait_gone("pods", "ends");
+    s.wait("it is out", [&] {
+      return !everywhere("ends ")() && endpoints_of(s, "all").find("ends ") == std::string::npos &&
+             endpoints_of(s, "headless").find("ends ") == std::string::npos;
+    });
+    s.remove("pods", "good", R"({"gracePeriodSeconds": 0})");
+    s.remove("pods", "bad", R"({"gracePeriodSeconds": 0})");
+    s.wait("nobody is in", [&] {
+      return endpoints_of(s, "plain").find("good ") == std::string::npos &&
+             endpoints_of(s, "plain").find("bad ") == std::string::npos;
+    });
+    s.note("in the end\n" + endpoints_of(s, "plain"));
+  });
+}
+
+TEST(SimNodesConformance, BudgetsAllowOneEvictionMore) {
+  compare({"poddisruptionbudgets", "pods"}, [](Scene& s) {
+    const auto state = [](const Json& o) {
+      return observed(o) ? counters(o, {"expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed"}) : "";
+    };
+    const auto settled = [&](const std::string& what) {
+      s.wait_object("poddisruptionbudgets", "b", what, [&](const Json& o) { return state(o) == what; });
+      s.note("budget:" + what);
+    };
+    const auto evict = [&](const std::string& name) {
+      const auto [status, reply] =
+          s.call("POST", s.at("pods", name) + "/eviction",
+                 R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": ")" + name + "\"}}");
+      std::string line = "evict " + name + ": " + std::to_string(status) + " " + core::get_string(reply, {"reason"}) + " " +
+                         core::get_string(reply, {"message"});
+      if (const Json* causes = core::find(reply, {"details", "causes"})) line += " " + causes->dump();
+      s.note(line);
+    };
+    s.create("poddisruptionbudgets",
+             R"({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}})");
+    settled(" expectedPods=0 currentHealthy=0 desiredHealthy=1 disruptionsAllowed=0");
+    s.create("pods", pod("a", spec(container("main", "HOOK=2", hook("2")))));
+    settled(" expectedPods=1 currentHealthy=1 desiredHealthy=1 disruptionsAllowed=0");
+    evict("a");
+    s.create("pods", pod("b", spec(container("main", ""))));
+    settled(" expectedPods=2 currentHealthy=2 desiredHealthy=1 disruptionsAllowed=1");
+    evict("a");
+    evict("b");
+    s.note(std::string("a") + (terminating(s.must(200, "GET", s.at("pods", "a"))) ? " ends" : " stays") + ", b" +
+           (terminating(s.must(200, "GET", s.at("pods", "b"))) ? " ends" : " stays"));
+    s.wait_gone("pods", "a");
+    settled(" expectedPods=1 currentHealthy=1 desiredHealthy=1 disruptionsAllowed=0");
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------------------------ pods
+
+TEST(SimNodesConformance, APodInitializesRunsAndBecomesReady) {
+  compare({"pods"}, [](Scene& s) {
+    s.create("pods", pod("p", spec(container("main", "READY=3", probe()),
+                                   R"("initContainers": [)" + container("init", "ENDS=3") + "]")));
+    s.wait_object("pods", "p", "ready", [](const Json& o) { return holds(o, "Ready"); });
+    s.note_history("pods", "p", pod_state);
+    std::string order = "conditions:";
+    for (const Json& item : s.see("pods", "p")["status"]["conditions"]) order += " " + core::get_string(item, {"type"});
+    s.note(order);
+  });
+}
+
+TEST(SimNodesConformance, PodsThatDoNotStartAgainEnd) {
+  compare({"pods"}, [](Scene& s) {
+    const std::string never = R"("restartPolicy": "Never")";
+    s.create("pods", pod("good", spec(container("main", "ENDS=3"), never)));
+    s.create("pods", pod("bad", spec(container("main", "ENDS=3 CODE=2"), never)));
+    s.create("pods", pod("uninitialized", spec(container("main", ""),
+                                               never + R"(, "initContainers": [)" + container("init", "ENDS=3 CODE=4") + "]")));
+    for (const char* name : {"good", "bad", "uninitialized"}) {
+      s.wait_object("pods", name, "ended", [](const Json& o) { return phase_of(o) == "Succeeded" || phase_of(o) == "Failed"; });
+    }
+    s.pass(1s);
+    for (const char* name : {"good", "bad", "uninitialized"}) s.note_history("pods", name, pod_state);
+  });
+}
+
+TEST(SimNodesConformance, AContainerThatEndsIsStartedAgainEverMoreSlowly) {
+  compare({"pods"}, [](Scene& s) {
+    s.create("pods", pod("main", spec(container("main", "ENDS=3 CODE=3"))));
+    s.create("pods",
+             pod("init", spec(container("main", ""), R"("initContainers": [)" + container("init", "ENDS=3 CODE=3") + "]")));
+    s.wait("both back off", [&] {
+      return containers_of(s.see("pods", "main")).find("CrashLoopBackOff") != std::string::npos &&
+             containers_of(s.see("pods", "init")).find("CrashLoopBackOff") != std::string::npos;
+    });
+    for (const char* name : {"main", "init"}) s.note_history("pods", name, pod_state);
+    s.remove("pods", "main");
+    s.wait_gone("pods", "main");
+  });
+}
+
+TEST(SimNodesConformance, AnImageThatIsNotThereIsSaid) {
+  compare({"pods"}, [](Scene& s) {
+    s.create("pods", pod("p", spec(container("main", "", R"("image": "localhost:1/none:1")"))));
+    s.wait_object("pods", "p", "backs off", [](const Json& o) { return waiting_reason(o) == "ImagePullBackOff"; });
+    s.remove("pods", "p");
+    s.wait_gone("pods", "p");
+    s.note_history("pods", "p", pod_state);
+  });
+}
+
+TEST(SimNodesConformance, WhatAPodNeedsIsWaitedFor) {
+  compare({"pods"}, [](Scene& s) {
+    const std::string volumes = R"("volumes": [{"name": "map", "configMap": {"name": "m"}},
+      {"name": "key", "secret": {"secretName": "k"}}, {"name": "none", "secret": {"secretName": "none", "optional": true}}])";
+    const std::string mounts =
+        R"("volumeMounts": [{"name": "map", "mountPath": "/etc/conf"}, {"name": "key", "mountPath": "/key"},
+      {"name": "none", "mountPath": "/none"}])";
+    s.create("pods", pod("volumes", spec(container("main", "WANT=here", probe() + ", " + mounts), volumes)));
+    s.create("pods", pod("env", spec(container("main", "", R"("env": [{"name": "K", "valueFrom": {"secretKeyRef":
+      {"name": "k", "key": "key"}}}])"))));
+    s.wait_object("pods", "env", "wants its key",
+                  [](const Json& o) { return waiting_reason(o) == "CreateContainerConfigError"; });
+    s.create("configmaps", config_map("m", "", "here"));
+    s.pass(1s);
+    s.note("one is missing:" + pod_state(s.see("pods", "volumes")) + " " +
+           core::get_string(s.see("pods", "volumes")["status"]["containerStatuses"][0], {"state", "waiting", "message"}));
+    s.create("secrets", R"({"metadata": {"name": "k"}, "stringData": {"key": "v"}})");
+    for (const char* name : {"volumes", "env"}) {
+      s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
+      s.note_history("pods", name, pod_state);
+    }
+  });
+}
+
+TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
+  compare({"pods"}, [](Scene& s) {
+    s.create("pods", pod("hooked", spec(container("main", "HOOK=3", hook("3")))));
+    s.create("pods", pod("deaf", spec(container("main", "DEAF=1"))));
+    s.create("pods", pod("polite", spec(container("main", ""))));
+    s.create("pods", pod("forced", spec(container("main", "DEAF=1"))));
+    for (const char* name : {"hooked", "deaf", "polite", "forced"})
+      s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
+    s.pass(1s);  // the trap is set
+    s.remove("pods", "hooked");
+    s.remove("pods", "deaf", R"({"gracePeriodSeconds": 2})");
+    s.remove("pods", "polite");
+    s.remove("pods", "forced", R"({"gracePeriodSeconds": 0})");
+    s.note("forced: " + std::to_string(s.call("GET", s.at("pods", "forced")).first));
+    for (const char* name : {"hooked", "deaf", "polite"}) {
+      const Json now = s.call("GET", s.at("pods", name)).second;
+      s.note(std::string(name) + ": " + std::to_string(core::get_int(now, {"metadata", "deletionGracePeriodSeconds"})));
+    }
+    s.pass(1500ms);
+    s.note("after 1.5 s: hooked" + containers_of(s.see("pods", "hooked")) + ", deaf" + containers_of(s.see("pods", "deaf")));
+    for (const char* name : {"polite", "deaf", "hooked", "forced"}) {
+      s.wait_gone("pods", name);
+      s.note_history("pods", name, pod_state);
+    }
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------------------- mounted
+// files
+
+void mount_old(Scene& s) {
+  s.create("configmaps", config_map("m", "", "old"));
+  s.create("pods", pod("reader", spec(container("main", "WANT=new",
+                                                probe() + R"(, "volumeMounts": [{"name": "m", "mountPath": "/etc/conf"}])"),
+                                      R"("volumes": [{"name": "m", "configMap": {"name": "m"}}])")));
+  s.wait_object("pods", "reader", "runs", [](const Json& o) { return containers_of(o) == " main=running"; });
+}
+bool reads_new(Scene& s) {
+  return holds(s.see("pods", "reader"), "Ready");
+}
+constexpr const char* kNewData = R"({"data": {"key": "new"}})";
+
+TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
+  compare({"pods"}, [](Scene& s) {
+    mount_old(s);
+    s.change("configmaps", "m", kNewData);
+    s.pass(1s);  // the kubelet has heard of it
+    s.note("before: " + std::to_string(reads_new(s)));
+    s.change("pods", "reader", R"({"metadata": {"annotations": {"look": "anew"}}})");
+    s.wait(
+        "the new file", [&] { return reads_new(s); }, 5s);
+  });
+}
+
+/// What a kubelet may take, and the probe and the report after it.
+constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{4000};
+
+/// The real wait begins before all tests and ends in the last one.
+struct FilesLag : testing::Environment {
+  void SetUp() override {
+    if (std::getenv("KUBECONFIG") == nullptr) return;
+    cluster = std::make_unique<RealCluster>();
+    scene = std::make_unique<Scene>(*cluster, 30s, new_namespace());
+    scene->watch("pods");
+    mount_old(*scene);
+    scene->change("configmaps", "m", kNewData);
+    changed = std::chrono::steady_clock::now();
+  }
+  void TearDown() override {
+    scene.reset();
+    cluster.reset();
+  }
+
+  std::unique_ptr<RealCluster> cluster;
+  std::unique_ptr<Scene> scene;
+  std::chrono::steady_clock::time_point changed;
+};
+FilesLag* const files_lag = static_cast<FilesLag*>(testing::AddGlobalTestEnvironment(new FilesLag));
+
+TEST(SimNodesConformance, AMountedFileFollowsWithinTheLag) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimCluster cluster(seed);
+    (void)give(
+        cluster, 120s, "conformance", {"pods"},
+        [](Scene& s) {
+          mount_old(s);
+          s.change("configmaps", "m", kNewData);
+          s.wait(
+              "the new file", [&] { return reads_new(s); }, kFilesLag);
+        },
+        "model, seed " + std::to_string(seed));
+  }
+  if (files_lag->scene == nullptr) return;
+  const auto left =
+      kFilesLag - std::chrono::duration_cast<core::Duration>(std::chrono::steady_clock::now() - files_lag->changed);
+  EXPECT_TRUE(files_lag->cluster->run_until([] { return reads_new(*files_lag->scene); }, left));
+}
+
+}  // namespace
+}  // namespace sim
