@@ -243,20 +243,27 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     }
     const auto owners = owner_uids(stored);
     if (owners.empty()) return;
-    bool kept = false;
-    bool foreground = false;
+    std::set<std::string> keep, waiting;
     for (const std::string& uid : owners) {
       const auto owner = by_uid.find(uid);
       if (owner == by_uid.end()) continue;
       const StoredPtr owning = api.store().find(owner->second.table, owner->second.key);
-      const bool waiting = owning && terminating(owning->body) && has_finalizer(owning->body, "foregroundDeletion");
-      foreground = foreground || waiting;
-      kept = kept || !waiting;
+      const bool waits = owning && terminating(owning->body) && has_finalizer(owning->body, "foregroundDeletion");
+      (waits ? waiting : keep).insert(uid);
     }
-    if (kept) return;
+    if (!keep.empty()) {
+      if (keep.size() < owners.size())
+        disown(
+            *kind, place.key, [&](const std::string& uid) { return !keep.contains(uid); }, who);
+      return;
+    }
+    const auto owned = dependents.find(uid_of(object));
+    const bool owns = owned != dependents.end() && !owned->second.empty();
     Deletion deletion;
     deletion.uid = uid_of(object);
-    deletion.propagation = foreground ? "Foreground" : "Background";
+    deletion.propagation = "Background";
+    if (has_finalizer(object, "foregroundDeletion") || (owns && !waiting.empty())) deletion.propagation = "Foreground";
+    if (has_finalizer(object, "orphan")) deletion.propagation = "Orphan";
     // Refused (by a policy, say): the real one tries again, ever more slowly.
     if (!api.remove(kind->resource, place.key, deletion, who)) {
       api.loop().after(core::Duration{random.between(1000, 5000)}, [weak = weak_from_this(), place] {
@@ -278,22 +285,29 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     object["metadata"]["finalizers"] = std::move(kept);
   }
 
+  /// Takes owners off an object.
+  void disown(const KubeKind& kind, const kube::Key& key, const std::function<bool(const std::string& uid)>& off,
+              const Caller& who) {
+    api.modify(
+        kind.resource, key,
+        [&](Json& object) {
+          Json kept = Json::array();
+          for (const Json& owner : object["metadata"]["ownerReferences"]) {
+            if (!off(core::get_string(owner, {"uid"}))) kept.push_back(owner);
+          }
+          object["metadata"]["ownerReferences"] = std::move(kept);
+        },
+        who);
+  }
+
   /// The finalizers by which an owner waits for (or lets go of) what it owns.
   void finish_cascade(const Place& place, const KubeKind& kind, const Json& object, const Caller& who) {
     const auto it = dependents.find(uid_of(object));
     const std::set<Place> owned = it == dependents.end() ? std::set<Place>{} : it->second;
     if (has_finalizer(object, "orphan")) {
       for (const Place& dependent : owned) {
-        const KubeKind* theirs = api.find_table(dependent.table);
-        api.modify(
-            theirs->resource, dependent.key,
-            [&](Json& d) {
-              Json kept = Json::array();
-              for (const Json& owner : d["metadata"]["ownerReferences"]) {
-                if (core::get_string(owner, {"uid"}) != uid_of(object)) kept.push_back(owner);
-              }
-              d["metadata"]["ownerReferences"] = std::move(kept);
-            },
+        disown(
+            *api.find_table(dependent.table), dependent.key, [&](const std::string& uid) { return uid == uid_of(object); },
             who);
       }
       api.modify(
