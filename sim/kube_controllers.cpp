@@ -460,10 +460,13 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     for (const auto& [ordinal, entry] : pods) {
       const std::string has = core::get_string(entry.second, {"metadata", "labels", "controller-revision-hash"});
       if (pod_ready(entry.second)) ++ready;
+      if (terminating(entry.second)) continue;
       if (has == revision) ++updated;
       if (has == before) ++current;
     }
-    const bool rolled = updated == static_cast<int>(pods.size());
+    const int replicas = static_cast<int>(core::get_int(set, {"spec", "replicas"}, 1));
+    const bool rolled = core::get_string(set, {"spec", "updateStrategy", "type"}) == "RollingUpdate" && updated == replicas &&
+                        ready == replicas && static_cast<int>(pods.size()) == replicas;
     api.modify(
         res::kStatefulSet, key,
         [&](Json& s) {
