@@ -582,8 +582,8 @@ ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Js
   const bool held = kind.resource.plural == "namespaces" && space_finalizers != nullptr && !space_finalizers->empty();
   if (terminating(after) && !held && finalizer_count(after) == 0 &&
       core::get_int(after, {"metadata", "deletionGracePeriodSeconds"}) == 0) {
-    store_.put(table_name(kind.resource), key, after, std::move(*owners));
-    return finish_removal(kind, key);
+    store_.erase(table_name(kind.resource), key);  // never stored: watches do not see it without its finalizers
+    return shown(kind, Stored{std::move(after), std::move(*owners), before->revision});
   }
   return shown(kind, *store_.put(table_name(kind.resource), key, std::move(after), std::move(*owners)));
 }
