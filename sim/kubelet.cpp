@@ -37,6 +37,7 @@ struct Container {
   bool sidecar = false;  ///< An init container that stays.
   std::unique_ptr<Process> process;
   bool starting = false;
+  bool backing_off = false;  ///< Ended, and not yet to be started again.
   bool ready = false;
   bool started_once = false;
   int restarts = 0;
@@ -475,6 +476,13 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       held->syncing = false;
       if (!held->gone && self.able(*held)) self.sync(held);
     });
+  /// Of a container that has ended, in a pod that stays.
+  static bool starts_again(const Pod& pod, const Container& container) {
+    if (container.sidecar) return true;
+    const std::string policy = core::get_string(pod.object, {"spec", "restartPolicy"}, "Always");
+    return policy != "Never" && !(container.done() && (container.init || policy == "OnFailure"));
+  }
+
   }
 
   /// Starts what may be started, and looks at what runs.
@@ -489,9 +497,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   void start_next(const PodPtr& pod) {
     for (Container& container : pod->containers) {
       if (container.init && container.done()) continue;
-      const bool never = core::get_string(pod->object, {"spec", "restartPolicy"}) == "Never";
-      if (!container.process && !container.starting && container.waiting != "CrashLoopBackOff" &&
-          !(container.terminated && never)) {
+      if (!container.process && !container.starting && !container.backing_off &&
+          (!container.terminated || starts_again(*pod, container))) {
         begin(pod, container);
       }
       if (!container.init) continue;
@@ -548,7 +555,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     container.waiting.clear();
     container.message.clear();
     if (container.terminated) container.last_terminated = std::exchange(container.terminated, std::nullopt);
-    container.started_once = true;
+    if (std::exchange(container.started_once, true)) ++container.restarts;
+    container.backing_off = false;
     container.started_at = now();
     container.process = factory ? factory(PodView(pod), container.name()) : nullptr;
     if (!container.process) container.process = std::make_unique<DefaultProcess>(container.init && !container.sidecar);
@@ -636,20 +644,23 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     container.ready = false;
     container.terminated =
         Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
-    if (pod->stopping || (container.init && !container.sidecar && code == 0)) return;
-    const std::string policy = core::get_string(pod->object, {"spec", "restartPolicy"});
-    if (policy == "Never" || (policy == "OnFailure" && code == 0)) return;
-    ++container.restarts;
+    if (pod->stopping || !starts_again(*pod, container)) return;
     // The first restart comes at once, later ones ever more slowly.
-    const Duration backoff = container.restarts == 1
-                                 ? Duration{100}
-                                 : std::min(Duration{10000} * (1 << std::min(container.restarts - 2, 5)), Duration{300000});
-    container.waiting = "CrashLoopBackOff";
+    if (container.restarts == 0) return;
+    const Duration backoff = std::min(Duration{10000} * (1 << std::min(container.restarts - 1, 5)), Duration{300000});
+    container.backing_off = true;
     container.message = fmt::format("back-off {}ms restarting failed container", backoff.count());
-    later(backoff, pod, [name = container.name()](Impl& self, const PodPtr& p) {
+    back_off(pod, container.name(), api.loop().clock().mono() + backoff);
+  }
+
+  /// A container stands as terminated until the kubelet looks again, and as backing off until it looks after the back-off.
+  void back_off(const PodPtr& pod, const std::string& name, core::MonoTime until) {
+    later(between(Duration{10000}, Duration{15000}), pod, [name, until](Impl& self, const PodPtr& p) {
       Container* c = p->find(name);
-      if (c == nullptr || p->stopping || c->process) return;
-      c->waiting.clear();
+      if (c == nullptr || p->stopping || c->process || c->starting) return;
+      c->waiting = "CrashLoopBackOff";
+      c->backing_off = self.api.loop().clock().mono() < until;
+      if (c->backing_off) self.back_off(p, name, until);
       self.sync(p);
     });
   }
@@ -664,6 +675,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       if (p->refresh == number) self.kill(p);
     });
     if (std::exchange(pod->stopping, true)) return;
+      if (container.terminated) container.waiting.clear();
     for (Container& container : pod->containers) {
       if (!container.process) continue;
       const bool hooked = core::find(container.spec, {"lifecycle", "preStop"}) != nullptr;
@@ -768,11 +780,12 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
   static std::string phase(const Pod& pod) {
     if (!pod.failed_reason.empty()) return "Failed";
-    // What always starts again is Running between two starts; a terminal phase is for ever.
-    const bool restarts = !pod.stopping && core::get_string(pod.object, {"spec", "restartPolicy"}, "Always") == "Always";
-    bool started = false, all_ended = !restarts, all_well = true;
+    // What starts again is Running between two starts; a terminal phase is for ever.
+    bool started = false, all_ended = true, all_well = true;
     for (const Container& c : pod.containers) {
       if (c.init) continue;
+      const bool over = c.terminated && !c.process && (pod.stopping || !starts_again(pod, c));
+      if (c.init && !c.sidecar && over && !c.done() && !pod.stopping) return "Failed";
       started = started || c.started_once;
       const bool over = c.terminated && !c.process && (pod.stopping || c.waiting.empty());
       all_ended = all_ended && over;
@@ -946,7 +959,6 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       container.starting = false;
       container.ready = false;
       if (container.started_once && !container.terminated) {
-        ++container.restarts;
         container.terminated =
             Json{{"exitCode", 255}, {"reason", "Unknown"}, {"startedAt", container.started_at}, {"finishedAt", now()}};
       }
@@ -966,6 +978,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
 Kubelets::Kubelets(KubeApi& api, SeededRandom random, KubeletOptions options)
     : impl_(std::make_shared<Impl>(api, std::move(random), options)) {
+      container.backing_off = false;
   api.store().listen([weak = std::weak_ptr<Impl>(impl_)](const std::string& table, const ChangePtr& change) {
     if (const auto self = weak.lock()) self->on_change(table, change);
   });
