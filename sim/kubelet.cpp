@@ -361,7 +361,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
         container.spec = spec;
         container.init = std::string_view(list) == "initContainers";
         container.sidecar = container.init && core::get_string(spec, {"restartPolicy"}) == "Always";
-        if (!container.init && object["spec"].contains("initContainers")) container.waiting = "PodInitializing";
+        if (object["spec"].contains("initContainers")) container.waiting = "PodInitializing";
         pod->containers.push_back(std::move(container));
       }
     }
@@ -380,13 +380,11 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     std::string missing;
     auto files = read_volumes(*pod, missing);
     if (!files) {
-      for (Container& container : pod->containers) container.message = missing;
-      report(pod);
+      report(pod);  // what is missing stands in an event only
       return later(between(Duration{500}, Duration{2500}), pod, [](Impl& self, const PodPtr& p) { self.mount(p); });
     }
     pod->volumes = std::move(*files);
     pod->mounted = true;
-    for (Container& container : pod->containers) container.message.clear();
     plan_refresh(pod);
     sync(pod);
   }
@@ -476,13 +474,13 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       held->syncing = false;
       if (!held->gone && self.able(*held)) self.sync(held);
     });
+  }
+
   /// Of a container that has ended, in a pod that stays.
   static bool starts_again(const Pod& pod, const Container& container) {
     if (container.sidecar) return true;
     const std::string policy = core::get_string(pod.object, {"spec", "restartPolicy"}, "Always");
     return policy != "Never" && !(container.done() && (container.init || policy == "OnFailure"));
-  }
-
   }
 
   /// Starts what may be started, and looks at what runs.
@@ -560,6 +558,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     container.started_at = now();
     container.process = factory ? factory(PodView(pod), container.name()) : nullptr;
     if (!container.process) container.process = std::make_unique<DefaultProcess>(container.init && !container.sidecar);
+    container.ready = !container.probed("readinessProbe") && !container.probed("startupProbe");
     report(pod);
     sync_in(pod, between(Duration{10}, Duration{300}));
   }
@@ -675,8 +674,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       if (p->refresh == number) self.kill(p);
     });
     if (std::exchange(pod->stopping, true)) return;
-      if (container.terminated) container.waiting.clear();
     for (Container& container : pod->containers) {
+      if (container.terminated) container.waiting.clear();
       if (!container.process) continue;
       const bool hooked = core::find(container.spec, {"lifecycle", "preStop"}) != nullptr;
       if (hooked) container.process->pre_stop();
@@ -707,10 +706,12 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     sync_in(pod, Duration{1});
   }
 
+  static bool runs(const Pod& pod) {
+    return std::any_of(pod.containers.begin(), pod.containers.end(), [](const Container& c) { return c.process != nullptr; });
+  }
+
   void finish_stop(const PodPtr& pod) {
-    const bool runs =
-        std::any_of(pod->containers.begin(), pod->containers.end(), [](const Container& c) { return c.process != nullptr; });
-    if (runs || !connected(pod->node)) return;
+    if (runs(*pod) || !connected(pod->node)) return;
     later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
       if (!self.connected(p->node)) return;
       self.write_status(p);  // the status manager deletes it, after its last state
@@ -783,11 +784,10 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     // What starts again is Running between two starts; a terminal phase is for ever.
     bool started = false, all_ended = true, all_well = true;
     for (const Container& c : pod.containers) {
-      if (c.init) continue;
       const bool over = c.terminated && !c.process && (pod.stopping || !starts_again(pod, c));
       if (c.init && !c.sidecar && over && !c.done() && !pod.stopping) return "Failed";
+      if (c.init) continue;
       started = started || c.started_once;
-      const bool over = c.terminated && !c.process && (pod.stopping || c.waiting.empty());
       all_ended = all_ended && over;
       all_well = all_well && c.done();
     }
@@ -814,7 +814,10 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     const StoredPtr stored = api.store().find("pods", pod->key);
     if (!stored || core::get_string(stored->body, {"metadata", "uid"}) != pod->uid) return;
     const std::string& at = pod->reported_at;
-    bool initialized = true, ready = true;
+    std::string now_phase = phase(*pod);
+    // One that ends before it has started.
+    const bool lost = pod->stopping && now_phase == "Pending" && !runs(*pod);
+    bool initialized = true, ready = now_phase == "Running";
     Json inits = Json::array(), mains = Json::array();
     for (const Container& c : pod->containers) {
       if (c.init) {
@@ -824,23 +827,36 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       } else {
         ready = ready && c.ready;
         mains.push_back(container_status(c));
+        if (lost && !pod->object["spec"].contains("initContainers"))
+          mains.back()["state"] = {{"terminated", {{"exitCode", 137}, {"reason", "ContainerStatusUnknown"}}}};
       }
     }
-    const std::string now_phase = phase(*pod);
-    ready = ready && now_phase == "Running";
     const auto condition = [](const char* type, bool value, const char* reason) {
       Json out{{"type", type}, {"status", value ? "True" : "False"}};
-      if (!value) out["reason"] = reason;
+      if (*reason != '\0') out["reason"] = reason;
       return out;
     };
+    const bool done = now_phase == "Succeeded";
+    const char* unready = ready ? "" : done ? "PodCompleted" : now_phase == "Failed" ? "PodFailed" : "ContainersNotReady";
+    if (lost) now_phase = "Failed";
     api.modify(
         res::kPod, pod->key,
         [&](Json& p) {
           set_condition(p, condition("PodReadyToStartContainers", pod->mounted, ""), at);
-          set_condition(p, condition("Initialized", initialized, "ContainersNotInitialized"), at);
-          set_condition(p, condition("Ready", ready, "ContainersNotReady"), at);
-          set_condition(p, condition("ContainersReady", ready, "ContainersNotReady"), at);
+          set_condition(p,
+                        condition("Initialized", initialized,
+                                  !initialized ? "ContainersNotInitialized"
+                                  : done       ? "PodCompleted"
+                                               : ""),
+                        at);
+          set_condition(p, condition("Ready", ready, unready), at);
+          set_condition(p, condition("ContainersReady", ready, unready), at);
           set_condition(p, {{"type", "PodScheduled"}, {"status", "True"}}, at);
+          // The scheduler's was there first, and comes last.
+          Json& conditions = p["status"]["conditions"];
+          const auto scheduled =
+              std::find_if(conditions.begin(), conditions.end(), [](const Json& c) { return c["type"] == "PodScheduled"; });
+          std::rotate(scheduled, scheduled + 1, conditions.end());
           Json& status = p["status"];
           status["phase"] = now_phase;
           status["startTime"] = pod->start_time;
@@ -962,6 +978,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
         container.terminated =
             Json{{"exitCode", 255}, {"reason", "Unknown"}, {"startedAt", container.started_at}, {"finishedAt", now()}};
       }
+      container.backing_off = false;
       if (container.waiting == "CrashLoopBackOff") container.waiting.clear();
       if (container.init && !container.sidecar && container.done()) container.terminated.reset();
     }
@@ -978,7 +995,6 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
 Kubelets::Kubelets(KubeApi& api, SeededRandom random, KubeletOptions options)
     : impl_(std::make_shared<Impl>(api, std::move(random), options)) {
-      container.backing_off = false;
   api.store().listen([weak = std::weak_ptr<Impl>(impl_)](const std::string& table, const ChangePtr& change) {
     if (const auto self = weak.lock()) self->on_change(table, change);
   });
@@ -1080,8 +1096,7 @@ Process* Kubelets::find_process(const kube::Key& pod, const std::string& contain
 std::vector<kube::Key> Kubelets::running() const {
   std::vector<kube::Key> out;
   for (const auto& [uid, pod] : impl_->pods) {
-    if (std::any_of(pod->containers.begin(), pod->containers.end(), [](const Container& c) { return c.process != nullptr; }))
-      out.push_back(pod->key);
+    if (Impl::runs(*pod)) out.push_back(pod->key);
   }
   return out;
 }
