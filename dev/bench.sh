@@ -1,6 +1,6 @@
 #!/bin/bash
-# What users wait for, measured on the local cluster. RUNS=5, REST=600 (seconds at rest), BENCH="apply scale busy drain rest scale1000"
-# for some of it.
+# What users wait for, measured on the local cluster, and what the operator costs in a simulated one of 5,000 workers. RUNS=5, REST=600
+# (seconds at rest), BENCH="apply scale busy drain rest scale1000 sim5000" for some of it.
 . "$(dirname "$0")/lib.sh"
 
 need_root bench
@@ -9,9 +9,13 @@ need_root bench
 STEP=0 STARTED=${EPOCHREALTIME/./}
 "$DEV/operator.sh" install
 step "timings on the local cluster"
-names=() thousand=0
-for name in ${BENCH:-apply scale busy drain rest scale1000}; do
-  if [[ $name == scale1000 ]]; then thousand=1; else names+=("$name"); fi
+names=() thousand=0 simulated=0
+for name in ${BENCH:-apply scale busy drain rest scale1000 sim5000}; do
+  case $name in
+    scale1000) thousand=1 ;;
+    sim5000) simulated=1 ;;
+    *) names+=("$name") ;;
+  esac
 done
 if ((${#names[@]})); then
   python3 "$TOP/bench/cluster.py" --runs "${RUNS:-5}" --rest "${REST:-600}" "${names[@]}"
@@ -24,6 +28,11 @@ if ((thousand)); then
     sed -n 's/^image-tar: //p') || die "the image could not be made" "see $LOCAL/logs/sim-slurmrestd-image.log"
   "$DEV/load-image.sh" "$tar"
   python3 "$TOP/bench/scale.py"
+fi
+if ((simulated)); then
+  step "5,000 workers in the simulator"
+  "$DEV/cpp.sh" release slurm-operator-sim
+  "$TOP/build/release/slurm-operator-sim" --bench
 fi
 step "sizes"
 tar=$("$DEV/images/build.sh" --operator "$TOP/build/release/slurm-operator" 2>/dev/null | sed -n 's/^image-tar: //p')

@@ -9,6 +9,8 @@
 // core/testing/manual_loop.hpp, where order never varies.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -21,6 +23,13 @@
 #include "sim/random.hpp"
 
 namespace sim {
+
+/// CPU time of this thread so far, in seconds.
+inline double cpu_seconds() {
+  timespec out{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &out);
+  return static_cast<double>(out.tv_sec) + static_cast<double>(out.tv_nsec) * 1e-9;
+}
 
 class SimClock final : public core::Clock {
  public:
@@ -158,6 +167,10 @@ class SimHost final : public core::Loop {
     });
   }
 
+  /// Real CPU time that its calls took, in seconds: all of them, and the longest.
+  [[nodiscard]] double cpu() const { return state_->cpu; }
+  [[nodiscard]] double longest_call() const { return state_->longest; }
+
   void pause() { state_->paused = true; }
   /// Lets go what came due meanwhile, in order.
   void resume() {
@@ -174,7 +187,11 @@ class SimHost final : public core::Loop {
         state->held.emplace_back(id, std::move(call));
         return;
       }
+      const double begun = cpu_seconds();
       call();
+      const double took = cpu_seconds() - begun;
+      state->cpu += took;
+      state->longest = std::max(state->longest, took);
     });
   }
 
@@ -188,6 +205,7 @@ class SimHost final : public core::Loop {
   struct State {
     bool dead = false;
     bool paused = false;
+    double cpu = 0, longest = 0;
     std::vector<std::pair<TimerId, core::Callback>> held;
   };
 

@@ -9,6 +9,7 @@
 #include "core/hostlist.hpp"
 #include "core/json.hpp"
 #include "core/jwt.hpp"
+#include "sim/sim_loop.hpp"
 
 namespace sim {
 namespace {
@@ -495,7 +496,9 @@ SlurmRest::SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::strin
 SlurmRest::~SlurmRest() = default;
 
 void SlurmRest::serve(const net::HttpRequest& request, Reply reply) {
+  const double begun = cpu_seconds();
   impl_->serve(request, std::move(reply));
+  cpu_ += cpu_seconds() - begun;
 }
 
 // --- The network ------------------------------------------------------------------------------------------------------

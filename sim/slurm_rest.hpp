@@ -48,8 +48,11 @@ class SlurmRest {
 
   /// Answers now, or after ten seconds when slurmctld is away.
   void serve(const net::HttpRequest& request, Reply reply);
+  /// Real CPU time that its answers took: it runs on its clients' loop.
+  [[nodiscard]] double cpu() const { return cpu_; }
 
  private:
+  double cpu_ = 0;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

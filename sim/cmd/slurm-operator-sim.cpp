@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/json.hpp"
+#include "sim/bench.hpp"
 #include "sim/history.hpp"
 #include "sim/world.hpp"
 
@@ -23,6 +24,7 @@ struct Flags {
   std::uint64_t stride = 0;
   std::uint64_t parts = 1, part = 0;
   bool bench = false;
+  sim::BenchOptions size;
   int notes = 120;
 };
 
@@ -148,8 +150,13 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--part", flags.part, "Which of these, from 0");
   app.add_option("--notes", flags.notes, "How many of the last steps of a failing history are printed");
+  app.add_flag("--bench", flags.bench, "No histories: what the operator costs in one large world");
+  app.add_option("--nodesets", flags.size.nodesets, "Of the large world")->check(CLI::PositiveNumber);
+  app.add_option("--workers", flags.size.workers, "Of each NodeSet of the large world")->check(CLI::PositiveNumber);
+  app.add_option("--kube-nodes", flags.size.kube_nodes, "Kubernetes nodes of the large world")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
 
+  if (flags.bench) return sim::print_bench(flags.size) ? 0 : 1;
   Sum sum;
   run_seeds(flags, sum);
   if (!flags.no_enumerate) enumerate(flags, sum);
