@@ -214,7 +214,8 @@ class Scraper {
 TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
   SimulatedCluster cluster;
   cluster.on_cluster([](SimulatedCluster& c) {
-    // A worker that ends between its last words and its last breath is missed within the patience below, not within five minutes.
+    // A worker that ends between its last words and its last breath is missed within the patience below, not within five
+    // minutes.
     c.apply(op::resources::kController, sim::controller_json("SlurmdTimeout=15"));
     c.apply(op::resources::kRestApi, sim::restapi_json());
     for (const char* name : {"a", "b", "c"}) c.apply(op::resources::kNodeSet, sim::nodeset_json(name, 4));
