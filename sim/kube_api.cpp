@@ -801,6 +801,23 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
           "status");
     }
   }
+  const std::string uid = core::get_string(stored->body, {"metadata", "uid"});
+  if (deletion.uid.empty() || deletion.uid == uid) {
+    modify(
+        resource, pod,
+        [&](Json& p) {
+          Json& conditions = p["status"]["conditions"];
+          if (!conditions.is_array()) conditions = Json::array();
+          std::erase_if(conditions.get_ref<Json::array_t&>(), [](const Json& c) { return c["type"] == "DisruptionTarget"; });
+          conditions.push_back({{"type", "DisruptionTarget"},
+                                {"status", "True"},
+                                {"reason", "EvictionByEvictionAPI"},
+                                {"message", "Eviction API: evicting"},
+                                {"lastTransitionTime", now()},
+                                {"lastProbeTime", nullptr}});
+        },
+        caller, "status");
+  }
   return remove(resource, pod, deletion, caller);
 }
 

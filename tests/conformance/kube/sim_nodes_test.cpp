@@ -1,7 +1,7 @@
 // The controllers and kubelets of a real cluster (that of KUBECONFIG) and those of SimKube, at the same acts: what can be
 // watched must be the same, but for times, uids and random names. Each test is a play, given once in the cluster and from
 // several seeds in the simulator, in a fresh namespace each; what it notes down is compared. Without KUBECONFIG only the model
-// plays: then all seeds must note the same.
+// plays: then all seeds must note the same. NOTES=1 prints what the model notes.
 //
 // Pods run one program that does what its environment says (kProgram), and the model of a container reads the same environment.
 #include <gtest/gtest.h>
@@ -763,6 +763,8 @@ TEST(SimNodesConformance, BudgetsAllowOneEvictionMore) {
     s.create("pods", pod("b", spec(container("main", ""))));
     settled(" expectedPods=2 currentHealthy=2 desiredHealthy=1 disruptionsAllowed=1");
     evict("a");
+    s.wait_object("pods", "a", "ends", terminating);
+    s.note(condition_text(s.see("pods", "a"), "DisruptionTarget"));
     settled(" expectedPods=2 currentHealthy=1 desiredHealthy=1 disruptionsAllowed=0");
     evict("b");
     s.note(std::string("a") + (terminating(s.must(200, "GET", s.at("pods", "a"))) ? " ends" : " stays") + ", b" +
