@@ -184,7 +184,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       const core::Duration wait = hurried() ? std::min(pause, options.hurried_backoff) : pause;
       return last_ended + wait;
     }
-    const core::MonoTime affordable = last_started + std::min(cost * options.cost_factor, kLongestPause);
+    const int factor = poked || hurried() ? options.hurried_cost_factor : options.cost_factor;
+    const core::MonoTime affordable = last_started + std::min(cost * factor, kLongestPause);
     if (poked) return affordable;
     return std::max(affordable, last_started + (hurried() ? options.hurried : options.period));
   }

@@ -23,6 +23,7 @@ struct PollerOptions {
   core::Duration hurried{300};        ///< The same while somebody waits.
   core::Duration hurry_for{2000};     ///< How long one hurry() counts.
   int cost_factor = 20;               ///< A round starts no sooner than this many times the length of the last after its start.
+  int hurried_cost_factor = 4;        ///< The same while somebody waits, or after a write of ours.
   core::Duration first_backoff{300};  ///< After a failure; doubles, with jitter ...
   core::Duration last_backoff{5000};  ///< ... up to this, or ...
   core::Duration hurried_backoff{500};  ///< ... up to this while somebody waits.
