@@ -79,6 +79,7 @@ struct PodView::State {
   bool mounted = false;
   bool syncing = false;
   bool reporting = false;
+  bool torn_down = false;  ///< All of it has ended, the sandbox too.
   bool gone = false;
   std::string failed_reason;
   std::string start_time;
@@ -675,7 +676,10 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     });
     if (std::exchange(pod->stopping, true)) return;
     for (Container& container : pod->containers) {
-      if (container.terminated) container.waiting.clear();
+      // Why it was not started is forgotten.
+      container.waiting = container.terminated || container.process        ? ""
+                          : pod->object["spec"].contains("initContainers") ? "PodInitializing"
+                                                                           : "ContainerCreating";
       if (!container.process) continue;
       const bool hooked = core::find(container.spec, {"lifecycle", "preStop"}) != nullptr;
       if (hooked) container.process->pre_stop();
@@ -714,6 +718,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (runs(*pod) || !connected(pod->node)) return;
     later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
       if (!self.connected(p->node)) return;
+      p->torn_down = true;
       self.write_status(p);  // the status manager deletes it, after its last state
       Deletion deletion;
       deletion.uid = p->uid;
@@ -816,7 +821,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     const std::string& at = pod->reported_at;
     std::string now_phase = phase(*pod);
     // One that ends before it has started.
-    const bool lost = pod->stopping && now_phase == "Pending" && !runs(*pod);
+    const bool lost = pod->torn_down && now_phase == "Pending";
     bool initialized = true, ready = now_phase == "Running";
     Json inits = Json::array(), mains = Json::array();
     for (const Container& c : pod->containers) {
@@ -839,6 +844,14 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     const bool done = now_phase == "Succeeded";
     const char* unready = ready ? "" : done ? "PodCompleted" : now_phase == "Failed" ? "PodFailed" : "ContainersNotReady";
     if (lost) now_phase = "Failed";
+    // A pod that ends by itself has its last phase when the rest of it is gone too.
+    if ((done || now_phase == "Failed") && !pod->stopping && pod->failed_reason.empty() && !pod->torn_down) {
+      now_phase = core::get_string(stored->body, {"status", "phase"});
+      later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
+        p->torn_down = true;
+        self.report(p);
+      });
+    }
     api.modify(
         res::kPod, pod->key,
         [&](Json& p) {
