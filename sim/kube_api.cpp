@@ -745,13 +745,13 @@ ApiResult<Json> KubeApi::remove(const kube::Resource& resource, const kube::Key&
   }
   const bool waits = !finalizers.empty() || grace > 0 || resource.plural == "namespaces";
   if (!waits) {
-    Json last = finish_removal(kind, key);
-    if (kind.graceful) {  // the reply shows a deletion; no watch ever does
-      last["metadata"]["deletionTimestamp"] = now();
-      last["metadata"]["deletionGracePeriodSeconds"] = 0;
-      if (!terminating(was)) last["metadata"]["generation"] = core::get_int(was, {"metadata", "generation"}) + 1;
+    if (kind.graceful) {  // watches see that it is being deleted, and then that it is gone
+      metadata["deletionTimestamp"] = now();
+      metadata["deletionGracePeriodSeconds"] = 0;
+      if (!terminating(was)) metadata["generation"] = core::get_int(was, {"metadata", "generation"}) + 1;
+      store_.put(table, key, std::move(after), before->owners);
     }
-    return last;
+    return finish_removal(kind, key);
   }
 
   if (finalizers.empty()) {
