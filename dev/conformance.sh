@@ -5,7 +5,7 @@
 
 "$DEV/deps.sh" test
 helm upgrade --install slurm-operator-crds "$TOP/charts/slurm-operator-crds" --wait >/dev/null
-"$DEV/cpp.sh" asan kube_conformance sim_kube_conformance slurm_conformance
+"$DEV/cpp.sh" asan kube_conformance sim_kube_conformance sim_nodes_conformance slurm_conformance
 bin=$TOP/build/asan
 passed=0 failed=0
 
@@ -23,6 +23,7 @@ suite "$TOP/tests/conformance/crd_test.sh"
 suite "$TOP/tests/conformance/policy_test.sh"
 suite "$bin/kube_conformance"
 suite "$bin/sim_kube_conformance"
+suite "$bin/sim_nodes_conformance"
 suite "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance"
 echo "$passed passed, $failed failed"
 ((failed == 0))
