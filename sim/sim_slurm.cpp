@@ -198,8 +198,9 @@ void SimSlurm::recompute_membership() {
     if (!words) continue;
     for (const std::string& word : *words) {
       const auto set = node_sets_.find(word);
+      const bool all = lower(word) == "all";
       for (auto& [node_name, node] : nodes_) {
-        const bool in = lower(word) == "all" || node_name == word ||
+        const bool in = all || node_name == word ||
                         (set != node_sets_.end() &&
                          std::find(node.features.begin(), node.features.end(), set->second) != node.features.end());
         if (!in) continue;

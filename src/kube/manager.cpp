@@ -377,7 +377,8 @@ struct Manager::Impl {
   void check_gates() {
     std::vector<PassPtr> free;
     for (const auto& [key, pass] : gated) {
-      std::erase_if(pass->gates, [](const plan::GatePtr& gate) { return gate->open(); });
+      // One closed gate holds the key, whatever the others say: of hundreds, not all are asked whenever something moves.
+      while (!pass->gates.empty() && pass->gates.back()->open()) pass->gates.pop_back();
       if (!pass->gates.empty() && now() >= pass->settle_at) settle(*pass);
       if (pass->gates.empty()) free.push_back(pass);
     }
@@ -393,6 +394,7 @@ struct Manager::Impl {
     pass.settle_at = now() + options.gate_cap;
     pass.settled_live = true;
     std::erase_if(pass.gates, [&](const plan::GatePtr& gate) {
+      if (gate->open()) return true;
       const auto* kube_gate = dynamic_cast<const KubeGate*>(gate.get());
       if (kube_gate == nullptr) {
         // Nothing here can ask Slurm. But a snapshot that is still older than the write is by now too old to be evidence of
@@ -747,8 +749,9 @@ bool Manager::idle() const {
 std::vector<std::string> Manager::held() const {
   std::vector<std::string> result;
   for (const auto& [key, pass] : impl_->gated) {
-    for (const plan::GatePtr& gate : pass->gates)
-      result.push_back(pass->controller + " " + key.key.str() + ": " + gate->describe());
+    for (const plan::GatePtr& gate : pass->gates) {
+      if (!gate->open()) result.push_back(pass->controller + " " + key.key.str() + ": " + gate->describe());
+    }
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
+#include "operator/nodeset/worker_names.hpp"
 
 namespace op {
 namespace {
@@ -10,6 +11,17 @@ std::vector<std::string> controller_of(const kube::Object& object) {
   const std::string name = core::get_string(object.body, {"spec", "controllerRef", "name"});
   if (name.empty()) return {};
   return {cluster_key(object.meta.ns, name)};
+}
+
+std::vector<std::string> host_prefix_of(const kube::Object& nodeset) {
+  std::vector<std::string> keys = controller_of(nodeset);
+  for (std::string& key : keys) key += "/" + nodeset::host_prefix(nodeset);
+  return keys;
+}
+
+std::vector<std::string> owner_of(const kube::Object& object) {
+  const kube::OwnerReference* owner = object.meta.controller_owner();
+  return owner == nullptr ? std::vector<std::string>{} : std::vector{owner->uid};
 }
 
 std::vector<std::string> instance_of(const kube::PodRecord& pod) {
@@ -30,6 +42,8 @@ std::string instance_key(std::string_view ns, std::string_view app, std::string_
 void add_indices(Caches& caches) {
   caches.restapis.add_index(std::string(kIndexController), controller_of);
   caches.nodesets.add_index(std::string(kIndexController), controller_of);
+  caches.nodesets.add_index(std::string(kIndexHostPrefix), host_prefix_of);
+  caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of);
   caches.pods.add_index(std::string(kIndexInstance), instance_of);
   caches.pods.add_index(std::string(kIndexCluster), cluster_of);
 }

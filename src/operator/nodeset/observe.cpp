@@ -35,11 +35,8 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
 
 /// The name of an older NodeSet whose workers would have the names of ours.
 std::string find_older_namesake(const Caches& caches, const kube::Object& self, const slurm::ClusterKey& cluster) {
-  const std::string prefix = host_prefix(core::get_string(self.body, {"spec", "template", "spec", "hostname"}), self.meta.name);
-  for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexController, cluster)) {
+  for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexHostPrefix, cluster + "/" + host_prefix(self))) {
     if (other->meta.uid == self.meta.uid) continue;
-    if (host_prefix(core::get_string(other->body, {"spec", "template", "spec", "hostname"}), other->meta.name) != prefix)
-      continue;
     if (std::tie(other->meta.created, other->meta.name) < std::tie(self.meta.created, self.meta.name)) return other->meta.name;
   }
   return {};
@@ -59,9 +56,8 @@ bool waits_for_slurm(const Observed& observed) {
   return registering || live > (all_go ? 0 : observed.nodeset.spec.replicas);
 }
 
-template <class Ptr>
-bool owned_by(const Ptr& record, const std::string& uid) {
-  const kube::OwnerReference* owner = record->meta.controller_owner();
+bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
+  const kube::OwnerReference* owner = pod.meta.controller_owner();
   return owner != nullptr && owner->uid == uid;
 }
 
@@ -103,14 +99,12 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
       out->orphans.push_back(pod);
       continue;
     }
-    if (!owned_by(pod, object->meta.uid)) continue;
+    if (!owned_by(*pod, object->meta.uid)) continue;
     out->pods.push_back(pod);
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
     if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
   }
-  for (const kube::ObjectPtr& revision : caches_.controller_revisions.in_namespace(key.ns)) {
-    if (owned_by(revision, object->meta.uid)) out->revisions.push_back(revision);
-  }
+  out->revisions = caches_.controller_revisions.by_index(kIndexOwner, object->meta.uid);
   if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;
 }

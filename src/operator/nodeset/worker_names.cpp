@@ -17,6 +17,10 @@ std::string host_prefix(std::string_view template_hostname, std::string_view nod
   return template_hostname.empty() ? std::string(nodeset) + "-" : std::string(template_hostname);
 }
 
+std::string host_prefix(const kube::Object& nodeset) {
+  return host_prefix(core::get_string(nodeset.body, {"spec", "template", "spec", "hostname"}), nodeset.meta.name);
+}
+
 std::string pod_name(std::string_view nodeset, int ordinal, int padding) {
   return std::string(nodeset) + "-" + padded_ordinal(ordinal, padding);
 }

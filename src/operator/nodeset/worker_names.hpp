@@ -14,6 +14,7 @@ namespace op::nodeset {
 std::string padded_ordinal(int ordinal, int padding);
 /// What the hostnames of a NodeSet's workers begin with: template.spec.hostname, or the NodeSet's name and a dash.
 std::string host_prefix(std::string_view template_hostname, std::string_view nodeset);
+std::string host_prefix(const kube::Object& nodeset);
 std::string pod_name(std::string_view nodeset, int ordinal, int padding);
 /// The ordinal in "<prefix><digits>"; empty when the name is not of that form.
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
