@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"
 from cluster import ENV, TOP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, wait  # noqa: E402
 
 NODESET = "nodesets.slinky.slurm.net"
+WORKERS = "app.kubernetes.io/name=slurmd"
 
 
 class Stream:
@@ -76,15 +77,27 @@ def is_ready(count):
     return lambda line: line == f"{count}/{count}/{count} True"
 
 
-def gone(ns, since, count):
-    """When only `count` worker pods are left."""
-    while True:
-        names = kubectl("-n", ns.name, "get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-o", "name").stdout.split()
-        if len(names) <= count:
-            return time.monotonic() - since
-        if time.monotonic() > since + 120:
-            raise Failed(f"{len(names)} pods are left")
-        time.sleep(0.03)
+class Gone:
+    """Watches the worker pods and tells when only some are left. One watch, for a poll by kubectl would take a core from the kubelets."""
+
+    def __init__(self, ns, count):
+        names = ns.kubectl("get", "pods", "-l", WORKERS, "-o", "name").stdout.split()
+        self.excess = len(names) - count
+        self.watch = Stream("kubectl", "-n", ns.name, "get", "pods", "-l", WORKERS, "--watch-only", "--output-watch-events", "-o",
+                            "jsonpath={.type} {.object.metadata.name}{\"\\n\"}")
+        time.sleep(0.5)
+
+    def after(self, since):
+        """Seconds from `since` until the last of them was gone."""
+        names = set()
+        self.watch.first(lambda line: line.startswith("DELETED") and not names.add(line) and len(names) == self.excess, 0)
+        return max(at for at, line in self.watch.lines if line in names) - since
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.watch.__exit__()
 
 
 Figures = collections.defaultdict(list)
@@ -148,9 +161,11 @@ def bench_scale(ns, runs):
             note("scale 3 to 12: all idle in sinfo", idle.first(lambda line: line == "12", start) - start)
             note("scale 3 to 12: ready in status", status.first(is_ready(12), start) - start)
         settle(ns, 12)
-        start = time.monotonic()
-        ns.scale("cpu", 3)
-        note("scale 12 to 3, idle: pods gone", gone(ns, start, 3))
+        time.sleep(3)
+        with Gone(ns, 3) as gone:
+            start = time.monotonic()
+            ns.scale("cpu", 3)
+            note("scale 12 to 3, idle: pods gone", gone.after(start))
         settle(ns, 3)
     made, deleted = floor(ns, 9)
     Figures["floor of 3 to 12"].append(made)
@@ -164,15 +179,14 @@ def bench_busy(ns, runs):
         ns.scale("cpu", 1)
         wait("two drain", lambda: sum("DRAIN" in states for states, _ in ns.nodes().values()) == 2)
         time.sleep(2)
-        with Stream("kubectl", "-n", ns.name, "get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-w", "-o",
-                    "jsonpath={.metadata.name} {.metadata.deletionTimestamp}{\"\\n\"}") as pods:
-            time.sleep(0.5)
+        with Stream("kubectl", "-n", ns.name, "get", "pods", "-l", WORKERS, "-w", "-o",
+                    "jsonpath={.metadata.name} {.metadata.deletionTimestamp}{\"\\n\"}") as pods, Gone(ns, 1) as gone:
             ns.slurm("scancel", str(job))
             wait("the job has ended", lambda job=job: ns.jobs().get(job, {}).get("job_state") in (None, ["CANCELLED"]), every=0.01)
             start = time.monotonic()
             first = pods.first(lambda line: len(line.split()) == 2, start - 5)
             note("scale 3 to 1, both busy: pod deleted after its job ended", max(0.0, first - start))
-            note("scale 3 to 1, both busy: gone", gone(ns, start, 1))
+            note("scale 3 to 1, both busy: gone", gone.after(start))
         with sinfo(ns) as idle:
             time.sleep(1)
             start = time.monotonic()
