@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "net/beast_transport.hpp"
+#include "net/testing/loop_test.hpp"
 #include "sim/sim_kube.hpp"
 
 namespace sim {
@@ -14,11 +15,10 @@ namespace {
 
 using core::ErrorCode;
 using namespace std::chrono_literals;
-using testing::EndsWith;
-using testing::HasSubstr;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
-struct HttpFrontTest : testing::Test {
-  net::AsioLoop loop{1};
+struct HttpFrontTest : net::testing::LoopTest {
   SimKube kube{loop, SeededRandom(1)};
   Faults faults;
   HttpFront front{loop, kube, faults, {}};
@@ -28,15 +28,6 @@ struct HttpFrontTest : testing::Test {
     kube.add_namespace("ns");
     ASSERT_TRUE(front.start());
     transport = std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", "127.0.0.1", front.port(), {}});
-  }
-  bool run_until(const std::function<bool()>& until) {
-    const auto end = std::chrono::steady_clock::now() + 5s;
-    while (!until()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      loop.context().restart();
-      loop.context().run_one_for(20ms);
-    }
-    return true;
   }
   core::Result<net::HttpResponse> create(const std::string& name) {
     std::optional<core::Result<net::HttpResponse>> got;

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "net/http_server.hpp"
+#include "net/testing/loop_test.hpp"
 
 namespace net {
 namespace {
@@ -20,8 +21,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using core::ErrorCode;
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Identity {
   std::string cert, key;
@@ -63,20 +64,7 @@ Identity make_identity(const std::string& alt_names) {
   return out;
 }
 
-struct NetTest : testing::Test {
-  AsioLoop loop{1};
-
-  /// Runs until `until` holds; false after five seconds.
-  bool run_until(const std::function<bool()>& until) {
-    const auto end = std::chrono::steady_clock::now() + 5s;
-    while (!until()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      loop.context().restart();
-      loop.context().run_one_for(20ms);
-    }
-    return true;
-  }
-
+struct NetTest : testing::LoopTest {
   static Endpoint local(std::uint16_t port) { return {"http", "127.0.0.1", port, {}}; }
 
   core::Result<HttpResponse> fetch(BeastTransport& transport, HttpRequest request) {

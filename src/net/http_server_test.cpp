@@ -8,30 +8,21 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
+#include "net/testing/loop_test.hpp"
+
 namespace net {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using namespace std::chrono_literals;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-struct HttpServerTest : testing::Test {
-  AsioLoop loop{1};
+struct HttpServerTest : testing::LoopTest {
   std::string received;
   bool ended = false;
-
-  bool run_until(const std::function<bool()>& until) {
-    const auto end = std::chrono::steady_clock::now() + 5s;
-    while (!until()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      loop.context().restart();
-      loop.context().run_one_for(20ms);
-    }
-    return true;
-  }
 
   std::shared_ptr<tcp::socket> connect(const HttpServer& server) {
     auto socket = std::make_shared<tcp::socket>(loop.context());

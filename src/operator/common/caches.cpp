@@ -2,7 +2,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
-#include "operator/nodeset/worker_names.hpp"
+#include "operator/common/worker_names.hpp"
 
 namespace op {
 namespace {
@@ -15,7 +15,7 @@ std::vector<std::string> controller_of(const kube::Object& object) {
 
 std::vector<std::string> host_prefix_of(const kube::Object& nodeset) {
   std::vector<std::string> keys = controller_of(nodeset);
-  for (std::string& key : keys) key += "/" + nodeset::host_prefix(nodeset);
+  for (std::string& key : keys) key += "/" + host_prefix(nodeset);
   return keys;
 }
 

@@ -8,6 +8,7 @@
 #include "kube/record.hpp"
 #include "kube/testing/fake_transport.hpp"
 #include "operator/common/names.hpp"
+#include "operator/testing/cache_set.hpp"
 
 namespace op {
 namespace {
@@ -33,10 +34,7 @@ class NoServer final : public net::HttpTransport {
 
 class SlurmConnectionsTest : public ::testing::Test {
  protected:
-  SlurmConnectionsTest() {
-    add_indices(caches);
-    connections.start();
-  }
+  SlurmConnectionsTest() { connections.start(); }
 
   static kube::ObjectPtr object(const std::string& kind, const std::string& name, const Json& spec, int age = 0) {
     return *kube::record_from_json<kube::Object>(
@@ -51,10 +49,10 @@ class SlurmConnectionsTest : public ::testing::Test {
   void add_restapi(const std::string& name, int age = 0, int port = 0) {
     Json spec{{"controllerRef", {{"name", "x"}}}};
     if (port != 0) spec["service"] = {{"port", port}};
-    restapis.upsert(object("RestApi", name, spec, age));
+    set.restapis.upsert(object("RestApi", name, spec, age));
   }
   void add_pod(const std::string& restapi, bool ready) {
-    pods.upsert(*kube::record_from_json<kube::PodRecord>(
+    set.pods.upsert(*kube::record_from_json<kube::PodRecord>(
         {{"kind", "Pod"},
          {"metadata",
           {{"namespace", "ns"},
@@ -81,17 +79,13 @@ class SlurmConnectionsTest : public ::testing::Test {
                              endpoints.push_back(endpoint.host + ":" + std::to_string(endpoint.port));
                              return std::make_unique<NoServer>(loop);
                            }};
-  kube::Cache<kube::Object> controllers, restapis, nodesets, tokens, services, config_maps, stateful_sets, deployments, budgets,
-      revisions, claims;
-  kube::Cache<kube::PodRecord> pods;
-  Caches caches{controllers,   restapis,    nodesets, tokens,    pods,   services, config_maps,
-                stateful_sets, deployments, budgets,  revisions, claims, nullptr};
+  testing::CacheSet set;
   SlurmConnections connections{
       loop,
       log,
       client,
       clusters,
-      caches,
+      set.caches,
       {[this](std::string_view who, const kube::Key& key) { woken.push_back(std::string(who) + " " + key.str()); },
        [this] { ++moved; }}};
 };
@@ -100,7 +94,7 @@ TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
   add_restapi("r");
   loop.run_ready();
   EXPECT_TRUE(api.sent.empty()) << "no Controller yet";
-  controllers.upsert(object("Controller", "x", Json::object()));
+  set.controllers.upsert(object("Controller", "x", Json::object()));
   loop.run_ready();
   answer_key();
   EXPECT_TRUE(clusters.contains("ns/x"));
@@ -108,7 +102,7 @@ TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
 }
 
 TEST_F(SlurmConnectionsTest, UsesTheServicesPortAndTheNamedKey) {
-  controllers.upsert(object("Controller", "x", {{"jwtKeyRef", {{"name", "mine"}, {"key", "jwt.key"}}}}));
+  set.controllers.upsert(object("Controller", "x", {{"jwtKeyRef", {{"name", "mine"}, {"key", "jwt.key"}}}}));
   add_restapi("r", 0, 8080);
   loop.run_ready();
   answer_key("mine");
@@ -116,7 +110,7 @@ TEST_F(SlurmConnectionsTest, UsesTheServicesPortAndTheNamedKey) {
 }
 
 TEST_F(SlurmConnectionsTest, TriesAgainWhileTheKeyIsMissing) {
-  controllers.upsert(object("Controller", "x", Json::object()));
+  set.controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   loop.run_ready();
   api.take("GET", "/api/v1/namespaces/ns/secrets/x-jwt-key").reply(404, {{"kind", "Status"}, {"reason", "NotFound"}});
@@ -128,7 +122,7 @@ TEST_F(SlurmConnectionsTest, TriesAgainWhileTheKeyIsMissing) {
 }
 
 TEST_F(SlurmConnectionsTest, PrefersTheOldestReadyOne) {
-  controllers.upsert(object("Controller", "x", Json::object()));
+  set.controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("young", 1);
   add_restapi("old", 5);
   add_restapi("older", 8);
@@ -147,14 +141,14 @@ TEST_F(SlurmConnectionsTest, PrefersTheOldestReadyOne) {
 }
 
 TEST_F(SlurmConnectionsTest, ForgetsWhatIsGoneOrOutside) {
-  controllers.upsert(object("Controller", "x", Json::object()));
+  set.controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   loop.run_ready();
   answer_key();
-  restapis.erase({"ns", "r"});
+  set.restapis.erase({"ns", "r"});
   loop.run_ready();
   EXPECT_FALSE(clusters.contains("ns/x"));
-  controllers.upsert(object("Controller", "x", {{"external", true}, {"externalConfig", {{"host", "h"}, {"port", 1}}}}));
+  set.controllers.upsert(object("Controller", "x", {{"external", true}, {"externalConfig", {{"host", "h"}, {"port", 1}}}}));
   add_restapi("r");
   loop.run_ready();
   EXPECT_FALSE(clusters.contains("ns/x"));
@@ -163,23 +157,23 @@ TEST_F(SlurmConnectionsTest, ForgetsWhatIsGoneOrOutside) {
 TEST_F(SlurmConnectionsTest, AClusterThatEndsAtOnceIsAskedNothingMore) {
   for (const bool drain : {false, true}) {
     const Json spec = drain ? Json{{"deletionPolicy", "Drain"}} : Json::object();
-    controllers.upsert(object("Controller", "x", spec));
+    set.controllers.upsert(object("Controller", "x", spec));
     add_restapi("r");
     loop.run_ready();
     if (!clusters.contains("ns/x")) answer_key();
     ASSERT_TRUE(clusters.contains("ns/x"));
     auto ending = std::make_shared<kube::Object>(*object("Controller", "x", spec));
     ending->meta.deletion_timestamp = core::WallTime{};
-    controllers.upsert(ending);
+    set.controllers.upsert(ending);
     loop.run_ready();
     EXPECT_EQ(clusters.contains("ns/x"), drain);
   }
 }
 
 TEST_F(SlurmConnectionsTest, WakesWhomAChangeConcernsAndReadsTheKeyAgain) {
-  nodesets.upsert(object("NodeSet", "cpu", {{"controllerRef", {{"name", "x"}}}}));
-  nodesets.upsert(object("NodeSet", "other", {{"controllerRef", {{"name", "y"}}}}));
-  controllers.upsert(object("Controller", "x", Json::object()));
+  set.nodesets.upsert(object("NodeSet", "cpu", {{"controllerRef", {{"name", "x"}}}}));
+  set.nodesets.upsert(object("NodeSet", "other", {{"controllerRef", {{"name", "y"}}}}));
+  set.controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   loop.run_ready();
   answer_key();

@@ -4,8 +4,8 @@
 
 #include "api/nodeset.hpp"
 #include "operator/common/keys.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/controller/plan.hpp"
-#include "operator/nodeset/worker_names.hpp"
 
 namespace op::controller {
 namespace {
@@ -85,7 +85,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   }
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) {
     out->workers.push_back(pod->meta.name);
-    out->worker_nodes.insert(nodeset::slurm_node_name(*pod));
+    out->worker_nodes.insert(slurm_node_name(*pod));
   }
 
   const auto named = [&](std::string name) { return kube::Key{key.ns, std::move(name)}; };

@@ -5,10 +5,10 @@
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"
-#include "operator/nodeset/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {
@@ -60,7 +60,7 @@ void plan_network(Pass& pass) {
 /// state came back. That it was a worker is told by our comment, or by our reason.
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
-  const auto comment = nodeset::worker_comment(node.comment);
+  const auto comment = worker_comment(node.comment);
   if (comment && core::get_string(*comment, {"namespace"}) != observed.object->meta.ns) return false;
   if (!comment && !slurm::ours(node.reason)) return false;
   const std::string nodeset = comment ? core::get_string(*comment, {"nodeSetName"}) : "";

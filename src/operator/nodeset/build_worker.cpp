@@ -9,7 +9,7 @@
 #include "operator/common/children.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/quantity.hpp"
-#include "operator/nodeset/worker_names.hpp"
+#include "operator/common/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

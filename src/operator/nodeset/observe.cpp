@@ -3,8 +3,8 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/plan.hpp"
-#include "operator/nodeset/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "kube/record.hpp"
+#include "operator/testing/cache_set.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -45,8 +46,6 @@ Json worker(const char* name, const char* owner_uid) {
 
 class ObserveNodeSet : public ::testing::Test {
  protected:
-  ObserveNodeSet() { add_indices(caches_); }
-
   template <class Record>
   static void fill(kube::Cache<Record>& cache, const std::vector<Json>& documents) {
     std::vector<std::shared_ptr<const Record>> records;
@@ -56,14 +55,14 @@ class ObserveNodeSet : public ::testing::Test {
 
   void fill_all() {
     const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", 1}}}};
-    fill(nodesets_, {document("NodeSet", "cpu", spec)});
-    fill(controllers_, {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}}}})});
-    fill(pods_, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
-    fill(revisions_, {});
+    fill(set_.nodesets, {document("NodeSet", "cpu", spec)});
+    fill(set_.controllers, {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}}}})});
+    fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
+    fill(set_.revisions, {});
   }
 
   std::shared_ptr<const Observed> observe() {
-    NodeSetController controller(caches_,
+    NodeSetController controller(set_.caches,
                                  [](std::string_view name) -> std::optional<KubeNode> {
                                    if (name == "kube-1") return KubeNode{true, "fan"};
                                    return {};
@@ -75,23 +74,8 @@ class ObserveNodeSet : public ::testing::Test {
 
   Reader reader_;
   std::vector<std::string> hurried_;
-  kube::Cache<kube::Object> controllers_, restapis_, nodesets_, tokens_, services_, config_maps_, stateful_sets_, deployments_,
-      budgets_, revisions_, claims_;
-  kube::Cache<kube::PodRecord> pods_;
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
-  Caches caches_{controllers_,
-                 restapis_,
-                 nodesets_,
-                 tokens_,
-                 pods_,
-                 services_,
-                 config_maps_,
-                 stateful_sets_,
-                 deployments_,
-                 budgets_,
-                 revisions_,
-                 claims_,
-                 [this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
+  testing::CacheSet set_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
 };
 
 TEST_F(ObserveNodeSet, WaitsForItsCaches) {
@@ -127,7 +111,7 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   secret->value_hashes["slurm.key"] = "abc";
   EXPECT_EQ(observe()->controller->key, kube::Presence::kPresent);
 
-  fill(controllers_, {});
+  fill(set_.controllers, {});
   EXPECT_FALSE(observe()->controller);
 }
 
@@ -139,10 +123,10 @@ TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {
   Json older = document("NodeSet", "zz", twin), own = document("NodeSet", "cpu", spec);
   own["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
   older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
-  fill(nodesets_, {own, older});
+  fill(set_.nodesets, {own, older});
   EXPECT_EQ(observe()->older_namesake, "zz");
   older["metadata"]["creationTimestamp"] = "2026-01-03T00:00:00Z";
-  fill(nodesets_, {own, older});
+  fill(set_.nodesets, {own, older});
   EXPECT_EQ(observe()->older_namesake, "");
 }
 
@@ -150,14 +134,14 @@ TEST_F(ObserveNodeSet, HurriesPollsWhileItWaitsForSlurm) {
   fill_all();
   observe();
   EXPECT_TRUE(hurried_.empty());
-  fill(pods_, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
+  fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
   observe();
   EXPECT_EQ(hurried_, std::vector<slurm::ClusterKey>{"default/demo"});
 }
 
 TEST_F(ObserveNodeSet, KeepsThePodsOfASpecThatCannotBeRead) {
   fill_all();
-  fill(nodesets_, {document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", "many"}}}})});
+  fill(set_.nodesets, {document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", "many"}}}})});
   const auto seen = observe();
   EXPECT_NE(seen->invalid, "");
   EXPECT_EQ(seen->pods.size(), 1U);

@@ -7,7 +7,7 @@
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
-#include "operator/nodeset/worker_names.hpp"
+#include "operator/common/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

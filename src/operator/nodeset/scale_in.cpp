@@ -7,8 +7,8 @@
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
-#include "operator/nodeset/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

@@ -9,8 +9,8 @@
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
-#include "operator/nodeset/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

@@ -6,9 +6,9 @@
 #include "api/well_known.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
-#include "operator/nodeset/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

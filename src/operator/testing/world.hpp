@@ -15,8 +15,8 @@
 #include "core/json.hpp"
 #include "kube/acts.hpp"
 #include "kube/record.hpp"
-#include "operator/common/caches.hpp"
 #include "operator/common/names.hpp"
+#include "operator/testing/cache_set.hpp"
 #include "plan/plan.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -30,8 +30,6 @@ enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids };
 
 class World {
  public:
-  World() { add_indices(caches_); }
-
   core::WallTime now{core::Duration{1767225600000}};  // 2026-01-01T00:00:00Z
   core::MonoTime mono{core::Duration{1000000}};
   plan::Outcomes outcomes;
@@ -89,7 +87,7 @@ class World {
   template <class Controller>
   plan::Plan plan(const kube::Key& key) {
     fill();
-    Controller controller(caches_);
+    Controller controller(set_.caches);
     Reader reader(*this);
     const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, {}});
     if (observed == nullptr) return {};
@@ -155,18 +153,18 @@ class World {
   }
 
   void fill() {
-    fill(controllers_, "Controller");
-    fill(restapis_, "RestApi");
-    fill(nodesets_, "NodeSet");
-    fill(tokens_, "Token");
-    fill(pods_, "Pod");
-    fill(services_, "Service");
-    fill(config_maps_, "ConfigMap");
-    fill(stateful_sets_, "StatefulSet");
-    fill(deployments_, "Deployment");
-    fill(budgets_, "PodDisruptionBudget");
-    fill(revisions_, "ControllerRevision");
-    fill(claims_, "PersistentVolumeClaim");
+    fill(set_.controllers, "Controller");
+    fill(set_.restapis, "RestApi");
+    fill(set_.nodesets, "NodeSet");
+    fill(set_.tokens, "Token");
+    fill(set_.pods, "Pod");
+    fill(set_.services, "Service");
+    fill(set_.config_maps, "ConfigMap");
+    fill(set_.stateful_sets, "StatefulSet");
+    fill(set_.deployments, "Deployment");
+    fill(set_.budgets, "PodDisruptionBudget");
+    fill(set_.revisions, "ControllerRevision");
+    fill(set_.claims, "PersistentVolumeClaim");
   }
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
@@ -330,22 +328,7 @@ class World {
   std::map<Id, Json> objects_;
   std::map<Id, Json> applied_;
   int serial_ = 100;
-  kube::Cache<kube::Object> controllers_, restapis_, nodesets_, tokens_, services_, config_maps_, stateful_sets_, deployments_,
-      budgets_, revisions_, claims_;
-  kube::Cache<kube::PodRecord> pods_;
-  Caches caches_{controllers_,
-                 restapis_,
-                 nodesets_,
-                 tokens_,
-                 pods_,
-                 services_,
-                 config_maps_,
-                 stateful_sets_,
-                 deployments_,
-                 budgets_,
-                 revisions_,
-                 claims_,
-                 [this](const slurm::ClusterKey&) { return snapshot(); }};
+  CacheSet set_{[this](const slurm::ClusterKey&) { return snapshot(); }};
 };
 
 }  // namespace op::testing

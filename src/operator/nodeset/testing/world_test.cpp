@@ -8,8 +8,8 @@
 
 #include "api/well_known.hpp"
 #include "kube/record.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/plan.hpp"
-#include "operator/nodeset/worker_names.hpp"
 #include "plan/executor.hpp"
 
 namespace op::nodeset::testing {

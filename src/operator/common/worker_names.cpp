@@ -1,4 +1,4 @@
-#include "operator/nodeset/worker_names.hpp"
+#include "operator/common/worker_names.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "api/well_known.hpp"
 
-namespace op::nodeset {
+namespace op {
 
 std::string padded_ordinal(int ordinal, int padding) {
   return fmt::format("{:0{}}", ordinal, std::clamp(padding, 0, 60));
@@ -58,4 +58,4 @@ std::string hostname_problem(std::string_view prefix, int ordinal, int padding) 
   return {};
 }
 
-}  // namespace op::nodeset
+}  // namespace op

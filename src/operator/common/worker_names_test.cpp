@@ -1,8 +1,8 @@
-#include "operator/nodeset/worker_names.hpp"
+#include "operator/common/worker_names.hpp"
 
 #include <gtest/gtest.h>
 
-namespace op::nodeset {
+namespace op {
 namespace {
 
 TEST(WorkerNames, PadOrdinals) {
@@ -45,4 +45,4 @@ TEST(WorkerNames, TheSlurmNodeIsTheHostname) {
 }
 
 }  // namespace
-}  // namespace op::nodeset
+}  // namespace op

@@ -8,7 +8,7 @@
 #include "api/nodeset.hpp"
 #include "kube/object.hpp"
 
-namespace op::nodeset {
+namespace op {
 
 /// "3" or, filled up to `padding` digits, "003".
 std::string padded_ordinal(int ordinal, int padding);
@@ -25,4 +25,4 @@ std::optional<core::Json> worker_comment(const std::string& comment);
 /// Why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); empty when they are.
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
 
-}  // namespace op::nodeset
+}  // namespace op
