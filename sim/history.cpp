@@ -50,6 +50,7 @@ std::vector<std::string> History::run() {
   found_cluster();
   storm();
   if (world_.oracles().ok()) calm();
+  if (world_.oracles().ok() && wrong_.empty() && random_.chance(0.5)) end();
   std::vector<std::string> out = world_.oracles().violations();
   out.insert(out.end(), wrong_.begin(), wrong_.end());
   return out;
@@ -378,6 +379,29 @@ void History::calm() {
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong_.push_back("the declared state did not last: " + first_few(later));
+  }
+}
+
+/// With Drain its jobs end first: the oracles judge each deletion of a worker.
+void History::end() {
+  const bool drain = random_.chance(0.6);
+  world_.oracles().note(fmt::format("--- the namespace is deleted, {} ---", drain ? "Drain" : "Immediate"));
+  world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", drain ? "Drain" : "Immediate"}}}});
+  for (int i = 0; i < 4; ++i) submit_job(some(kNodeSets));
+  world_.loop().run_for(Duration{random_.between(0, 5000)});
+  weather();
+  const kube::Key space{"", World::kNamespace};
+  (void)world_.api().remove(kinds::kNamespace, space, {}, {});
+  world_.loop().run_for(Duration{random_.between(0, 30000)});
+  world_.faults().rates = {};
+  world_.slurm_rates = {};
+  if (!world_.loop().run_until([&] { return world_.api().peek(kinds::kNamespace, space) == nullptr; }, kSettle)) {
+    std::vector<std::string> left;
+    for (const KubeKind& kind : world_.api().kinds()) {
+      if (!kind.resource.namespaced) continue;
+      for (const std::string& name : world_.names(kind.resource)) left.push_back(kind.resource.plural + "/" + name);
+    }
+    wrong_.push_back("the namespace does not go: " + first_few(left));
   }
 }
 

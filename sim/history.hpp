@@ -10,7 +10,7 @@
 namespace sim {
 
 /// A random history: a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then rest,
-/// in which nothing may be written.
+/// in which nothing may be written; in every other one, the namespace is deleted at last, and must go.
 class History {
  public:
   explicit History(World& world);
@@ -26,6 +26,7 @@ class History {
   void found_cluster();
   void storm();
   void calm();
+  void end();
   void resume_jobs();
   void weather();
   void submit_job(const std::string& partition);

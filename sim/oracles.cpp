@@ -449,4 +449,29 @@ Admission worker_policy() {
   };
 }
 
+Admission cluster_policy(const KubeApi& api) {
+  return [&api](const AdmissionRequest& request) -> std::optional<Refusal> {
+    if (request.operation != "DELETE" || request.before == nullptr || terminating(*request.before)) return {};
+    const bool cleaner = request.user.ends_with(":namespace-controller");
+    if (!cleaner && !request.user.ends_with(":generic-garbage-collector")) return {};
+    if (!(request.resource == op::resources::kRestApi)) {
+      const std::string app = label(*request.before, api::kLabelName);
+      if (app != op::kAppController && app != op::kAppRestApi && app != op::kAppWorker) return {};
+      if (request.resource == kinds::kPod && app == op::kAppWorker) return {};
+      static const std::set<std::string> kept{"Pod",    "Service",     "Endpoints",  "EndpointSlice", "ConfigMap",
+                                              "Secret", "StatefulSet", "Deployment", "ReplicaSet"};
+      if (!kept.contains(request.resource.kind)) return {};
+    }
+    const Json* space = api.peek(kinds::kNamespace, {"", request.key.ns});
+    if (!cleaner && (space == nullptr || !terminating(*space))) return {};
+    for (const auto& [key, stored] : api.store().all(table_name(op::resources::kController))) {
+      if (key.ns != request.key.ns || text_at(stored->body, {"spec", "deletionPolicy"}) != "Drain") continue;
+      return make_status(403, "Forbidden",
+                         "Controller " + key.str() + " has deletionPolicy: Drain, its workers are not gone yet",
+                         &request.resource, request.key.name);
+    }
+    return {};
+  };
+}
+
 }  // namespace sim

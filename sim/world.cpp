@@ -69,6 +69,7 @@ World::World(WorldOptions options)
       [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
   oracles_ = std::make_unique<Oracles>(loop_, kube_->api(), site_);
   kube_->api().add_admission(worker_policy());
+  kube_->api().add_admission(cluster_policy(kube_->api()));
   tap_ = std::make_unique<Tap>(*kube_, *oracles_);
   // Writes to Slurm count as well; reconfigure is a GET there.
   faults_.is_write = [](const net::HttpRequest& request) {

@@ -147,9 +147,10 @@ const FieldList& field_list(const ControllerSpec*) {
           .add(field("metrics", &ControllerSpec::metrics).not_acted_on().describe("How slurmctld's metrics are collected."))
           .add(field("deletionPolicy", &ControllerSpec::deletion_policy)
                    .has_default()
-                   .describe("What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go "
-                             "at once, with "
-                             "their jobs. Drain: each goes when its jobs have ended."))
+                   .describe(
+                       "What becomes of the workers when the Controller or its namespace is deleted. Immediate: they go at "
+                       "once, with their jobs. Drain: each goes when its jobs have ended; slurmctld and slurmrestd stay until "
+                       "then."))
           .rule("!self.external || has(self.externalConfig)", "required when external is true", "externalConfig")
           .rule(
               "!has(self.ha) || !self.ha.enabled || (has(self.persistence) && self.persistence.enabled && "

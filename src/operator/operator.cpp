@@ -142,14 +142,18 @@ struct Operator::Impl {
       if (pod.meta.label(api::kLabelName) != kAppController) return {};
       return {{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))}};
     });
-    // Workers that appear or go matter to a Controller that waits for the last of them.
+    watch_ending_workers(controller, [](const Key& key) { return Keys{key}; });
+  }
+
+  /// Workers that appear or go matter to a Controller that waits for the last of them, and to its RestApis.
+  void watch_ending_workers(kube::Controller& who, const std::function<Keys(const Key&)>& of_controller) {
     watch<PodRecord>(
-        controller, caches.pods,
-        [this](const PodRecord& pod) -> Keys {
+        who, caches.pods,
+        [this, of_controller](const PodRecord& pod) -> Keys {
           if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
           const Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelCluster))};
           const kube::ObjectPtr owner = caches.controllers.find(key);
-          return owner && owner->meta.terminating() ? Keys{key} : Keys{};
+          return owner && owner->meta.terminating() ? of_controller(key) : Keys{};
         },
         [](const PodRecord&, const PodRecord&) { return false; });
   }
@@ -165,6 +169,7 @@ struct Operator::Impl {
     watch<Object>(
         restapi, caches.nodesets, [of_controller](const Object& object) { return of_controller(controller_ref(object)); },
         intent_changed);
+    watch_ending_workers(restapi, of_controller);
     // slurmrestd starts once there is a slurm.conf; of later ones only what slurmctld restarts for is its concern.
     watch<Object>(
         restapi, caches.config_maps,

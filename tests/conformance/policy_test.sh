@@ -1,5 +1,5 @@
 #!/bin/bash
-# The policy that protects workers, against a real API server: who may delete which pod. Uses the cluster of KUBECONFIG, as an
+# The policies that protect workers, and what drains need, against a real API server: who may delete what. Uses the cluster of KUBECONFIG, as an
 # administrator who may impersonate; works in a namespace of its own, which it removes. Installs the policy when it is not there.
 # Usage: tests/conformance/policy_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
 set -uo pipefail
@@ -21,7 +21,8 @@ finish() {
 trap finish EXIT
 
 policy() {
-  helm template slurm-operator "$top/charts/slurm-operator" --kube-version 1.30 --show-only templates/worker-protection.yaml 2>/dev/null
+  helm template slurm-operator "$top/charts/slurm-operator" --kube-version 1.30 --show-only templates/worker-protection.yaml \
+    --show-only templates/cluster-protection.yaml 2>/dev/null
 }
 
 status() { # phase, and the state of its container
@@ -54,7 +55,7 @@ expect() {
 
 kubectl create namespace "$namespace" >/dev/null || exit 1
 kubectl -n "$namespace" create serviceaccount default >/dev/null 2>&1
-if ! kubectl get validatingadmissionpolicy slurm-operator-workers >/dev/null 2>&1; then
+if ! kubectl get validatingadmissionpolicy slurm-operator-clusters >/dev/null 2>&1; then
   installed=yes
   policy | kubectl apply -f - >/dev/null || exit 1
   sleep 2 # The API server learns of a policy within a second.
@@ -80,6 +81,52 @@ done
 # Anyone else is not our concern.
 expect allowed "${prefix}pod-garbage-collector" "$running"
 expect allowed "" "$running"
+
+# What drains need is kept while a Controller says Drain.
+controller() { # deletionPolicy
+  printf 'apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: c}\nspec: {deletionPolicy: %s}\n' "$1" |
+    kubectl -n "$namespace" apply -f - >/dev/null
+  sleep 2
+}
+declare -A manifests=(
+  [pod]='{apiVersion: v1, kind: Pod, spec: {schedulingGates: [{name: test/hold}], containers: [{name: c, image: i}]}'
+  [service]='{apiVersion: v1, kind: Service, spec: {clusterIP: None}'
+  [endpointslice]='{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, endpoints: []'
+  [configmap]='{apiVersion: v1, kind: ConfigMap'
+  [secret]='{apiVersion: v1, kind: Secret'
+  [restapis.slinky.slurm.net]='{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, spec: {controllerRef: {name: c}}'
+)
+# keeps WORD USER APP KIND: whether that user may delete an object of that kind, labelled as that app's.
+keeps() {
+  local word=$1 user=$2 app=$3 kind=$4 out
+  kubectl -n "$namespace" delete "$kind" thing --ignore-not-found --force --grace-period=0 >/dev/null 2>&1
+  echo "${manifests[$kind]}, metadata: {name: thing, labels: {app.kubernetes.io/name: $app}}}" |
+    kubectl -n "$namespace" create -f - >/dev/null
+  if out=$(kubectl -n "$namespace" delete "$kind" thing --wait=false ${user:+--as "$user"} 2>&1); then
+    [[ $word == allowed ]]
+  else
+    [[ $word == refused && $out == *"Controller $namespace/c has deletionPolicy: Drain, its workers are not gone yet"* ]]
+  fi && passed=$((passed + 1)) && return
+  failed=$((failed + 1))
+  printf 'FAIL %s to %s: delete %s of %s\n     %s\n' "$word" "$user" "$kind" "$app" "$out"
+}
+restapi=restapis.slinky.slurm.net
+controller Immediate
+for kind in "${!manifests[@]}"; do keeps allowed $prefix$cleaner slurmctld "$kind"; done
+controller Drain
+for kind in pod service endpointslice configmap secret; do
+  keeps refused $prefix$cleaner slurmctld $kind
+  keeps refused $prefix$cleaner slurmrestd $kind
+  keeps allowed $prefix$cleaner others $kind
+done
+keeps refused $prefix$cleaner slurmd service
+keeps refused $prefix$cleaner others $restapi
+# The namespace stays: what is collected was given up by its owner.
+keeps allowed $prefix$collector slurmrestd pod
+keeps allowed '' slurmctld service
+kubectl -n "$namespace" delete controllers.slinky.slurm.net c --timeout=30s >/dev/null
+sleep 2
+keeps allowed $prefix$cleaner slurmctld service
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]

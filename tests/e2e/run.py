@@ -293,6 +293,32 @@ def two_clusters(tag, plugin):
             wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
 
 
+def namespace_with_drain(tag, plugin):
+    """Who deletes a namespace whose Controller says Drain waits for its jobs; the rest goes at once."""
+    with Namespace(f"e2e-drain-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ready_cluster(ns, 2)
+        ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"deletionPolicy": "Drain"}})
+        job = ns.submit("sleep 15", "-w", "cpu-0")
+        wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+        ends = time.monotonic() + 14
+        kubectl("delete", "namespace", ns.name, "--wait=false")
+        wait("the idle worker goes", lambda: sorted(ns.workers()) == ["cpu-0"], 12)
+        while time.monotonic() < ends:
+            expect(sorted(ns.workers()) == ["cpu-0"], "the worker went before its job had ended")
+            ns.slurm("scontrol", "ping")
+            time.sleep(0.5)
+        wait("the namespace is gone", lambda: kubectl("get", "namespace", ns.name, check=False).returncode != 0, 120)
+
+
+def namespace_at_once(tag, plugin):
+    """Without Drain a namespace goes, jobs or not."""
+    with Namespace(f"e2e-now-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ready_cluster(ns, 1)
+        job = ns.submit("sleep 600")
+        wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+        kubectl("delete", "namespace", ns.name, "--wait=true", timeout=90)
+
+
 def run_one(name, function):
     start = time.monotonic()
     try:
@@ -324,8 +350,9 @@ def main():
                         results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
             else:
                 results.append(False)
-        if wanted("two_clusters"):
-            results.append(run_one(f"{tag} two clusters at once", lambda tag=tag: two_clusters(tag, plugin)))
+        for function in (two_clusters, namespace_with_drain, namespace_at_once):
+            if wanted(function.__name__):
+                results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, tag=tag: f(tag, plugin)))
         passed += sum(results)
         failed += len(results) - sum(results)
     print(f"{passed} passed, {failed} failed")

@@ -32,13 +32,22 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
     out->controller_exists = true;
     if (const auto spec = api::from_json<api::Controller>(owner->body)) {
       out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec->spec, controller));
+      if (owner->meta.terminating() && spec->spec.deletion_policy == api::DeletionPolicy::kDrain) {
+        for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster_key(key.ns, controller))) {
+          out->ending_workers.push_back(pod->meta.name);
+        }
+      }
     } else {
       out->controller_error = spec.error().message;
     }
   }
   out->config_map = caches_.config_maps.find({key.ns, config_map_name(controller)});
   for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, cluster_key(key.ns, controller))) {
-    if (nodeset->meta.terminating()) out->ending_nodesets.push_back(nodeset->meta.name);
+    if (nodeset->meta.terminating()) {
+      out->ending_nodesets.push_back(nodeset->meta.name);
+    } else {
+      out->lasting_nodesets = true;
+    }
   }
   out->service = caches_.services.find({key.ns, restapi_object_name(key.name)});
   out->deployment = caches_.deployments.find({key.ns, restapi_object_name(key.name)});

@@ -29,6 +29,8 @@ struct Observed {
   kube::ObjectPtr config_map;  ///< The Controller's "X-config".
   std::vector<std::string>
       ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
+  std::vector<std::string> ending_workers;  ///< Of a Controller that is being deleted with deletionPolicy: Drain.
+  bool lasting_nodesets = false;            ///< There are NodeSets that are not being deleted.
 
   kube::ObjectPtr service, deployment;
   std::vector<kube::PodPtr> pods;

@@ -89,15 +89,35 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems_of(observed), rolled_out(observed), "slurmrestd is starting", plan);
 }
 
+/// Who deletes several objects at once deletes one after the other, and drains need slurmrestd: a moment is waited for the
+/// rest.
+core::Duration still_to_wait(const Observed& observed) {
+  constexpr core::Duration kCompany{3000};
+  const std::optional<core::WallTime>& since = observed.object->meta.deletion_timestamp;
+  if (!since) return core::Duration{0};
+  const core::Duration left = *since + kCompany - observed.context.now;
+  // A clock that is far behind the API server's is none to wait by.
+  return left > 2 * kCompany ? core::Duration{0} : left;
+}
+
 void plan_end(const Observed& observed, plan::Plan& plan) {
   plan.intent.summary = "end slurmrestd";
-  if (observed.ending_nodesets.empty()) {
+  std::string waiting;
+  if (!observed.ending_nodesets.empty()) {
+    waiting = "NodeSets end first: " + join(observed.ending_nodesets);
+  } else if (!observed.ending_workers.empty()) {
+    waiting = "workers end first: " + join(observed.ending_workers);
+  } else if (const core::Duration left = observed.lasting_nodesets ? still_to_wait(observed) : core::Duration{0};
+             left > core::Duration{0}) {
+    waiting = "waiting whether NodeSets are deleted as well";
+    plan.wake_after(left, waiting);
+  }
+  if (waiting.empty()) {
     if (auto act = kube::remove_finalizer(resources::kRestApi, observed.object->meta, api::kFinalizerRestApi)) {
       plan.lane("tidy").add({"remove finalizer", "no NodeSet is drained through it any more", std::move(act)});
     }
     return;
   }
-  const std::string waiting = "NodeSets end first: " + join(observed.ending_nodesets);
   plan.intent.remaining.push_back(waiting);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", false}}, false, waiting, plan);
 }
