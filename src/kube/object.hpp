@@ -84,7 +84,9 @@ struct ContainerState {
   bool started_once = false;  ///< It runs, or ran (restartCount > 0, running, terminated, or a lastState).
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
-  std::string message;         ///< Of the waiting or terminated state.
+  std::string message;         ///< Of the waiting state; of one that crashed or ended, what it said at its end.
+  /// It ended with an error more than once and does not run: CrashLoopBackOff, or the time until that shows.
+  bool crashed = false;
 };
 
 /// What we keep of a pod: about 1 KB of 12.

@@ -76,16 +76,22 @@ ContainerState container_state(dom::element status, bool init) {
   result.ready = flag(status, "ready");
   result.restarts = static_cast<int>(integer(status, "restartCount"));
   result.started_once = result.restarts > 0;
-  dom::element state;
-  if (status["lastState"].get(state) == simdjson::SUCCESS && began(state)) result.started_once = true;
+  dom::element state, last;
+  const bool has_last = status["lastState"].get(last) == simdjson::SUCCESS;
+  if (has_last && began(last)) result.started_once = true;
   if (status["state"].get(state) != simdjson::SUCCESS) return result;
   if (began(state)) result.started_once = true;
   dom::element inner;
   if (state["waiting"].get(inner) == simdjson::SUCCESS) {
     result.waiting_reason = text(inner, "reason");
     result.message = text(inner, "message");
+    result.crashed = result.waiting_reason == "CrashLoopBackOff";
+    // The kubelet's own message tells no more than the length of the back-off.
+    if (result.crashed && has_last && last["terminated"].get(inner) == simdjson::SUCCESS)
+      result.message = text(inner, "message");
   } else if (state["terminated"].get(inner) == simdjson::SUCCESS) {
     result.message = text(inner, "message");
+    result.crashed = result.restarts > 0 && integer(inner, "exitCode") != 0;
   }
   return result;
 }

@@ -43,7 +43,11 @@ Json full_pod() {
     "initContainerStatuses": [{"name": "init", "ready": true, "restartCount": 0, "state": {"terminated": {"exitCode": 0}}}],
     "containerStatuses": [
       {"name": "slurmd", "ready": true, "restartCount": 0, "state": {"running": {"startedAt": "2026-01-02T03:05:00Z"}}},
-      {"name": "side", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}},
+      {"name": "side", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
+       "lastState": {"terminated": {"exitCode": 1, "message": "fatal: no"}}},
+      {"name": "ended", "ready": false, "restartCount": 1, "state": {"terminated": {"exitCode": 1, "message": "fatal: again"}}},
+      {"name": "once", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 1}}},
+      {"name": "done", "ready": false, "restartCount": 1, "state": {"terminated": {"exitCode": 0}}},
       {"name": "new", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}},
       {"name": "again", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "X"}}, "lastState": {"terminated": {"exitCode": 1}}}]})");
   return pod;
@@ -73,13 +77,17 @@ TEST(RecordTest, APodIsReadInto) {
   EXPECT_TRUE(pod.ready());
   ASSERT_TRUE(pod.ready_since());
   EXPECT_EQ(core::format_rfc3339(*pod.ready_since()), "2026-01-02T03:05:00Z");
-  ASSERT_EQ(pod.containers.size(), 5U);
+  ASSERT_EQ(pod.containers.size(), 8U);
   EXPECT_TRUE(pod.containers[0].init);
   std::vector<bool> started;
   for (const ContainerState& c : pod.containers) started.push_back(c.started_once);
-  EXPECT_THAT(started, ElementsAre(true, true, true, false, true));
+  EXPECT_THAT(started, ElementsAre(true, true, true, true, true, true, false, true));
+  std::vector<std::string> crashed;
+  for (const ContainerState& c : pod.containers) {
+    if (c.crashed) crashed.push_back(c.name + " " + c.message);
+  }
+  EXPECT_THAT(crashed, ElementsAre("side fatal: no", "ended fatal: again"));
   EXPECT_EQ(pod.containers[2].waiting_reason, "CrashLoopBackOff");
-  EXPECT_EQ(pod.containers[2].message, "back-off");
   EXPECT_EQ(pod.containers[2].restarts, 3);
 }
 

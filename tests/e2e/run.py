@@ -293,6 +293,16 @@ def two_clusters(tag, plugin):
             wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
 
 
+def bad_configuration_at_first(tag, plugin):
+    """slurmctld never starts: its own words are told, and the mended configuration starts it."""
+    with Namespace(f"e2e-bad-{tag.replace('.', '-')}", tag, plugin) as ns:
+        manifest = demo_manifest().replace("replicas: 3", "replicas: 1")
+        ns.apply(manifest.replace("  extraConf: |\n", "  extraConf: |\n    SchedulerType=sched/nonesuch\n", 1))
+        wait("its words are told", lambda: "nonesuch" in ns.condition("controllers.slinky.slurm.net", "demo", "Ready")["message"], 60)
+        ns.apply(manifest)
+        wait("it runs", lambda: ns.idle() == ["cpu-0"], 90)
+
+
 def namespace_with_drain(tag, plugin):
     """Who deletes a namespace whose Controller says Drain waits for its jobs; the rest goes at once."""
     with Namespace(f"e2e-drain-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -350,7 +360,7 @@ def main():
                         results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
             else:
                 results.append(False)
-        for function in (two_clusters, namespace_with_drain, namespace_at_once):
+        for function in (two_clusters, bad_configuration_at_first, namespace_with_drain, namespace_at_once):
             if wanted(function.__name__):
                 results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, tag=tag: f(tag, plugin)))
         passed += sum(results)

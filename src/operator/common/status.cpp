@@ -48,9 +48,10 @@ std::optional<Problem> container_problem(const kube::PodRecord& pod, const kube:
   if (waits_for_image(container.waiting_reason)) {
     return Problem{"ImagePullFailed", place + container.waiting_reason + ": " + one_line(container.message)};
   }
-  if (container.waiting_reason == "CrashLoopBackOff") {
-    return Problem{"CrashLoop", place + "ended " + std::to_string(container.restarts) + " times" +
-                                    (container.message.empty() ? "" : ": " + one_line(container.message))};
+  if (container.crashed) {
+    const std::string words = last_words(container.message);
+    return Problem{"CrashLoop",
+                   place + "ended " + std::to_string(container.restarts + 1) + " times" + (words.empty() ? "" : ": " + words)};
   }
   if (container.waiting_reason.starts_with("Create") || container.waiting_reason == "RunContainerError") {
     return Problem{"ContainerFailed", place + container.waiting_reason + ": " + one_line(container.message)};
@@ -74,6 +75,26 @@ std::string condition_changes(const core::Json& before, const core::Json& after)
 }
 
 }  // namespace
+
+std::string last_words(std::string_view log) {
+  std::vector<std::string> causes;
+  std::string_view last;
+  bool fatal = false;
+  while (!log.empty() && !fatal) {
+    const std::string_view line = log.substr(0, log.find('\n'));
+    log.remove_prefix(std::min(log.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    last = line;
+    // What follows a fatal error is the way down.
+    const std::size_t end = line.find("fatal: ");
+    fatal = end != std::string_view::npos;
+    const std::size_t at = fatal ? end : line.find("error: ");
+    if (at == std::string_view::npos) continue;
+    std::string cause(line.substr(at));
+    if (causes.empty() || causes.back() != cause) causes.push_back(std::move(cause));
+  }
+  return one_line(causes.empty() ? std::string(last) : join(causes, "; "));
+}
 
 Conditions::Conditions(const std::vector<api::Condition>& previous, std::int64_t generation, core::WallTime now)
     : previous_(previous), generation_(generation), now_(now) {}

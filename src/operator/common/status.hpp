@@ -65,6 +65,9 @@ plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object
 std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
                                          const std::vector<api::Condition>& before, const Conditions& after);
 
+/// Of the last lines that a daemon wrote, those that say why it ended: its errors up to the first fatal one; without any, its
+/// last line. On one line, at most 600 bytes.
+std::string last_words(std::string_view log);
 /// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable
 /// pods, missing mounts.
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);

@@ -43,6 +43,15 @@ TEST(Conditions, SetTwiceIsSetOnce) {
   EXPECT_EQ(conditions.all()[0].reason, "Y");
 }
 
+TEST(LastWords, AreTheCause) {
+  EXPECT_EQ(last_words(""), "");
+  EXPECT_EQ(last_words("slurmctld: starting\nslurmctld: done\n\n"), "slurmctld: done");
+  EXPECT_EQ(last_words("slurmctld: error: a\nslurmctld: error: a\nbye"), "error: a");
+  EXPECT_EQ(last_words("[12:00] error: cannot find x\n[12:00] fatal: no plugin\n[12:01] error: after\nbye"),
+            "error: cannot find x; fatal: no plugin");
+  EXPECT_EQ(last_words("fatal: " + std::string(700, 'x')).size(), 603U) << "cut, with dots";
+}
+
 std::string summary(bool ready, const std::vector<Problem>& problems, const std::string& waiting) {
   Conditions conditions({}, 1, kNow);
   set_summary(conditions, ready, problems, waiting);

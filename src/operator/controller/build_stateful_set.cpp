@@ -107,6 +107,7 @@ core::Json slurmctld_container(const Observed& observed) {
   core::Json out{
       {"name", kAppController},
       {"image", kDefaultSlurmctldImage},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"ports", core::Json::array({{{"name", kAppController}, {"containerPort", api::kPortSlurmctld}, {"protocol", "TCP"}}})},
       {"securityContext", ids(kSlurmUid, false)},
       {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kRunVolume, "/run"),

@@ -67,7 +67,7 @@ const kube::PodRecord* running_pod(const Observed& observed) {
 
 bool crashing(const kube::PodRecord& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
-    return container.name == kAppController && container.waiting_reason == "CrashLoopBackOff";
+    return container.name == kAppController && container.crashed;
   });
 }
 
@@ -198,9 +198,9 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
   if (!state.can_roll_back()) return {};
   for (const kube::PodPtr& pod : observed.pods) {
     for (const kube::ContainerState& container : pod->containers) {
-      if (container.name == kAppController && !container.ready && container.restarts >= kCrashesUntilRefused &&
-          container.waiting_reason == "CrashLoopBackOff") {
-        return "slurmctld ends when it starts with it" + (container.message.empty() ? "" : ": " + container.message);
+      if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused) {
+        const std::string words = last_words(container.message);
+        return "slurmctld ends when it starts with it" + (words.empty() ? "" : ": " + words);
       }
     }
   }

@@ -109,6 +109,7 @@ Json slurmd_container(const Observed& in, const std::string& conf) {
   Json base{
       {"name", kSlurmd},
       {"image", image},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"args", std::move(args)},
       {"env", env_vars(spec)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},

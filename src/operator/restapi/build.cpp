@@ -32,6 +32,7 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
   core::Json out{
       {"name", kAppRestApi},
       {"image", kDefaultSlurmrestdImage},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"args", core::Json::array({"-s", "openapi/slurmctld"})},
       {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
                                  {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}},
