@@ -7,6 +7,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
+#include "slurm/acts.hpp"
 
 namespace sim {
 namespace {
@@ -24,6 +25,7 @@ constexpr Duration kRest{std::chrono::minutes{3}};
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
 const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
+constexpr const char* kNoImage = "local/nonesuch:1";
 
 std::string first_few(const std::vector<std::string>& reasons) {
   std::string out;
@@ -151,6 +153,12 @@ void History::fill_user_actions() {
                         const std::string name = any_nodeset();
                         const Json conf(fmt::format("CPUs=2 RealMemory=1000 Weight={}", ++edits_));
                         if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
+                      }});
+  actions_.push_back({2, [=, this] {
+                        const std::string name = any_nodeset();
+                        const Json image = random_.chance(0.5) ? Json(kNoImage) : Json(nullptr);
+                        if (!name.empty())
+                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", image}}}}}});
                       }});
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
@@ -336,11 +344,17 @@ void History::restore() {
   cut_nodes_.clear();
 }
 
-/// As soon as slurmctld is there: a suspended job holds its workers for ever.
-void History::resume_jobs() {
+/// As soon as slurmctld is there. A suspended job holds its workers for ever; and under a name that an admin holds, a worker
+/// that cannot start is replaced by nobody else.
+void History::help_by_hand() {
   SimSlurm* slurm = world_.slurm();
-  if (slurm == nullptr) return (void)world_.loop().after(Duration{1000}, [this] { resume_jobs(); });
+  if (slurm == nullptr) return (void)world_.loop().after(Duration{1000}, [this] { help_by_hand(); });
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
+  for (const std::string& name : world_.workers()) {
+    const SimNode* node = slurm->node(name);
+    const bool held = node != nullptr && (node->drain || node->down) && !slurm::ours(node->reason);
+    if (held && world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos) world_.remove(kinds::kPod, name);
+  }
 }
 
 void History::calm() {
@@ -353,10 +367,13 @@ void History::calm() {
   if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
   // A configuration that is refused stays refused until its user mends it.
   world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
+  for (const std::string& name : world_.names(op::resources::kNodeSet)) {
+    world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
+  }
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
   }
-  resume_jobs();
+  help_by_hand();
   // Whoever was deleted at the last moment comes back: the cluster is to stand at the end.
   bool mended = false;
   std::vector<std::string> unmet;

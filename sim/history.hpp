@@ -27,7 +27,7 @@ class History {
   void storm();
   void calm();
   void end();
-  void resume_jobs();
+  void help_by_hand();
   void weather();
   void submit_job(const std::string& partition);
   void change_mind(const std::string& nodeset);

@@ -65,6 +65,9 @@ World::World(WorldOptions options)
   kube_->add_namespace(kNamespace);
   kube_->add_namespace("slurm-operator");
   for (int i = 0; i < options_.kube_nodes; ++i) kube_->nodes().add_node("kube-" + std::to_string(i));
+  for (const std::string_view image : {op::kDefaultSlurmctldImage, op::kDefaultSlurmdImage, op::kDefaultSlurmrestdImage}) {
+    kube_->nodes().add_image(std::string(image));
+  }
   kube_->nodes().set_process_factory(
       [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
   oracles_ = std::make_unique<Oracles>(loop_, kube_->api(), site_);

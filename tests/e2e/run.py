@@ -216,7 +216,6 @@ spec:
     bad = wait("the missing image is told", lambda: (lambda c: c if c and "nonesuch" in c["message"] else None)(
         ns.condition("nodesets.slinky.slurm.net", "odd", "Degraded")), 60)
     ns.apply(manifest.replace("IMAGE", good).replace("TEMPLATE", "{}"))
-    ns.kubectl("delete", "pod", "odd-0", "--wait=true", check=False)
     ns.wait_condition("nodesets.slinky.slurm.net", "odd")
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "odd", "--wait=true")
 

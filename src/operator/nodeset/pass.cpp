@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/nodeset/revision.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -33,6 +34,17 @@ bool seen_in_slurm(const kube::PodRecord& pod) {
   if (!pod.meta.annotation(api::kAnnotationRegistered).empty()) return true;
   return std::any_of(pod.conditions.begin(), pod.conditions.end(),
                      [](const kube::PodCondition& condition) { return condition.type.starts_with(api::kPodConditionPrefix); });
+}
+
+bool slurmd_started(const kube::PodRecord& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
+    return container.name == kAppWorker && container.started_once;
+  });
+}
+
+/// Nobody wants it down.
+bool down_by_itself(const slurm::Node& node) {
+  return node.reason.empty() || node.reason == "Not responding" || slurm::ours(node.reason);
 }
 
 }  // namespace
@@ -71,6 +83,7 @@ core::Duration backoff(const plan::Outcome& outcome) {
 Pass::Pass(const Observed& observed) : in(observed) {
   slurm_known_ = in.snapshot != nullptr && in.snapshot->complete();
   slurm_fresh_ = slurm_known_ && in.snapshot->fresh(in.mono, slurm::kFresh);
+  if (in.invalid.empty()) hash = revision_hash(in.nodeset.spec);
   read_work();
   read_workers();
 }
@@ -116,7 +129,8 @@ void Pass::read_workers() {
     worker.cleared = !pod->meta.annotation(api::kAnnotationDeletionEvidence).empty();
     const auto node = in.nodes.find(pod->node_name);
     worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
-    worker.lost = will_not_register(worker);
+    worker.outdated = stuck_outdated(worker);
+    worker.lost = worker.outdated || will_not_register(worker);
     workers.push_back(std::move(worker));
   }
   std::sort(workers.begin(), workers.end(), [](const Worker& a, const Worker& b) {
@@ -133,6 +147,20 @@ bool Pass::will_not_register(const Worker& worker) {
   if (left.count() <= 0) return true;
   out.wake_after(left, "a worker that does not register is replaced");
   return false;
+}
+
+bool Pass::stuck_outdated(const Worker& worker) const {
+  const kube::PodRecord& pod = *worker.pod;
+  if (worker.life != Life::kLive || worker.cleared || pod.ready() || worker.busy()) return false;
+  if (hash.empty() || pod.meta.label(api::kLabelRevisionHash) == hash) return false;
+  if (worker.record == nullptr) {
+    // What was seen may have been the record of an earlier pod of the same name.
+    if (worker.stamped && slurmd_started(pod)) return false;
+  } else if (worker.record->state.base != "DOWN" || !down_by_itself(*worker.record)) {
+    return false;
+  }
+  // A kubelet that has it may start slurmd at any moment, unless it says why it cannot.
+  return pod.node_name.empty() || (slurm_fresh_ && !pod_problems({worker.pod}).empty());
 }
 
 void Pass::wish(const std::string& id) {

@@ -50,6 +50,7 @@ struct Worker {
   bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
   bool victim = false;       ///< It goes.
   bool lost = false;         ///< Its slurmd will not register (again): it can only be replaced.
+  bool outdated = false;     ///< Lost, for it is of an earlier template and got stuck before its slurmd ever ran.
 
   [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
   [[nodiscard]] bool drained_by_us() const;
@@ -68,7 +69,7 @@ class Pass {
   plan::Plan out;
   Goal goal = Goal::kServe;
   int desired = 0;                ///< How many workers there are to be.
-  std::string hash;               ///< controller-revision-hash of the wanted workers.
+  std::string hash;               ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
   std::vector<Worker> workers;    ///< By ordinal.
   std::vector<Problem> problems;  ///< What is wrong, or takes time.
   int to_create = 0;              ///< Workers still to be created, those of this pass included.
@@ -131,6 +132,8 @@ class Pass {
   void read_workers();
   /// Its record was deleted by us, or it never came.
   [[nodiscard]] bool will_not_register(const Worker& worker);
+  /// Its template was mended since, which helps only its successor; nothing ever ran on it.
+  [[nodiscard]] bool stuck_outdated(const Worker& worker) const;
 
   std::unordered_map<std::string_view, Work> work_;
   std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.

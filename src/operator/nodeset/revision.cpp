@@ -66,7 +66,6 @@ std::string revision_hash(const api::NodeSetSpec& spec) {
 void keep_revisions(Pass& pass) {
   if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll || pass.in.meta().terminating() || !pass.in.invalid.empty())
     return;
-  pass.hash = revision_hash(pass.in.nodeset.spec);
   const std::string name = pass.in.meta().name + "-" + pass.hash;
   std::int64_t newest = 0;
   kube::ObjectPtr current;

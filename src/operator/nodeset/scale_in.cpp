@@ -123,8 +123,9 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   }
   const slurm::Snapshot& snapshot = *pass.in.snapshot;
   if (worker.record == nullptr) {
-    // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since.
-    const bool stamped = worker.stamped && !worker.cleared;
+    // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
+    // one that never started was an earlier pod's.
+    const bool stamped = worker.stamped && !worker.cleared && !worker.outdated;
     const auto evidence =
         slurm::SnapshotWitness::never_registered(snapshot, worker.node, worker.pod->meta.uid, stamped, pass.in.mono);
     if (evidence) {
@@ -192,6 +193,7 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
 }
 
 std::string why_lost(const Worker& worker) {
+  if (worker.outdated) return "it never started, and its template has changed since";
   return worker.cleared ? "its Slurm node was deleted, and it does not register again" : "it does not register with Slurm";
 }
 
@@ -262,7 +264,7 @@ void delete_workers(Pass& pass) {
       ++pass.to_delete;
       pass.out.intent.jobs += worker.work.jobs;
       delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
-      if (worker.lost && !worker.cleared) {
+      if (worker.lost && !worker.cleared && !worker.outdated) {
         pass.lasting_event("Warning", "SlurmNodeNotRegistered", "Delete",
                            fmt::format("Pod {} is ready, but does not register with Slurm: it is replaced", pod_text(worker)));
       }

@@ -12,7 +12,7 @@
 //         - end: 1                   # job 1 ends
 //         - node: {name: cpu-1, state: IDLE+DRAIN, reason: bad disk, comment: "...", features: [cpu]}
 //         - forget: cpu-1            # Slurm loses the node
-//         - pod: {name: cpu-1, phase: Failed, ready: false, annotations: {...}}
+//         - pod: {name: cpu-1, phase: Failed, ready: false, annotations: {...}, node: kube-1, waiting: ImagePullBackOff}
 //         - user_deletes: cpu-1      # kubectl delete pod
 //         - kube_node: {name: kube-1, unschedulable: true, reason: "..."}
 //         - slurm: away              # or stale, answers
@@ -118,6 +118,12 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   void put_pod(const Json& want) {
     kube::PodRecord& pod = world_.pod(want["name"]);
     if (want.contains("phase")) pod.phase = want["phase"];
+    if (want.contains("node")) pod.node_name = want["node"];
+    if (want.contains("waiting")) {
+      kube::ContainerState& slurmd = pod.containers.emplace_back();
+      slurmd.name = "slurmd";
+      slurmd.waiting_reason = want["waiting"];
+    }
     if (want.contains("ready")) {
       for (kube::PodCondition& condition : pod.conditions) {
         if (condition.type == "Ready") condition.status = want["ready"].get<bool>() ? "True" : "False";
