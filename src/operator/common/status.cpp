@@ -44,18 +44,18 @@ bool waits_for_image(std::string_view reason) {
 }
 
 /// The kubelet goes to and fro between trying and backing off; what it says of the cause is the same.
-std::string_view pull_failure(std::string_view message) {
+std::string pull_failure(const kube::ContainerState& container) {
   constexpr std::string_view kCause = "ErrImagePull: ";
-  const std::size_t at = message.find(kCause);
-  return at == std::string_view::npos ? message : message.substr(at + kCause.size());
+  const bool tries = container.waiting_reason == "ErrImagePull" || container.waiting_reason == "ImagePullBackOff";
+  if (!tries || container.message.empty()) return container.waiting_reason + ": " + one_line(container.message);
+  const std::size_t at = container.message.find(kCause);
+  return one_line(at == std::string::npos ? container.message : container.message.substr(at + kCause.size()));
 }
 
 std::optional<Problem> container_problem(const kube::PodRecord& pod, const kube::ContainerState& container) {
   const std::string place = "pod " + pod.meta.name + ", container " + container.name + ": ";
   if (waits_for_image(container.waiting_reason)) {
-    return Problem{"ImagePullFailed",
-                   place + one_line(std::string(container.message.empty() ? std::string_view(container.waiting_reason)
-                                                                          : pull_failure(container.message)))};
+    return Problem{"ImagePullFailed", place + pull_failure(container)};
   }
   if (container.crashed) {
     const std::string words = last_words(container.message);
