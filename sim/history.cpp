@@ -399,26 +399,41 @@ void History::calm() {
   }
 }
 
-/// With Drain its jobs end first: the oracles judge each deletion of a worker.
+/// The namespace is deleted, or all of the cluster's resources are. With Drain jobs end first: the oracles judge each deletion
+/// of a worker.
 void History::end() {
-  const bool drain = random_.chance(0.6);
-  world_.oracles().note(fmt::format("--- the namespace is deleted, {} ---", drain ? "Drain" : "Immediate"));
+  const bool drain = random_.chance(0.6), whole = random_.chance(0.5);
+  world_.oracles().note(
+      fmt::format("--- the {} is deleted, {} ---", whole ? "namespace" : "cluster", drain ? "Drain" : "Immediate"));
   world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", drain ? "Drain" : "Immediate"}}}});
   for (int i = 0; i < 4; ++i) submit_job(some(kNodeSets));
   world_.loop().run_for(Duration{random_.between(0, 5000)});
   weather();
   const kube::Key space{"", World::kNamespace};
-  (void)world_.api().remove(kinds::kNamespace, space, {}, {});
+  if (whole) {
+    (void)world_.api().remove(kinds::kNamespace, space, {}, {});
+  } else {
+    const std::string propagation = random_.chance(0.5) ? "Foreground" : "Background";
+    for (const kube::Resource& kind : {op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet}) {
+      for (const std::string& name : world_.names(kind)) world_.remove(kind, name, propagation);
+      world_.loop().run_for(Duration{random_.between(0, 1000)});
+    }
+  }
   world_.loop().run_for(Duration{random_.between(0, 30000)});
   world_.faults().rates = {};
   world_.slurm_rates = {};
-  if (!world_.loop().run_until([&] { return world_.api().peek(kinds::kNamespace, space) == nullptr; }, kSettle)) {
-    std::vector<std::string> left;
-    for (const KubeKind& kind : world_.api().kinds()) {
-      if (!kind.resource.namespaced) continue;
-      for (const std::string& name : world_.names(kind.resource)) left.push_back(kind.resource.plural + "/" + name);
+  const std::vector<kube::Resource> ours{op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet,
+                                         kinds::kStatefulSet,        kinds::kDeployment,      kinds::kPod};
+  const auto left = [&] {
+    std::vector<std::string> out;
+    for (const kube::Resource& kind : ours) {
+      for (const std::string& name : world_.names(kind)) out.push_back(kind.plural + "/" + name);
     }
-    wrong_.push_back("the namespace does not go: " + first_few(left));
+    if (whole && world_.api().peek(kinds::kNamespace, space) != nullptr) out.emplace_back("the namespace itself");
+    return out;
+  };
+  if (!world_.loop().run_until([&] { return left().empty(); }, kSettle)) {
+    wrong_.push_back("what was deleted does not go: " + first_few(left()));
   }
 }
 

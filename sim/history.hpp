@@ -10,7 +10,7 @@
 namespace sim {
 
 /// A random history: a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then rest,
-/// in which nothing may be written; in every other one, the namespace is deleted at last, and must go.
+/// in which nothing may be written; in every other one all is deleted at last, and must go.
 class History {
  public:
   explicit History(World& world);

@@ -117,7 +117,7 @@ class OracleLogger final : public core::Logger {
 /// The policy of the chart: Kubernetes' own cleaning may delete a worker only when the operator released it, or it cannot run
 /// jobs.
 Admission worker_policy();
-/// The chart's other policy: while a Controller that says Drain is there, cleaning its namespace leaves what Slurm needs.
+/// The chart's other policies: what drains need stays, while a Controller that says Drain, or a RestApi, is being deleted.
 Admission cluster_policy(const KubeApi& api);
 
 }  // namespace sim

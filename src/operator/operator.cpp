@@ -29,7 +29,7 @@ constexpr std::string_view kIndexNode = "node";
 /// True when somebody changed what is wanted: the spec, or whether it is to go. Status alone does not count.
 bool intent_changed(const Object& before, const Object& after) {
   return before.meta.generation != after.meta.generation || before.meta.terminating() != after.meta.terminating() ||
-         before.meta.uid != after.meta.uid;
+         before.meta.finalizers != after.meta.finalizers || before.meta.uid != after.meta.uid;
 }
 
 Key controller_ref(const Object& object) {

@@ -55,7 +55,7 @@ expect() {
 
 kubectl create namespace "$namespace" >/dev/null || exit 1
 kubectl -n "$namespace" create serviceaccount default >/dev/null 2>&1
-if ! kubectl get validatingadmissionpolicy slurm-operator-clusters >/dev/null 2>&1; then
+if ! kubectl get validatingadmissionpolicy slurm-operator-slurmrestd >/dev/null 2>&1; then
   installed=yes
   policy | kubectl apply -f - >/dev/null || exit 1
   sleep 2 # The API server learns of a policy within a second.
@@ -124,9 +124,36 @@ keeps refused $prefix$cleaner others $restapi
 # The namespace stays: what is collected was given up by its owner.
 keeps allowed $prefix$collector slurmrestd pod
 keeps allowed '' slurmctld service
-kubectl -n "$namespace" delete controllers.slinky.slurm.net c --timeout=30s >/dev/null
+# Foreground deletion collects children first. An operator that runs lets go of what nothing depends on, before it can be seen.
+if [[ $installed ]]; then
+  kubectl -n "$namespace" patch controllers.slinky.slurm.net c --type=merge -p '{"metadata":{"finalizers":["controller.slinky.slurm.net/teardown"]}}' >/dev/null
+  kubectl -n "$namespace" delete controllers.slinky.slurm.net c --wait=false >/dev/null
+  sleep 2
+  keeps refused $prefix$collector slurmctld service
+  kubectl -n "$namespace" patch controllers.slinky.slurm.net c --type=merge -p '{"metadata":{"finalizers":[]}}' >/dev/null
+fi
+kubectl -n "$namespace" delete controllers.slinky.slurm.net c --ignore-not-found --timeout=30s >/dev/null
 sleep 2
 keeps allowed $prefix$cleaner slurmctld service
+if [[ $installed ]]; then
+  echo '{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, metadata: {name: r, finalizers: [restapi.slinky.slurm.net/serve]}, spec: {controllerRef: {name: c}}}' |
+    kubectl -n "$namespace" create -f - >/dev/null
+  uid=$(kubectl -n "$namespace" get $restapi r -o 'jsonpath={.metadata.uid}')
+  kubectl -n "$namespace" delete $restapi r --wait=false >/dev/null
+  sleep 2
+  keeps allowed $prefix$collector slurmrestd service
+  owned="ownerReferences: [{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, name: r, uid: $uid}]"
+  echo "${manifests[service]}, metadata: {name: thing, labels: {app.kubernetes.io/name: slurmrestd}, $owned}}" |
+    kubectl -n "$namespace" create -f - >/dev/null
+  out=$(kubectl -n "$namespace" delete service thing --wait=false --as $prefix$collector 2>&1)
+  if [[ $out == *"RestApi $namespace/r serves NodeSets that are being drained"* ]]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAIL refused to the collector: a Service of a RestApi that ends\n     %s\n' "$out"
+  fi
+  kubectl -n "$namespace" patch $restapi r --type=merge -p '{"metadata":{"finalizers":[]}}' >/dev/null
+fi
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]

@@ -81,7 +81,10 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     return std::tie(a.slurm_name, a.object) < std::tie(b.slurm_name, b.object);
   });
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
-    out->restapis.push_back({restapi->meta.name, restapi->meta.terminating()});
+    // With foreground deletion it waits for its slurmrestd, which may wait for the Controller: what counts is our finalizer.
+    const std::vector<std::string>& finalizers = restapi->meta.finalizers;
+    const bool serves = std::find(finalizers.begin(), finalizers.end(), api::kFinalizerRestApi) != finalizers.end();
+    out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) {
     out->workers.push_back(pod->meta.name);

@@ -35,7 +35,7 @@ struct NodeSetFacts {
 /// Something that must go before the Controller may.
 struct RestApiFacts {
   std::string name;
-  bool terminating = false;
+  bool terminating = false;  ///< And it still serves NodeSets that end.
 };
 
 struct Observed {
