@@ -22,7 +22,9 @@ FieldList key_selector(const char* what) {
                .max_length(kMaxObjectName)
                .describe(std::string("The name of the ") + what + "."))
       .add(field<Selector, std::string>("key", &Selector::key).required().describe(std::string("Which of its keys.")))
-      .add(field<Selector, std::optional<bool>>("optional", &Selector::optional).describe("Whether it may be missing."));
+      .add(field<Selector, std::optional<bool>>("optional", &Selector::optional)
+               .not_acted_on()
+               .describe("Whether it may be missing."));
 }
 
 core::Json pod_spec_schema() {
@@ -103,7 +105,10 @@ const FieldList& field_list(const ServiceSpec*) {
   static const FieldList kList =
       FieldList("What to change in the Service.")
           .add(field("metadata", &ServiceSpec::metadata).describe("Labels and annotations to add to the Service."))
-          .add(field("spec", &ServiceSpec::spec).describe("A core/v1 ServiceSpec, merged over the operator's own."))
+          .add(field("spec", &ServiceSpec::spec)
+                   .not_acted_on("externalIPs")
+                   .describe("A core/v1 ServiceSpec, merged over the operator's own. externalIPs are never acted on: with them "
+                             "a Service takes over traffic that is meant for others (CVE-2020-8554)."))
           .add(field("port", &ServiceSpec::port)
                    .minimum(0)
                    .maximum(kMaxPort)

@@ -213,6 +213,10 @@ Field& Field::not_acted_on() {
   is_not_acted_on = true;
   return *this;
 }
+Field& Field::not_acted_on(std::string member) {
+  members_not_acted_on.push_back(std::move(member));
+  return *this;
+}
 Field& Field::always() {
   is_always = true;
   return *this;
@@ -319,8 +323,12 @@ std::vector<std::string> not_acted_on_paths(const FieldList& list, const Json& j
     const Json is = json.value(field.name, Json());
     const Json was = initial.value(field.name, Json());
     const std::string here = join(path, field.name);
+    for (const std::string& member : field.members_not_acted_on) {
+      if (is.is_object() && is.contains(member) && !is_zero(is[member])) out.push_back(join(here, member));
+    }
     if (field.is_not_acted_on) {
-      differing(is, was, here, out);
+      // Saying that nothing is wanted asks for nothing.
+      if (!was.is_null() || !is_zero(is)) differing(is, was, here, out);
     } else if (field.child != nullptr && is.is_object()) {
       for (std::string& below : not_acted_on_paths(*field.child, is, was.is_object() ? was : Json::object(), here)) {
         out.push_back(std::move(below));

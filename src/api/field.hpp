@@ -75,6 +75,8 @@ class Field {
   Field& schema_of(core::Json schema);
   /// Accepted, kept, and reported in the condition FieldsNotActedOn when it differs from its default.
   Field& not_acted_on();
+  /// For members that are core::Json: the same for one member of what they hold, unless it is zero.
+  Field& not_acted_on(std::string member);
   /// Written even when zero (absent: null), so that a merge patch says what it means. For status.
   Field& always();
 
@@ -84,6 +86,7 @@ class Field {
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;
+  std::vector<std::string> members_not_acted_on;
   bool is_always = false;
   bool is_optional = false;  ///< A std::optional: absent and zero differ.
   /// The member's own fields stand beside ours in the same JSON object.

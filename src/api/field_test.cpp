@@ -182,6 +182,28 @@ TEST(Field, FieldsNotActedOnAreThoseThatDifferFromTheirDefault) {
                                                                      "spec.accountingRef", "spec.metrics.enabled"));
 }
 
+TEST(Field, AKeyThatMayBeMissingIsNotActedOnButOneThatMustNotIs) {
+  const auto ignored = [](bool optional) {
+    auto spec = from_json<ControllerSpec>({{"slurmKeyRef", {{"name", "s"}, {"key", "k"}, {"optional", optional}}},
+                                           {"jwksKeyRef", {{"name", "w"}, {"key", "k"}, {"optional", optional}}}});
+    EXPECT_TRUE(spec);
+    return fields_not_acted_on(*spec);
+  };
+  EXPECT_THAT(ignored(true), UnorderedElementsAre("spec.slurmKeyRef.optional", "spec.jwksKeyRef.optional"));
+  EXPECT_THAT(ignored(false), IsEmpty());
+}
+
+TEST(Field, ExternalIPsOfAServiceAreNotActedOn) {
+  const auto ignored = [](Json service) {
+    auto spec = from_json<ControllerSpec>({{"service", {{"spec", std::move(service)}}}});
+    EXPECT_TRUE(spec);
+    return fields_not_acted_on(*spec);
+  };
+  EXPECT_THAT(ignored({{"type", "NodePort"}, {"externalIPs", {"192.0.2.1"}}}), ElementsAre("spec.service.spec.externalIPs"));
+  EXPECT_THAT(ignored({{"type", "NodePort"}, {"externalIPs", Json::array()}}), IsEmpty());
+  EXPECT_THAT(ignored({{"type", "NodePort"}}), IsEmpty());
+}
+
 TEST(Field, ServerDefaultsAreFilledInOnlyWhereTheParentIs) {
   const Json schema = Codec<NodeSetSpec>::schema();
   Json spec = {{"controllerRef", {{"name", "c"}}}};
