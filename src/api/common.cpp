@@ -10,8 +10,7 @@ constexpr const char* kPrometheusDuration =
 constexpr std::size_t kMaxObjectName = 253;
 constexpr int kMaxPort = 65535;
 
-/// A DNS subdomain, or the beginning of one: an ordinal may follow.
-constexpr const char* kHostnamePrefix = R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?)?$)";
+constexpr const char* kHostname = R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?)?$)";
 
 template <class Selector>
 FieldList key_selector(const char* what) {
@@ -35,13 +34,21 @@ core::Json pod_spec_schema() {
              {{"type", "string"},
               {"nullable", true},
               {"maxLength", kMaxObjectName},
-              {"pattern", kHostnamePrefix},
-              {"description",
-               "A DNS name. In a NodeSet the beginning of the workers' names: the ordinal is appended; it may end with a "
-               "dash."}}}}}};
+              {"pattern", kHostname},
+              {"description", "A DNS name."}}}}}};
 }
 
 }  // namespace
+
+Rule name_is_label(std::size_t longest, bool begins_with_letter) {
+  const std::string limit = std::to_string(longest);
+  const std::string first = begins_with_letter ? "a-z" : "a-z0-9";
+  return {"has(self.status) || (size(self.metadata.name) <= " + limit + " && self.metadata.name.matches('^[" + first +
+              "]([-a-z0-9]*[a-z0-9])?$'))",
+          "must have at most " + limit + " characters of a-z, 0-9 and '-', begin with a letter" +
+              (begins_with_letter ? "" : " or digit") + " and end with a letter or digit",
+          "metadata.name"};
+}
 
 Rule jwt_key_unchanged() {
   const auto effective = [](const std::string& of) {

@@ -79,6 +79,10 @@ struct ExternalConfig {
   std::int32_t port = 0;
 };
 
+/// For the root of a kind from whose name others are made: a DNS label of at most that many characters. Only for objects
+/// without a status, so new ones: those of before the rule must still be able to lose their finalizers.
+Rule name_is_label(std::size_t longest, bool begins_with_letter);
+
 /// For structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference stays as it is.
 Rule jwt_key_unchanged();
 

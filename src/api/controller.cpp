@@ -187,6 +187,7 @@ const FieldList& field_list(const Controller*) {
       FieldList("A Controller is one Slurm cluster: its slurmctld, with configuration, keys and state.")
           .add(field("spec", &Controller::spec))
           .add(field("status", &Controller::status))
+          .rule(name_is_label(kMaxControllerName, true))
           // Naming the default name is no change. The namespace is not visible here; it holds no underscore.
           .rule(
               "(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "

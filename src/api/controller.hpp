@@ -74,6 +74,8 @@ struct Controller {
 
 /// Slurm's ClusterName: the wanted one, or <namespace>_<name>.
 std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name);
+/// What pods of the StatefulSet "X-controller" are labelled with, "X-controller-" and a hash of 10 characters, has at most 63.
+inline constexpr std::size_t kMaxControllerName = 41;
 /// Slurm's limit for ClusterName, in bytes.
 inline constexpr std::size_t kMaxClusterName = 40;
 

@@ -106,6 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{{{"extraConf", Json::array()}}, "spec.extraConf: [], must be a string"},
         BadCase{{{"volumeClaimTemplates", Json::object()}}, "spec.volumeClaimTemplates: {}, must be a list"},
         BadCase{{{"template", {{"spec", {{"hostname", "-a"}}}}}}, "spec.template.spec.hostname: \"-a\", must match"},
+        BadCase{{{"template", {{"spec", {{"hostname", "a.b"}}}}}}, "spec.template.spec.hostname: \"a.b\", must match"},
+        BadCase{{{"template", {{"spec", {{"hostname", std::string(63, 'a')}}}}}}, "must have at most 62 characters"},
+        BadCase{{{"partition", {{"config", ""}}}}, "spec.partition.config: \"\", must match"},
         BadCase{{{"ssh", {{"enabled", true}}}}, "spec.ssh.sssdConfRef: required"},
         BadCase{{{"updateStrategy", {{"rollingUpdate", {{"maxUnavailable", 0}}}}}}, "maxUnavailable: 0, must be 1 or more"},
         BadCase{{{"updateStrategy", {{"rollingUpdate", {{"maxUnavailable", "00%"}}}}}}, "maxUnavailable: \"00%\", must match"},
@@ -202,6 +205,15 @@ TEST(Field, ExternalIPsOfAServiceAreNotActedOn) {
   EXPECT_THAT(ignored({{"type", "NodePort"}, {"externalIPs", {"192.0.2.1"}}}), ElementsAre("spec.service.spec.externalIPs"));
   EXPECT_THAT(ignored({{"type", "NodePort"}, {"externalIPs", Json::array()}}), IsEmpty());
   EXPECT_THAT(ignored({{"type", "NodePort"}}), IsEmpty());
+}
+
+TEST(Field, HostnamesOfWorkersAreTheBeginningOfADnsLabel) {
+  for (const std::string& good :
+       {std::string(), std::string("cpu"), std::string("cpu-"), std::string("0"), std::string(62, 'a')}) {
+    nodeset({{"template", {{"spec", {{"hostname", good}}}}}});
+  }
+  auto controller = from_json<ControllerSpec>({{"template", {{"spec", {{"hostname", "a.b"}}}}}});
+  EXPECT_TRUE(controller);
 }
 
 TEST(Field, ServerDefaultsAreFilledInOnlyWhereTheParentIs) {

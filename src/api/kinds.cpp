@@ -149,7 +149,8 @@ Json object_schema(const Kind& kind) {
   Json& properties = schema["properties"];
   properties["apiVersion"] = {{"type", "string"}, {"description", "The version of the schema: slinky.slurm.net/v1beta1."}};
   properties["kind"] = {{"type", "string"}, {"description", "The kind: " + kind.kind + "."}};
-  properties["metadata"] = {{"type", "object"}};
+  // The name is declared for rules to point at it.
+  properties["metadata"] = {{"type", "object"}, {"properties", {{"name", {{"type", "string"}}}}}};
   make_conditions_a_map(schema);
   return schema;
 }

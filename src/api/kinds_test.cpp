@@ -67,7 +67,7 @@ TEST(Kinds, EveryFieldIsDescribed) {
   for (const Kind& kind : kinds()) {
     walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
       const bool passed_on = path.starts_with("spec.persistence.") && std::count(path.begin(), path.end(), '.') > 2;
-      if (path == "metadata" || path.ends_with("[]") || passed_on) return;
+      if (path.starts_with("metadata") || path.ends_with("[]") || passed_on) return;
       EXPECT_TRUE(schema.contains("description")) << kind.kind << " " << path;
     });
   }
@@ -116,6 +116,46 @@ TEST(Kinds, RulesPointAtFieldsThatExist) {
     });
   }
   EXPECT_GT(rules, 15);
+}
+
+/// The rules of a schema as "fieldPath: message".
+std::vector<std::string> rules_of(const Json& schema) {
+  std::vector<std::string> out;
+  for (const Json& rule : schema.value("x-kubernetes-validations", Json::array())) {
+    out.push_back(rule.value("fieldPath", "") + ": " + rule["message"].get<std::string>());
+  }
+  return out;
+}
+
+// What they say is tried against an API server by tests/conformance/crd_test.sh.
+TEST(Kinds, NamesThatNothingCanBeDerivedFromAreRefused) {
+  const auto name_rule = [](const char* kind) {
+    const Json schema = object_schema(*find_kind(kind));
+    for (const Json& rule : schema["x-kubernetes-validations"]) {
+      if (rule.value("fieldPath", "") == ".metadata.name") return rule;
+    }
+    return Json();
+  };
+  EXPECT_EQ(
+      name_rule("Controller")["rule"],
+      "has(self.status) || (size(self.metadata.name) <= 41 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))");
+  EXPECT_EQ(name_rule("Controller")["message"],
+            "must have at most 41 characters of a-z, 0-9 and '-', begin with a letter and end with a letter or digit");
+  EXPECT_EQ(name_rule("RestApi")["message"],
+            "must have at most 55 characters of a-z, 0-9 and '-', begin with a letter and end with a letter or digit");
+  EXPECT_EQ(name_rule("NodeSet")["rule"],
+            "has(self.status) || (size(self.metadata.name) <= 61 && "
+            "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))");
+  EXPECT_EQ(name_rule("NodeSet")["message"],
+            "must have at most 61 characters of a-z, 0-9 and '-', begin with a letter or digit and end with a letter or digit");
+  EXPECT_EQ(name_rule("Token")["rule"], "has(self.status) || size(self.metadata.name) <= 63");
+}
+
+TEST(Kinds, RulesOfFieldsThatUsersGetWrong) {
+  const Json nodeset = object_schema(*find_kind("NodeSet"));
+  EXPECT_THAT(rules_of(nodeset["properties"]["spec"]),
+              Contains(".template.spec.hostname: cannot be changed, added or removed"));
+  EXPECT_THAT(rules_of(*at_path(object_schema(*find_kind("Token")), "spec.lifetime")), ElementsAre(": must be 10s or more"));
 }
 
 // Manifests, charts and tools of users name these fields and rely on these defaults.

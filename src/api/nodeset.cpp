@@ -4,6 +4,29 @@ namespace api {
 
 using core::Json;
 
+namespace {
+
+/// As of any pod, but its hostname is the beginning of the workers' own, which are DNS labels: an ordinal follows.
+Json worker_template_schema() {
+  Json schema = Codec<PodTemplate>::schema();
+  Json& hostname = schema["properties"]["spec"]["properties"]["hostname"];
+  hostname["maxLength"] = kMaxHostnamePrefix;
+  hostname["pattern"] = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?-?)?$";
+  hostname["description"] =
+      "The beginning of the workers' hostnames, made of a-z, 0-9 and '-': the ordinal is appended. Without trailing dashes "
+      "also the name of the NodeSet, its feature and its partition in Slurm. Cannot be changed, added or removed: create "
+      "another NodeSet instead.";
+  return schema;
+}
+
+/// In CEL; '' when absent.
+std::string hostname(const std::string& of) {
+  return "(has(" + of + ".template) && has(" + of + ".template.spec) && has(" + of + ".template.spec.hostname) ? " + of +
+         ".template.spec.hostname : '')";
+}
+
+}  // namespace
+
 const FieldList& field_list(const NodeSetSsh*) {
   static const FieldList kList =
       FieldList("sshd in the worker pods, for users with a job there.")
@@ -20,9 +43,9 @@ const FieldList& field_list(const NodeSetPartition*) {
       FieldList("A Slurm partition of the NodeSet's name that holds its workers.")
           .add(field("enabled", &NodeSetPartition::enabled).has_default().describe("Whether there is one."))
           .add(field("config", &NodeSetPartition::config)
-                   .pattern(R"(^[^\n]*$)")
-                   .describe(
-                       "Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One line."));
+                   .pattern(R"(^[^\n]+$)")
+                   .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One "
+                             "line, not empty."));
   return kList;
 }
 
@@ -100,7 +123,9 @@ const FieldList& field_list(const NodeSetSpec*) {
           .add(field("ssh", &NodeSetSpec::ssh).not_acted_on().describe("sshd in the worker pods, for users with a job there."))
           .add(field("logfile", &NodeSetSpec::logfile)
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmd's log."))
-          .add(field("template", &NodeSetSpec::pod_template).describe("What to add to the worker pods."))
+          .add(field("template", &NodeSetSpec::pod_template)
+                   .schema_of(worker_template_schema())
+                   .describe("What to add to the worker pods."))
           .add(field("extraConf", &NodeSetSpec::extra_conf)
                    .describe("Key=Value pairs, separated by spaces, for `slurmd --conf`: what Slurm shall know of each worker. "
                              "Features are "
@@ -145,7 +170,10 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .describe("With scalingMode DaemonSet: whether the Slurm node goes when its Kubernetes node is gone."))
           .add(field("oversubscribeNode", &NodeSetSpec::oversubscribe_node)
                    .has_default()
-                   .describe("Whether several workers may run on one Kubernetes node. Not meant for production."));
+                   .describe("Whether several workers may run on one Kubernetes node. Not meant for production."))
+          // Slurm's names follow it, and must not change under jobs that run.
+          .rule(hostname("self") + " == " + hostname("oldSelf"), "cannot be changed, added or removed",
+                "template.spec.hostname");
   return kList;
 }
 
@@ -160,7 +188,7 @@ const FieldList& field_list(const NodeSetStatus*) {
                    .describe("How many have been ready for minReadySeconds."))
           .add(field("unavailableReplicas", &NodeSetStatus::unavailable_replicas)
                    .always()
-                   .describe("How many are missing until all wanted ones are available."))
+                   .describe("How many of the pods are not available."))
           .add(field("desired", &NodeSetStatus::desired).always().describe("How many are wanted."))
           .add(field("slurmIdle", &NodeSetStatus::slurm_idle).always().describe("How many are IDLE in Slurm."))
           .add(field("slurmAllocated", &NodeSetStatus::slurm_allocated)
@@ -188,7 +216,8 @@ const FieldList& field_list(const NodeSetStatus*) {
 const FieldList& field_list(const NodeSet*) {
   static const FieldList kList = FieldList("A NodeSet is a set of workers (slurmd pods) of one Controller.")
                                      .add(field("spec", &NodeSet::spec))
-                                     .add(field("status", &NodeSet::status));
+                                     .add(field("status", &NodeSet::status))
+                                     .rule(name_is_label(kMaxNodeSetName, false));
   return kList;
 }
 

@@ -33,6 +33,11 @@ constexpr std::array<std::string_view, 2> enum_names(PruneNodeRecords) {
   return {"Never", "NodeNotFound"};
 }
 
+/// A hostname, and a label's value, has at most 63 characters: "X-" or template.spec.hostname, and an ordinal of a digit or
+/// more.
+inline constexpr std::size_t kMaxNodeSetName = 61;
+inline constexpr std::size_t kMaxHostnamePrefix = 62;
+
 struct NodeSetSsh {
   bool enabled = false;
   std::string extra_sshd_config;

@@ -150,6 +150,8 @@ std::string reference_page(const Kind& kind) {
   std::string out = std::string(kGenerated) + "# " + kind.kind + "\n\n" + kind.fields->description() + "\n\n";
   out += "Group and version `" + std::string(kApiVersion) + "`, resource `" + kind.plural + "`, short names " +
          join(kind.short_names) + ", namespaced.\n\n```yaml\n" + kind.example + "```\n\n";
+  for (const Json& rule : schema.value("x-kubernetes-validations", Json::array())) out += "- " + words(rule) + "\n";
+  if (schema.contains("x-kubernetes-validations")) out += "\n";
   out += section(schema, *kind.fields, "spec") + "\n" + section(schema, *kind.fields, "status");
   out += "\n## Columns of kubectl get\n\n| Column | Path | Meaning |\n| --- | --- | --- |\n";
   for (const PrinterColumn& column : kind.columns) {

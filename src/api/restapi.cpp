@@ -33,7 +33,8 @@ const FieldList& field_list(const RestApi*) {
   static const FieldList kList =
       FieldList("A RestApi is the slurmrestd of a Controller; the operator itself speaks to Slurm through it.")
           .add(field("spec", &RestApi::spec))
-          .add(field("status", &RestApi::status));
+          .add(field("status", &RestApi::status))
+          .rule(name_is_label(kMaxRestApiName, true));
   return kList;
 }
 

@@ -9,6 +9,9 @@
 
 namespace api {
 
+/// The Service "X-restapi" is a DNS label, of 63 characters at most. Names of pods are cut where they are generated.
+inline constexpr std::size_t kMaxRestApiName = 55;
+
 struct RestApiSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;

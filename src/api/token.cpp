@@ -20,8 +20,8 @@ const FieldList& field_list(const TokenSpec*) {
                    .min_length(1)
                    .describe("The Slurm user for whom the token speaks."))
           .add(field("lifetime", &TokenSpec::lifetime)
-                   .rule("duration(self) >= duration('1s')", "must be 1s or more")
-                   .describe("How long a token is valid. Absent: 15m. It is renewed after four fifths of it."))
+                   .rule("duration(self) >= duration('10s')", "must be 10s or more")
+                   .describe("How long a token is valid: 10s or more. Absent: 15m. It is renewed after four fifths of it."))
           .add(field("refresh", &TokenSpec::refresh)
                    .has_default()
                    .describe("Whether the token is renewed. If not, the Secret is immutable."))
@@ -45,9 +45,13 @@ const FieldList& field_list(const TokenStatus*) {
 }
 
 const FieldList& field_list(const Token*) {
-  static const FieldList kList = FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret.")
-                                     .add(field("spec", &Token::spec))
-                                     .add(field("status", &Token::status));
+  static const FieldList kList =
+      FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret.")
+          .add(field("spec", &Token::spec))
+          .add(field("status", &Token::status))
+          // A label of the Secret. As with name_is_label, only for new ones.
+          .rule("has(self.status) || size(self.metadata.name) <= " + std::to_string(kMaxTokenName),
+                "must have at most " + std::to_string(kMaxTokenName) + " characters", "metadata.name");
   return kList;
 }
 

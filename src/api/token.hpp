@@ -13,6 +13,9 @@
 
 namespace api {
 
+/// It is a label's value.
+inline constexpr std::size_t kMaxTokenName = 63;
+
 struct TokenSpec {
   std::optional<SecretKeySelector> jwt_key_ref;
   std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.

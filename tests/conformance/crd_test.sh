@@ -28,16 +28,16 @@ manifest() { # kind spec [name]
     "$1" "${3:-test}" "$namespace" "$2"
 }
 
-# accept KIND SPEC: it is valid.
+# accept KIND SPEC [NAME]: it is valid.
 accept() {
   local out
-  if out=$(manifest "$1" "$2" | kubectl create --dry-run=server --validate=strict -f - 2>&1); then pass; else fail "accept $1 $2" "$out"; fi
+  if out=$(manifest "$1" "$2" "${3:-}" | kubectl create --dry-run=server --validate=strict -f - 2>&1); then pass; else fail "accept $1 $2" "$out"; fi
 }
 
-# refuse KIND SPEC PATH WORDS: it is refused, and the message holds the path and the words (fixed text).
+# refuse KIND SPEC PATH WORDS [NAME]: it is refused, and the message holds the path and the words (fixed text).
 refuse() {
   local out
-  if out=$(manifest "$1" "$2" | kubectl create --dry-run=server -f - 2>&1); then
+  if out=$(manifest "$1" "$2" "${5:-}" | kubectl create --dry-run=server -f - 2>&1); then
     fail "refuse $1 $2" "was accepted"
   elif [[ $out == *"$3: "*"$4"* ]]; then
     pass
@@ -46,10 +46,10 @@ refuse() {
   fi
 }
 
-# change KIND PATCH [PATH WORDS]: a change of the object "test" is accepted, or refused with the path and words.
+# change KIND PATCH [PATH WORDS [NAME]]: a change of the object, "test", is accepted, or refused with the path and words.
 change() {
   local out
-  if out=$(kubectl -n "$namespace" patch "$1" test --type=merge --dry-run=server -p "$2" 2>&1); then
+  if out=$(kubectl -n "$namespace" patch "$1" "${5:-test}" --type=merge --dry-run=server -p "$2" 2>&1); then
     if [[ -z ${3:-} ]]; then pass; else fail "change $1 $2" "was accepted"; fi
   elif [[ -n ${3:-} && $out == *"$3: "*"$4"* ]]; then
     pass
@@ -109,6 +109,10 @@ controllers() {
   refuse Controller '{configFileRefs: a}' spec.configFileRefs 'must be of type array'
   refuse Controller '{persistence: {resources: {requests: {storage: 4Gigs}}}}' spec.persistence.resources.requests.storage 'should match'
   refuse Controller '{template: {spec: {hostname: "Bad_Name"}}}' spec.template.spec.hostname 'should match'
+  accept Controller '{}' "${name40}x"
+  refuse Controller '{}' metadata.name 'must have at most 41 characters of a-z' "${name40}xx"
+  refuse Controller '{}' metadata.name 'begin with a letter' a.b
+  refuse Controller '{}' metadata.name 'begin with a letter' 7a
 
   manifest Controller '{clusterName: one, slurmKeyRef: {name: s, key: k}, jwtHs256KeyRef: {name: j, key: k}, external: true,
     externalConfig: {host: h, port: 1}}' | kubectl create -f - >/dev/null || fail "create a Controller" ""
@@ -142,6 +146,10 @@ restapis() {
   refuse RestApi '{controllerRef: {name: ""}}' spec.controllerRef.name 'should be at least 1 chars long'
   refuse RestApi '{controllerRef: {name: c}, replicas: -1}' spec.replicas 'should be greater than or equal to 0'
   refuse RestApi '{controllerRef: {name: c}, replicas: two}' spec.replicas 'must be of type integer'
+  local name50=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee
+  accept RestApi '{controllerRef: {name: c}}' "${name50}fffff"
+  refuse RestApi '{controllerRef: {name: c}}' metadata.name 'must have at most 55 characters of a-z' "${name50}ffffff"
+  refuse RestApi '{controllerRef: {name: c}}' metadata.name 'begin with a letter' 7a
   manifest RestApi '{controllerRef: {name: none}, replicas: 0}' | kubectl create -f - >/dev/null || fail "create a RestApi" ""
   change restapis '{"spec":{"replicas":0,"slurmrestd":{"image":"i"}}}'
   change restapis '{"spec":{"controllerRef":{"name":"other"}}}' spec.controllerRef 'cannot be changed'
@@ -149,12 +157,12 @@ restapis() {
 }
 
 nodesets() {
-  local ref='controllerRef: {name: c}'
+  local ref='controllerRef: {name: c}' name60=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff
   accept NodeSet "{$ref}"
   accept NodeSet "{$ref, replicas: 0, scalingMode: DaemonSet, slurmd: {image: i}, logfile: {}, oversubscribeNode: true}"
   accept NodeSet "{$ref, template: {spec: {hostname: cpu-, priorityClassName: p}}, extraConf: 'Features=a Weight=2'}"
   accept NodeSet "{$ref, partition: {enabled: true, config: 'State=UP Default=YES'}, ssh: {enabled: false, sssdConfRef: {key: k}}}"
-  accept NodeSet "{$ref, partition: {enabled: false, config: ''}, volumeClaimTemplates: null}"
+  accept NodeSet "{$ref, partition: {enabled: false, config: null}, volumeClaimTemplates: null}"
   accept NodeSet "{$ref, volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}]}"
   accept NodeSet "{$ref, updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}}"
   accept NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 100%}, scheduledUpdate: {flags: null}}}"
@@ -167,7 +175,10 @@ nodesets() {
   refuse NodeSet "{$ref, replicas: 3000000000}" spec.replicas 'should be less than or equal to 2147483647'
   refuse NodeSet "{$ref, scalingMode: Deployment}" spec.scalingMode 'supported values: "DaemonSet", "StatefulSet"'
   refuse NodeSet "{$ref, partition: {enabled: true, config: \"a\\nb\"}}" spec.partition.config 'should match'
+  refuse NodeSet "{$ref, partition: {enabled: true, config: ''}}" spec.partition.config 'should match'
   refuse NodeSet "{$ref, template: {spec: {hostname: -cpu}}}" spec.template.spec.hostname 'should match'
+  refuse NodeSet "{$ref, template: {spec: {hostname: cpu.a}}}" spec.template.spec.hostname 'should match'
+  refuse NodeSet "{$ref, template: {spec: {hostname: ${name60}aaa}}}" spec.template.spec.hostname 'may not be more than 62'
   refuse NodeSet "{$ref, template: {metadata: {labels: {a: 1}}}}" spec.template.metadata.labels.a 'must be of type string'
   refuse NodeSet "{$ref, updateStrategy: {type: Fast}}" spec.updateStrategy.type 'supported values: "RollingUpdate", "OnDelete", "ScheduledUpdate"'
   refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 0}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'greater than or equal to 1'
@@ -186,27 +197,42 @@ nodesets() {
   refuse NodeSet "{$ref, ssh: {enabled: true, sssdConfRef: {key: k}}}" spec.ssh.sssdConfRef.name 'must not be empty'
   refuse NodeSet "{$ref, ssh: {enabled: true}}" spec.ssh.sssdConfRef 'Required value'
 
+  accept NodeSet "{$ref}" "${name60}a"
+  accept NodeSet "{$ref}" 7a
+  refuse NodeSet "{$ref}" metadata.name 'must have at most 61 characters of a-z' "${name60}aa"
+  refuse NodeSet "{$ref}" metadata.name 'must have at most 61 characters of a-z' a.b
+
   manifest NodeSet '{controllerRef: {name: none}, replicas: 0, volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeName: x}}]}' |
     kubectl create -f - >/dev/null || fail "create a NodeSet" ""
   change nodesets '{"spec":{"partition":{"enabled":true},"slurmd":{"image":"i"}}}'
   change nodesets '{"spec":{"controllerRef":{"name":"other"}}}' spec.controllerRef 'cannot be changed'
   change nodesets '{"spec":{"volumeClaimTemplates":[{"metadata":{"name":"a"},"spec":{"volumeName":"y"}}]}}' spec.volumeClaimTemplates 'cannot be changed'
+  change nodesets '{"spec":{"template":{"spec":{"hostname":"cpu-"}}}}' spec.template.spec.hostname 'cannot be changed, added or removed'
+  change nodesets '{"spec":{"template":{"spec":{"hostname":null,"priorityClassName":"p"}}}}'
   columns nodesets 'NAME DESIRED REPLICAS UPDATED READY IDLE ALLOCATED DOWN DRAIN AGE'
   columns nss 'NAME DESIRED REPLICAS UPDATED READY IDLE ALLOCATED DOWN DRAIN AGE'
+  manifest NodeSet '{controllerRef: {name: none}, replicas: 0, template: {spec: {hostname: cpu-}}}' named | kubectl create -f - >/dev/null ||
+    fail "create a NodeSet with a hostname" ""
+  change nodesets '{"spec":{"template":{"spec":{"hostname":"gpu-"}}}}' spec.template.spec.hostname 'cannot be changed, added or removed' named
+  change nodesets '{"spec":{"template":null}}' spec.template.spec.hostname 'cannot be changed, added or removed' named
+  change nodesets '{"spec":{"minReadySeconds":1}}' '' '' named
   local out
   if out=$(kubectl -n "$namespace" scale nodesets test --replicas=0 2>&1); then pass; else fail "scale" "$out"; fi
 }
 
 tokens() {
-  local ref='jwtKeyRef: {name: j, key: jwt.key}'
+  local ref='jwtKeyRef: {name: j, key: jwt.key}' name60=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff
   accept Token "{$ref, username: alice}"
   accept Token '{jwtHs256KeyRef: {name: j, key: k}, username: alice, lifetime: 1h0m0s, refresh: false, secretRef: {name: s, key: t}}'
   refuse Token '{username: alice}' spec.jwtKeyRef 'required'
   refuse Token "{$ref}" spec.username 'Required value'
   refuse Token "{$ref, username: ''}" spec.username 'should be at least 1 chars long'
-  refuse Token "{$ref, username: a, lifetime: 0s}" spec.lifetime 'must be 1s or more'
+  accept Token "{$ref, username: a, lifetime: 10s}"
+  refuse Token "{$ref, username: a, lifetime: 9s}" spec.lifetime 'must be 10s or more'
   refuse Token "{$ref, username: a, lifetime: -5m}" spec.lifetime 'should match'
   refuse Token "{$ref, username: a, lifetime: 15}" spec.lifetime 'must be of type string'
+  accept Token "{$ref, username: a}" "a.${name60}a"
+  refuse Token "{$ref, username: a}" metadata.name 'must have at most 63 characters' "${name60}aaaa"
   refuse Token "{$ref, username: a, secretRef: {key: k}}" spec.secretRef.name 'must not be empty'
   manifest Token '{jwtKeyRef: {name: none, key: k}, username: alice}' | kubectl create -f - >/dev/null || fail "create a Token" ""
   change tokens '{"spec":{"lifetime":"5m"}}'

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/common/worker_names.hpp"
+
 namespace op {
 namespace {
 
@@ -18,6 +20,18 @@ TEST(Names, AreThoseOfTheGoOperator) {
                                                       {"app.kubernetes.io/instance", "n"},
                                                       {"app.kubernetes.io/component", "worker"},
                                                       {"slinky.slurm.net/cluster", "x"}}));
+}
+
+TEST(Names, OfTheLongestObjectsFit) {
+  constexpr std::size_t kLabel = 63;
+  const std::string controller(api::kMaxControllerName, 'x');
+  EXPECT_LE(controller_internal_service_name(controller).size(), kLabel);
+  EXPECT_LE(workers_service_name(controller).size(), kLabel);
+  EXPECT_EQ((controller_object_name(controller) + "-0123456789").size(), kLabel);  // controller-revision-hash of its pods.
+  EXPECT_EQ(restapi_object_name(std::string(api::kMaxRestApiName, 'x')).size(), kLabel);
+  EXPECT_EQ(pod_name(std::string(api::kMaxNodeSetName, 'x'), 9, 0).size(), kLabel);
+  EXPECT_EQ(hostname_problem(std::string(api::kMaxHostnamePrefix, 'x'), 9, 0), "");
+  EXPECT_NE(hostname_problem(std::string(api::kMaxHostnamePrefix + 1, 'x'), 9, 0), "");
 }
 
 TEST(Names, KeysAreNamedOrGenerated) {

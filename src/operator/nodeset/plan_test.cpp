@@ -464,6 +464,7 @@ TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   twin.older_namesake = "other";
   twin.settle(2);
   EXPECT_EQ(twin.condition("Degraded"), "True HostnameConflict");
+  EXPECT_THAT(twin.message("Degraded"), HasSubstr("delete this one and create it with another spec.template.spec.hostname"));
   EXPECT_TRUE(twin.pods.empty());
 }
 

@@ -61,9 +61,11 @@ void find_vacancies(Pass& pass) {
 bool may_create(Pass& pass) {
   const ControllerView& controller = *pass.in.controller;
   if (!pass.in.older_namesake.empty()) {
-    pass.wrong("HostnameConflict",
-               fmt::format("NodeSet {} is older and gives its workers the same hostnames: set spec.template.spec.hostname",
-                           pass.in.older_namesake));
+    pass.wrong(
+        "HostnameConflict",
+        fmt::format("NodeSet {} is older and gives its workers the same hostnames: delete this one and create it with another "
+                    "spec.template.spec.hostname",
+                    pass.in.older_namesake));
     return false;
   }
   if (controller.key == kube::Presence::kPresent) return true;

@@ -13,6 +13,7 @@ namespace {
 
 /// Slurm's time limits are 32 bits wide; INFINITE lies just above.
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
+/// New ones cannot be shorter; those of before that rule would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {
