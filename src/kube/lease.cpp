@@ -149,19 +149,20 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   void lose(const std::string& why) {
     if (ended) return;
     const bool led = leading;
+    end();
+    if (led && callbacks.on_lost) callbacks.on_lost(why);
+  }
+
+  void end() {
     leading = false;
     ended = true;
     tick.cancel();
     deadline_timer.cancel();
-    if (led && callbacks.on_lost) callbacks.on_lost(why);
   }
 
   void release(std::function<void()> done) {
     const bool held = leading;
-    leading = false;
-    ended = true;
-    tick.cancel();
-    deadline_timer.cancel();
+    end();
     if (!held || lease.is_null()) {
       loop.after(core::Duration{0}, std::move(done));
       return;
@@ -188,9 +189,7 @@ LeaderElection::LeaderElection(core::Loop& loop, core::Random& random, core::Log
     : impl_(std::make_shared<Impl>(loop, random, logger, client, std::move(options), std::move(callbacks))) {}
 
 LeaderElection::~LeaderElection() {
-  impl_->ended = true;
-  impl_->tick.cancel();
-  impl_->deadline_timer.cancel();
+  impl_->end();
 }
 
 void LeaderElection::start() {
@@ -201,6 +200,10 @@ void LeaderElection::start() {
 
 void LeaderElection::release(std::function<void()> done) {
   impl_->release(std::move(done));
+}
+
+void LeaderElection::end() {
+  impl_->end();
 }
 
 bool LeaderElection::leading() const {

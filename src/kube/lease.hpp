@@ -41,6 +41,9 @@ class LeaderElection {
   /// Gives the Lease up, if we hold it, so that another may take it at once. Only after all writers have stopped. `done` is
   /// called when the API server said so, or could not be asked.
   void release(std::function<void()> done);
+  /// Stops without giving the Lease up: it runs out by itself, and our writes are refused from now on. For an end with writes
+  /// still under way.
+  void end();
   [[nodiscard]] bool leading() const;
   /// Until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt when not leading.
   [[nodiscard]] std::optional<core::MonoTime> deadline() const;

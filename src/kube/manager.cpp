@@ -516,12 +516,16 @@ struct Manager::Impl {
     }
     for (const auto& [id, entry] : named) entry.entry->watch->stop();
     // Later: this may have been called from a pass of the executor.
-    loop.after(core::Duration{0}, guarded([this] {
-                 events.stop(kEventGrace, guarded([this] {
-                               if (!election) return ended();
-                               election->release(guarded([this] { ended(); }));
-                             }));
-               }));
+    loop.after(core::Duration{0}, guarded([this] { events.stop(kEventGrace, guarded([this] { give_up_lease(); })); }));
+  }
+
+  void give_up_lease() {
+    if (!election) return ended();
+    if (running.empty()) return election->release(guarded([this] { ended(); }));
+    // What is under way may still write: nobody else may begin before the lease has run out.
+    logger.warn("the lease is not released, it runs out by itself: passes are under way", {{"passes", running.size()}});
+    election->end();
+    ended();
   }
 
   void ended() {

@@ -116,6 +116,7 @@ class Manager final : private CacheDirectory {
   /// Starts watches and the election; passes begin when all caches are synced and we lead.
   void start();
   /// In this order: no new passes, passes under way end, watches stop, events are sent, the lease is given up; then `done`.
+  /// Passes that outlast stop_grace are not waited for, and the lease then runs out by itself.
   void stop(std::function<void()> done);
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.

@@ -35,7 +35,9 @@ class MiniApi final : public net::HttpTransport {
       later(id, done, net::HttpResponse{fault->http_status, {}, status_json(fault->http_status, fault->reason).dump()});
     } else {
       net::HttpResponse answer = serve(request);
-      if (fault) {
+      if (!hold.empty() && log.back() == hold) {
+        held.push_back([this, id, done, answer] { later(id, done, answer); });
+      } else if (fault) {
         later(id, done, std::unexpected(*fault));  // Carried out, but the reply is lost.
       } else {
         later(id, done, std::move(answer));
@@ -98,6 +100,8 @@ class MiniApi final : public net::HttpTransport {
   int writes = 0;
   int opened = 0;
   bool refuse_watches = false;
+  std::string hold;  ///< Requests of this "METHOD path" are carried out, but their answers are held back.
+  std::vector<std::function<void()>> held;
   /// An error with a status is answered; one without loses the reply of a request that is carried out.
   std::function<std::optional<core::Error>(const net::HttpRequest&)> before_write;
 
@@ -138,6 +142,10 @@ class MiniApi final : public net::HttpTransport {
       return respond(201, objects.at(path));
     }
     if (!objects.contains(path)) return respond(404, status_json(404, "NotFound"));
+    if (request.method == "PUT") {
+      put(path.substr(0, path.rfind('/')), Json::parse(request.body));
+      return respond(200, objects.at(path));
+    }
     if (request.method == "PATCH") {
       Json object = objects.at(path);
       object.merge_patch(Json::parse(request.body));
@@ -636,7 +644,50 @@ class ElectedTest : public ManagerTest {
     return options;
   }
   ElectedTest() : ManagerTest(elected()) {}
+
+  /// Leads, and has sent a write whose answer does not come.
+  void lead_with_a_write_under_way() {
+    controller->planner = wants_service;
+    start();
+    loop.advance(100ms);
+    ASSERT_TRUE(manager->leading());
+    api.hold = "POST " + kServices;
+    api.put(kConfigs, config("a"));
+    loop.advance(100ms);
+    ASSERT_EQ(api.held.size(), 1U);
+  }
+  [[nodiscard]] std::string holder() const {
+    return core::get_string(api.objects.at("/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease"),
+                            {"spec", "holderIdentity"});
+  }
 };
+
+TEST_F(ElectedTest, TheLeaseIsReleasedAfterTheLastWrite) {
+  lead_with_a_write_under_way();
+  bool stopped = false;
+  manager->stop([&] { stopped = true; });
+  loop.advance(9s);
+  EXPECT_FALSE(stopped);
+  EXPECT_EQ(holder(), "me");
+  EXPECT_NE(client.options().lease_deadline(), std::nullopt) << "renewed for as long as something may write";
+  api.held.front()();
+  loop.advance(100ms);
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(holder(), "");
+}
+
+TEST_F(ElectedTest, TheLeaseRunsOutByItselfWhenAWriteDoesNotEnd) {
+  lead_with_a_write_under_way();
+  bool stopped = false;
+  manager->stop([&] { stopped = true; });
+  loop.advance(15s);
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(client.options().lease_deadline(), std::nullopt) << "nothing more is written";
+  const auto sent = api.log.size();
+  loop.advance(60s);
+  EXPECT_EQ(holder(), "me");
+  EXPECT_EQ(api.log.size(), sent) << "and it is not renewed";
+}
 
 TEST_F(ElectedTest, StandbysKeepTheirCachesWarmAndDoNotAct) {
   controller->planner = wants_service;
