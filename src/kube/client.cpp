@@ -216,14 +216,21 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     attempt(call);
   }
 
+  [[nodiscard]] std::optional<core::MonoTime> write_deadline() const {
+    if (!options.lease_deadline) return core::MonoTime{core::Duration::max()};
+    const auto lease = options.lease_deadline();
+    if (!lease) return std::nullopt;
+    return *lease - options.lease_margin;
+  }
+
   /// The time this try may take; nullopt when it may not be begun.
   [[nodiscard]] core::Result<core::Duration> budget(const Call& call) const {
     const core::MonoTime now = loop.clock().mono();
     core::Duration left = call.deadline - now;
     if (call.fenced && options.lease_deadline) {
-      const auto lease = options.lease_deadline();
-      if (!lease) return core::fail(core::ErrorCode::kCancelled, "not the leader: the write was not sent");
-      left = std::min(left, *lease - now - options.lease_margin);
+      const auto until = write_deadline();
+      if (!until) return core::fail(core::ErrorCode::kCancelled, "not the leader: the write was not sent");
+      left = std::min(left, *until - now);
       if (left < kShortestWrite)
         return core::fail(core::ErrorCode::kCancelled, "the lease is about to end: the write was not sent");
     }
@@ -438,6 +445,10 @@ Client::~Client() {
 
 const ClientOptions& Client::options() const {
   return impl_->options;
+}
+
+std::optional<core::MonoTime> Client::write_deadline() const {
+  return impl_->write_deadline();
 }
 
 void Client::set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook) {

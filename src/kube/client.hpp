@@ -103,6 +103,9 @@ class Client {
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
+  /// Until when writes may be under way: the lease's end less the margin. nullopt when we do not lead; the end of time when
+  /// writes are not fenced. For writers to other servers, which the lease fences too.
+  [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
   /// Replaces the fence; for the election, which needs the client itself.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
 

@@ -248,6 +248,13 @@ TEST_F(FencedClientTest, AWriteEndsBeforeTheLease) {
   EXPECT_FALSE(api.has("POST"));
 }
 
+TEST_F(FencedClientTest, OthersMayAskUntilWhenToWrite) {
+  EXPECT_EQ(client->write_deadline(), std::nullopt);
+  deadline = loop.clock().mono() + 6s;
+  EXPECT_EQ(client->write_deadline(), loop.clock().mono() + 5s);
+  EXPECT_GT(make({})->write_deadline(), loop.clock().mono() + 1000h) << "without a lease";
+}
+
 TEST_F(FencedClientTest, ARetryIsFencedToo) {
   deadline = loop.clock().mono() + 30s;
   client->create(resources::kConfigMap, object_json("ns", "a", ""), keep());

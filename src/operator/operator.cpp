@@ -49,7 +49,9 @@ struct Operator::Impl {
        slurm::Clusters::TransportFactory transport, OperatorOptions given)
       : manager(kube_manager),
         options(std::move(given)),
-        clusters(loop, random, log, std::move(transport)),
+        // The Lease fences writes to Slurm too.
+        clusters(loop, random, log, std::move(transport), {},
+                 {.write_deadline = [this] { return manager.client().write_deadline(); }}),
         caches(make_caches()),
         nodes(manager.cache<kube::NodeRecord>(kube::resources::kNode)),
         target(loop, clusters, log),

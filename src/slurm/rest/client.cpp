@@ -16,6 +16,8 @@ using core::ErrorCode;
 
 /// Longer bodies are read on another thread.
 constexpr std::size_t kShort = 64UL << 10;
+/// A write that has less time than this is not worth beginning.
+constexpr core::Duration kShortestWrite{200};
 
 std::string percent_encode(std::string_view text) {
   static constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -66,21 +68,39 @@ struct Call {
 struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   Impl(core::Loop& in_loop, net::HttpTransport& in_transport, TokenSource& in_tokens, core::Logger& in_log,
        ClientOptions in_options)
-      : loop(in_loop), transport(in_transport), tokens(in_tokens), log(in_log), options(in_options) {}
+      : loop(in_loop), transport(in_transport), tokens(in_tokens), log(in_log), options(std::move(in_options)) {}
 
   using Reply = std::function<void(core::Result<net::HttpResponse>)>;
 
   // --- Requests ---------------------------------------------------------------------------------------------------
 
+  /// How long a request may take that is sent now, or why it may not be sent.
+  [[nodiscard]] core::Result<core::Duration> allowed(bool write) const {
+    if (!write) return options.read_timeout;
+    if (!options.write_deadline) return options.write_timeout;
+    const auto until = options.write_deadline();
+    const core::Duration left = until ? *until - loop.clock().mono() : core::Duration{0};
+    if (left < kShortestWrite) return core::fail(ErrorCode::kCancelled, "no time is left for writes: it was not sent");
+    return std::min(left, options.write_timeout);
+  }
+
   /// Sends one request with credentials.
   void send(net::HttpRequest request, bool write, Reply reply) {
     if (closed) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
+    const auto timeout = allowed(write);
+    if (!timeout) {
+      // Held for as long as that: what waits for the reply speaks of this object.
+      loop.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
+        reply(std::unexpected(error));
+      });
+      return;
+    }
     const Credentials credentials = tokens.current();
     request.headers["x-slurm-user-name"] = credentials.user;
     request.headers["x-slurm-user-token"] = credentials.token;
     request.headers["accept"] = "application/json";
     if (!request.body.empty()) request.headers["content-type"] = "application/json";
-    request.timeout = write ? options.write_timeout : options.read_timeout;
+    request.timeout = *timeout;
     const auto ticket = std::make_shared<net::HttpTransport::RequestId>(0);
     *ticket = transport.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
       if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));

@@ -43,6 +43,9 @@ struct ClientOptions {
   /// With slurmctld away slurmrestd answers after 9 to 10 s; a shorter wait would hide its word for it.
   core::Duration read_timeout{12000};
   core::Duration write_timeout{11000};
+  /// Until when writes may be under way; nullopt: none may be sent. Asked right before each is sent: one without enough time
+  /// is not sent (kCancelled), and none is waited for any longer than that. Unset: at any time.
+  std::function<std::optional<core::MonoTime>()> write_deadline{};
   /// No newer data_parser is chosen: for tests of the older ones.
   std::string newest_parser = "v0.0.45";
 };
@@ -50,7 +53,7 @@ struct ClientOptions {
 /// Calls of `done` come later, on the loop, exactly once; when the client goes first, from its destructor with kCancelled (a
 /// write under way: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in standby),
 /// kUnauthorized, kForbidden, kTooManyRequests, kInternal (an answer that makes no sense, or is not whole), kUnsupported (no
-/// data_parser in common, or no such path), and for writes kUnknownOutcome.
+/// data_parser in common, or no such path), and for writes kUnknownOutcome, and kCancelled when it was too late to send one.
 class Client {
  public:
   template <class T>

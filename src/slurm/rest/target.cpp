@@ -15,8 +15,9 @@ using plan::ActResult;
 
 /// Up to so many nodes are read one by one before a drain; for more the whole table is asked for.
 constexpr std::size_t kReadSingly = 8;
-/// slurmrestd may try for as long as its own timeout, a little longer than ours.
+/// slurmrestd may try for as long as its own timeout, a little longer than ours; and it does not notice that nobody waits.
 constexpr core::Duration kSettled{3000};
+constexpr core::Duration kLongestWrite{11000};
 constexpr std::string_view kNotResponding = "Not responding";
 
 /// Whose word keeps the node from work. A reason on a node that works is left over from an earlier drain (before 26.05).
@@ -34,14 +35,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     ClusterKey cluster;
     std::string what;  ///< For gates and errors: "drain cpu-[0-3]".
     Done done;
-    bool wrote = false;  ///< A write was sent.
+    std::optional<core::MonoTime> wrote{};  ///< When a write was sent, if one was.
   };
   using JobPtr = std::shared_ptr<Job>;
 
   void fail(const JobPtr& job, core::Error error) {
     ActResult result{std::unexpected(error.with(job->what)), {}};
     if (error.code == ErrorCode::kUnknownOutcome) {
-      const core::MonoTime settled = loop.clock().mono() + kSettled;
+      const core::MonoTime now = loop.clock().mono();
+      const core::MonoTime settled = std::max(now + kSettled, job->wrote.value_or(now) + kLongestWrite);
       result.gates.push_back(clusters.gate_after(job->cluster, settled, job->what + " (reply lost)"));
     } else if (job->wrote) {
       result.gates.push_back(clusters.gate_from_now(job->cluster, job->what));
@@ -87,7 +89,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   Client::Done<void> finish_write(const JobPtr& job, core::Json value) {
-    job->wrote = true;
+    job->wrote = loop.clock().mono();
     return guard<void>([job, value = std::move(value)](Impl& self, core::Result<void> result) {
       if (!result) return self.fail(job, result.error());
       self.succeed(job, value);
@@ -184,10 +186,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
     const auto write_theirs = [this, job, update, theirs = wish.theirs, report](core::Result<void> result) {
       if (!result || theirs.empty()) return report(std::move(result));
-      if (Client* again = client(job)) again->update_nodes(theirs, update, report);
+      if (Client* again = client(job)) {
+        job->wrote = loop.clock().mono();
+        again->update_nodes(theirs, update, report);
+      }
     };
     if (drained.empty()) return report({});
-    job->wrote = true;
+    job->wrote = loop.clock().mono();
     if (wish.ours.empty()) return write_theirs({});
     NodeUpdate with_reason = update;
     with_reason.reason = std::string(kReasonPrefix) + reason;
@@ -266,7 +271,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
               }
               Client* to = self.client(job);
               if (to == nullptr) return;
-              job->wrote = true;
+              job->wrote = self.loop.clock().mono();
               to->delete_node(name, self.guard<void>([job](Impl& me, core::Result<void> result) {
                 if (result) return me.succeed(job, {{"deleted", true}});
                 if (result.error().code == ErrorCode::kNotFound) return me.succeed(job, {{"deleted", false}});
@@ -279,7 +284,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     begin(act.cluster, "reconfigure", std::move(done), [this](const JobPtr& job) {
       Client* to = client(job);
       if (to == nullptr) return;
-      job->wrote = true;
+      job->wrote = loop.clock().mono();
       to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();

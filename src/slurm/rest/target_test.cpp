@@ -75,7 +75,10 @@ struct TargetTest : ::testing::Test {
   ZeroRandom random;
   core::NullLogger log;
   FakeTransport http{loop};
-  Clusters clusters{loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }};
+  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< When writes must have ended.
+  Clusters clusters{loop, random,
+                    log,  [this](const Endpoint&) { return std::make_unique<Link>(http); },
+                    {},   {.write_deadline = [this] { return until; }}};
   Target target{loop, clusters, log};
 };
 
@@ -292,6 +295,64 @@ TEST_F(TargetTest, ALostReplyClosesAGateUntilItsOutcomeCanBeSeen) {
   EXPECT_EQ(result.value.error().code, ErrorCode::kUnknownOutcome);
   ASSERT_EQ(result.gates.size(), 1U);
   loop.advance(12s);
+  EXPECT_TRUE(result.gates[0]->open());
+}
+
+TEST_F(TargetTest, NothingIsWrittenWithoutTimeForIt) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
+  live("n2", R"("IDLE")");
+  NodeUpdate update;
+  update.comment = "b";
+  const auto none = std::optional<core::MonoTime>();
+  for (const auto& late : {none, std::optional(loop.clock().mono() + 150ms)}) {
+    until = late;
+    for (const auto& act : {drain_nodes("c", {"n2"}, "x"), resume_node("c", "n1"), update_node("c", "n1", update),
+                            delete_node("c", "n1", "x"), reconfigure("c")}) {
+      EXPECT_EQ(failure(act), ErrorCode::kCancelled) << act->describe();
+    }
+  }
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(run(read_node("c", "n1")).value) << "reads are nobody's business";
+}
+
+TEST_F(TargetTest, TheTimeIsAskedForAfterTheLiveRead) {
+  http.on("GET", kBase + "/node/n1", [this](const net::HttpRequest&) -> FakeTransport::Answer {
+    until.reset();
+    return testing::nodes(testing::node("n1", R"("IDLE")"));
+  });
+  EXPECT_EQ(failure(drain_nodes("c", {"n1"}, "x")), ErrorCode::kCancelled);
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, EachWriteOfAnActAsksForTheTime) {
+  live("n1", R"("DOWN")", "dead board");
+  live("n2", R"("IDLE")");
+  http.on("POST", kBase + "/node/n2", [this](const net::HttpRequest&) -> FakeTransport::Answer {
+    until.reset();
+    return testing::done();
+  });
+  const auto result = run(drain_nodes("c", {"n1", "n2"}, "x"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(writes(), 1);
+  EXPECT_EQ(result.gates.size(), 1U) << "n2 was written";
+}
+
+TEST_F(TargetTest, AWriteIsGivenUpBeforeItsTimeIsOver) {
+  live("n1", R"("IDLE")");
+  until = loop.clock().mono() + 4s;
+  core::Duration timeout{0};
+  http.on("POST", kBase + "/node/n1", [&](const net::HttpRequest& request) -> FakeTransport::Answer {
+    timeout = request.timeout;
+    return core::fail(ErrorCode::kUnknownOutcome, "no answer in time");
+  });
+  const auto result = run(drain_nodes("c", {"n1"}, "x"));
+  EXPECT_LE(timeout, 4s);
+  EXPECT_GE(timeout, 3900ms);
+  ASSERT_EQ(result.gates.size(), 1U);
+  loop.advance(8s);
+  EXPECT_FALSE(result.gates[0]->open()) << "slurmrestd may still be at it";
+  loop.advance(4s);
   EXPECT_TRUE(result.gates[0]->open());
 }
 

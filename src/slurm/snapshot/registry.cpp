@@ -63,8 +63,13 @@ SnapshotPtr nothing() {
 
 struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   Impl(core::Loop& in_loop, core::Random& in_random, core::Logger& in_log, TransportFactory in_factory,
-       PollerOptions in_options)
-      : loop(in_loop), random(in_random), log(in_log), factory(std::move(in_factory)), options(in_options) {}
+       PollerOptions in_options, ClientOptions in_client)
+      : loop(in_loop),
+        random(in_random),
+        log(in_log),
+        factory(std::move(in_factory)),
+        options(in_options),
+        client_options(std::move(in_client)) {}
 
   struct Connection {
     Connection(Impl& home, const ClusterKey& cluster, Endpoint to, std::string token_key, std::string as)
@@ -73,7 +78,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           user(std::move(as)),
           transport(home.factory(endpoint)),
           tokens(home.loop.clock(), key, user),
-          client(home.loop, *transport, tokens, home.log),
+          client(home.loop, *transport, tokens, home.log, home.client_options),
           poller(
               home.loop, home.random, home.log, client, [&home] { return ++home.last_round; },
               [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) {
@@ -119,6 +124,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   core::Logger& log;
   TransportFactory factory;
   PollerOptions options;
+  ClientOptions client_options;
   std::uint64_t last_round = 0;
   std::map<ClusterKey, std::unique_ptr<Connection>> connections;
   ListenerId last_listener = 0;
@@ -142,8 +148,9 @@ class SnapshotGate final : public plan::Gate {
 
 }  // namespace
 
-Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options)
-    : impl_(std::make_shared<Impl>(loop, random, log, std::move(factory), options)) {}
+Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options,
+                   ClientOptions client)
+    : impl_(std::make_shared<Impl>(loop, random, log, std::move(factory), options, std::move(client))) {}
 
 Clusters::~Clusters() {
   // What the connections still have to say finds none of them.

@@ -49,7 +49,8 @@ class Clusters {
   using Listener = std::function<void(const Change&)>;
   using ListenerId = std::uint64_t;
 
-  Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options = {});
+  Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options = {},
+           ClientOptions client = {});
   ~Clusters();
   Clusters(const Clusters&) = delete;
   Clusters& operator=(const Clusters&) = delete;
