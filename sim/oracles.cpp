@@ -180,7 +180,7 @@ void Oracles::search_secrets(std::string_view text, std::string_view where) {
   }
 }
 
-void Oracles::request(const net::HttpRequest& request, bool to_slurm) {
+void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std::string& identity) {
   if (to_slurm) {
     const auto token = request.headers.find("x-slurm-user-token");
     if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token->second);
@@ -190,6 +190,7 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm) {
       ++writes_;
       note("slurm " + request.method + " " + request.target + " " + request.body);
       search_secrets(request.body, "a request to Slurm");
+      if (!identity.empty()) fenced_write(request, identity);
     }
     return;
   }
@@ -205,6 +206,14 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm) {
     const std::string uid = body ? core::get_string(*body, {"preconditions", "uid"}) : "";
     if (uid.empty()) violation("a deletion without the uid of what is meant: " + request.target);
   }
+}
+
+void Oracles::fenced_write(const net::HttpRequest& request, const std::string& identity) {
+  const Json* lease = api_.peek(kinds::kLease, kLeaseKey);
+  const std::string holder = lease == nullptr ? "" : text_at(*lease, {"spec", "holderIdentity"});
+  if (holder == identity) return;
+  violation(fmt::format("{} was sent to Slurm by {} while \"{}\" held the Lease", request.method + " " + request.target,
+                        identity, holder));
 }
 
 void Oracles::log_line(std::string_view line) {

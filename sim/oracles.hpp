@@ -1,8 +1,9 @@
 // Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened.
 //
 // At every step: no worker with jobs is taken away by the operator; no drain of somebody else's is undone by it; what it
-// deletes it names by uid; no secret leaves through status, events, logs or labels; observedGeneration never goes back. At the
-// end (see unmet): the declared state is reached. At rest: nothing is written.
+// deletes it names by uid; it writes to Slurm only while it holds the Lease; no secret leaves through status, events, logs or
+// labels; observedGeneration never goes back. At the end (see unmet): the declared state is reached. At rest: nothing is
+// written.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,8 @@ namespace sim {
 inline constexpr std::string_view kOperatorAgent = "slurm-operator";
 /// Who changes nodes by hand: drains of this user are nobody else's business.
 inline constexpr std::string_view kSlurmAdmin = "admin";
+/// Of the Lease by which operators elect their leader.
+inline const kube::Key kLeaseKey{"slurm-operator", "slurm-operator"};
 
 class Oracles {
  public:
@@ -39,8 +42,9 @@ class Oracles {
   void note(std::string text);
   [[nodiscard]] const std::deque<std::string>& notes() const { return notes_; }
 
-  /// A request of an operator, on its way to the API server or to slurmrestd.
-  void request(const net::HttpRequest& request, bool to_slurm);
+  /// A request of an operator, on its way to the API server or to slurmrestd. `identity`: its name in the Lease; "": it needs
+  /// none.
+  void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity = "");
   void log_line(std::string_view line);
   /// Writes of operators but Leases, so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
@@ -62,6 +66,7 @@ class Oracles {
   void worker_deletion(const core::Json& pod);
   void abandon_records(const kube::Key& controller);
   void learn_secret(const core::Json& secret);
+  void fenced_write(const net::HttpRequest& request, const std::string& identity);
   void search_secrets(std::string_view text, std::string_view where);
   void unmet_nodeset(const core::Json& nodeset, std::vector<std::string>& out) const;
   void unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::string>& out) const;

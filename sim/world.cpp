@@ -24,8 +24,9 @@ kube::ManagerOptions OperatorProcess::manager_options(World& world, int which) {
   kube::ManagerOptions out;
   if (world.options_.operators > 1) {
     kube::LeaseOptions lease;
-    lease.key = {"slurm-operator", "slurm-operator"};
+    lease.key = kLeaseKey;
     lease.identity = fmt::format("operator-{}-{}", which, world.random_.below(1U << 30U));
+    world.identities_[static_cast<std::size_t>(which)] = lease.identity;
     out.election = lease;
   }
   // A process that lost its lease ends, and its pod is started again.
@@ -82,6 +83,7 @@ World::World(WorldOptions options)
   };
   faults_.on_crash = [this] { crash_operator(crashing_, core::Duration{500}); };
   operators_.resize(static_cast<std::size_t>(options_.operators));
+  identities_.resize(operators_.size());
 }
 
 World::~World() {
@@ -120,7 +122,7 @@ void World::jump_clock(int which, core::Duration by) {
 
 SlurmFault World::slurm_fault(const net::HttpRequest& request, int which) {
   using Kind = SlurmFault::Kind;
-  oracles_->request(request, true);
+  oracles_->request(request, true, identities_[static_cast<std::size_t>(which)]);
   crashing_ = which;
   const auto crash = [this, which] { crash_operator(which, core::Duration{500}); };
   switch (faults_.decide(request)) {

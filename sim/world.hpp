@@ -104,6 +104,7 @@ class World {
   Faults faults_;
   int crashing_ = 0;  ///< Whose request it is that meets a fault.
   std::vector<std::unique_ptr<OperatorProcess>> operators_;
+  std::vector<std::string> identities_;  ///< In the Lease, of each one's latest process; "" while they elect nobody.
 };
 
 class OperatorProcess {
