@@ -44,6 +44,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   void attempt() {
     // A leader's own copy is the newest, as long as nobody interferes: one request is enough.
     if (leading && !lease.is_null()) return write();
+    if (leading && callbacks.on_slow_renewal) callbacks.on_slow_renewal();
     read();
   }
 

@@ -32,6 +32,7 @@ class LeaderElection {
     std::function<void()> on_leading;
     std::function<void(std::string why)> on_lost;              ///< Once; the election has ended.
     std::function<void(const std::string& holder)> on_holder;  ///< Somebody else (or we) was seen to lead; may be unset.
+    std::function<void()> on_slow_renewal{};                   ///< The Lease has to be read before it is renewed; may be unset.
   };
   LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, LeaseOptions options,
                  Callbacks callbacks);

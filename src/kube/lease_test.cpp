@@ -55,10 +55,15 @@ class LeaseTest : public testing::Test {
   StaticCredentials credentials{{}};
   Client client{loop, random, api, credentials, {}};
   int leads = 0;
+  int slow_renewals = 0;
   int version = 10;
   std::vector<std::string> lost;
-  LeaderElection election{
-      loop, random, log, client, options(), {[this] { ++leads; }, [this](const std::string& why) { lost.push_back(why); }, {}}};
+  LeaderElection election{loop,
+                          random,
+                          log,
+                          client,
+                          options(),
+                          {[this] { ++leads; }, [this](const std::string& why) { lost.push_back(why); }, {}, [this] { ++slow_renewals; }}};
 };
 
 TEST_F(LeaseTest, TakesALeaseThatDoesNotExist) {
@@ -122,6 +127,7 @@ TEST_F(LeaseTest, ALeaderRenewsWithOneRequest) {
   }
   EXPECT_TRUE(election.leading());
   EXPECT_TRUE(lost.empty());
+  EXPECT_EQ(slow_renewals, 0);
 }
 
 TEST_F(LeaseTest, ALeaderThatCannotRenewStopsBeforeAnotherCanBegin) {
@@ -172,6 +178,7 @@ TEST_F(LeaseTest, ALostRenewalIsFoundOutByReading) {
   api.take("GET").reply(200, stored);
   EXPECT_EQ(api.take("PUT").body()["metadata"]["resourceVersion"], "50");
   EXPECT_TRUE(election.leading());
+  EXPECT_EQ(slow_renewals, 1);
 }
 
 TEST_F(LeaseTest, ReleaseGivesItUp) {
@@ -187,6 +194,16 @@ TEST_F(LeaseTest, ReleaseGivesItUp) {
   EXPECT_TRUE(lost.empty());
   loop.advance(60s);
   EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(LeaseTest, EndedItIsNeitherRenewedNorGivenUp) {
+  lead();
+  election.end();
+  EXPECT_FALSE(election.leading());
+  EXPECT_EQ(election.deadline(), std::nullopt);
+  loop.advance(60s);
+  EXPECT_TRUE(api.sent.empty());
+  EXPECT_TRUE(lost.empty());
 }
 
 TEST_F(LeaseTest, WhoDoesNotHoldItReleasesNothing) {

@@ -237,8 +237,9 @@ struct Manager::Impl {
           try {
             made->first = controller->plan(observed.get());
           } catch (const std::exception& error) {
-            made->second = error.what();
-            if (made->second.empty()) made->second = "exception";
+            made->second = describe(error);
+          } catch (...) {
+            made->second = "exception";
           }
         },
         guarded([this, pass, made] {
@@ -248,12 +249,21 @@ struct Manager::Impl {
         }));
   }
 
+  static std::string describe(const std::exception& error) {
+    const std::string what = error.what();
+    return what.empty() ? "exception" : what;
+  }
+
+  /// The controller threw.
+  void broke(const PassPtr& pass, std::string_view message, const std::string& what) {
+    logger.error(message, fields(*pass, {{"what", what}}));
+    if (options.metrics != nullptr) options.metrics->pass_panicked(pass->controller);
+    pass->failed = true;
+    finish(pass);
+  }
+
   void planned(const PassPtr& pass, plan::Plan made, const std::string& bug) {
-    if (!bug.empty()) {
-      logger.error("plan failed: this is a bug", fields(*pass, {{"what", bug}}));
-      pass->failed = true;
-      return finish(pass);
-    }
+    if (!bug.empty()) return broke(pass, "plan failed: this is a bug", bug);
     std::vector<plan::Need> open;
     for (const plan::Need& need : made.needs()) {
       if (!pass->facts.contains(need.id)) open.push_back(need);
@@ -352,7 +362,9 @@ struct Manager::Impl {
     });
     logger.log(failed.empty() || conflicts_only ? core::Level::kInfo : core::Level::kWarn, "pass",
                fields(pass, std::move(more)));
-    if (options.metrics != nullptr) options.metrics->steps(pass.controller, done.size(), failed.size());
+    if (options.metrics == nullptr) return;
+    options.metrics->steps(pass.controller, done.size(), failed.size());
+    if (pass.result.timed_out) options.metrics->pass_timed_out(pass.controller);
   }
 
   [[nodiscard]] static std::vector<core::Field> fields(const Pass& pass, std::vector<core::Field> more) {
@@ -614,8 +626,16 @@ void Manager::Impl::observe(const PassPtr& pass) {
   observed_context.mono = pass->observed_at = now();
   if (const auto it = outcomes.find(pass->key); it != outcomes.end()) observed_context.outcomes = it->second;
   observed_context.facts = pass->facts;
-  pass->observed = controllers[pass->key.controller].controller->observe(pass->key.key, recorder, observed_context);
+  std::string bug;
+  try {
+    pass->observed = controllers[pass->key.controller].controller->observe(pass->key.key, recorder, observed_context);
+  } catch (const std::exception& error) {
+    bug = describe(error);
+  } catch (...) {
+    bug = "exception";
+  }
   forget_reads(pass->key, recorder.names());
+  if (!bug.empty()) return broke(pass, "observe failed: this is a bug", bug);
   if (pass->observed) return plan_off_loop(pass);
   running.erase(pass->key);
   queue.done(pass->key, now());
@@ -647,6 +667,9 @@ Manager::Manager(core::Loop& loop, core::Random& random, core::Logger& logger, C
   if (!impl_->options.election) return;
   LeaderElection::Callbacks callbacks;
   callbacks.on_leading = [impl = impl_.get()] { impl->begin_leading(); };
+  callbacks.on_slow_renewal = [impl = impl_.get()] {
+    if (impl->options.metrics != nullptr) impl->options.metrics->slow_renewal(impl->options.election->key.name);
+  };
   callbacks.on_lost = [impl = impl_.get()](const std::string& why) { impl->lost(why); };
   impl_->election =
       std::make_unique<LeaderElection>(loop, random, logger, client, *impl_->options.election, std::move(callbacks));

@@ -182,11 +182,13 @@ class TestController final : public TypedController<Seen> {
   std::function<plan::Plan(const Seen&)> planner;
   std::vector<Seen> observed;
   bool cannot_observe = false;
+  std::string throws_on;  ///< The key whose observe throws.
   bool reads_secret = false;
 
  protected:
   std::shared_ptr<const Seen> observe_typed(const Key& key, Recorder& recorder, const Context& context) override {
     if (cannot_observe) return nullptr;
+    if (key.name == throws_on) throw std::logic_error("bug");
     auto seen = std::make_shared<Seen>();
     seen->config = configs.find(key);
     seen->service = services.find(key);
@@ -226,6 +228,13 @@ class ManagerTest : public testing::Test {
     if (seen.config && !seen.service)
       plan.lane("create").add({"create service", "wanted", create(resources::kService, service(seen.config->meta.name))});
     return plan;
+  }
+
+  /// The value of a metric, named with its labels; -1: there is none.
+  double metric(const std::string& name) {
+    const std::string text = "\n" + metrics.text();
+    const auto at = text.find("\n" + name + " ");
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size() + 2));
   }
 
   core::ManualLoop loop;
@@ -569,6 +578,42 @@ TEST_F(ManagerTest, APlanThatThrowsHurtsItsKeyOnly) {
   loop.advance(1s);
   EXPECT_TRUE(api.objects.contains(kServices + "/good"));
   EXPECT_FALSE(manager->idle()) << "the bad one is tried again";
+  EXPECT_GT(metric("controller_runtime_reconcile_panics_total{controller=\"test\"}"), 1);
+}
+
+TEST_F(ManagerTest, AnObserveThatThrowsHurtsItsKeyOnly) {
+  controller->planner = wants_service;
+  controller->throws_on = "bad";
+  start();
+  api.put(kConfigs, config("bad"));
+  api.put(kConfigs, config("good"));
+  loop.advance(1s);
+  EXPECT_TRUE(api.objects.contains(kServices + "/good"));
+  EXPECT_GT(metric("controller_runtime_reconcile_panics_total{controller=\"test\"}"), 1);
+  controller->throws_on.clear();
+  loop.advance(60s);
+  EXPECT_TRUE(api.objects.contains(kServices + "/bad")) << "tried again by itself";
+  EXPECT_TRUE(manager->idle());
+}
+
+TEST_F(ManagerTest, APassThatRunsOutOfTimeIsCountedAndGoesOn) {
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (!seen.config) return plan;
+    if (!seen.service) plan.lane("x").add({"a", "wanted", create(resources::kService, service("a"))});
+    plan.lane("x").then().add({"b", "wanted", create(resources::kService, service("b"))});
+    return plan;
+  };
+  start();
+  api.hold = "POST " + kServices;
+  api.put(kConfigs, config("a"));
+  loop.advance(2s);
+  ASSERT_EQ(api.held.size(), 1U);
+  EXPECT_EQ(metric("controller_runtime_reconcile_timeouts_total{controller=\"test\"}"), 0);
+  api.held.front()();
+  loop.advance(100ms);
+  EXPECT_EQ(metric("controller_runtime_reconcile_timeouts_total{controller=\"test\"}"), 1);
+  EXPECT_TRUE(api.objects.contains(kServices + "/b")) << "in the next pass";
 }
 
 TEST_F(ManagerTest, ChangesOfOldAndNewOwnersWakeBoth) {
@@ -661,6 +706,19 @@ class ElectedTest : public ManagerTest {
                             {"spec", "holderIdentity"});
   }
 };
+
+TEST_F(ElectedTest, SlowRenewalsAreCounted) {
+  start();
+  loop.advance(5s);
+  EXPECT_EQ(metric("leader_election_slowpath_total{name=\"lease\"}"), 0);
+  bool refuse = true;
+  api.before_write = [&](const net::HttpRequest&) -> std::optional<core::Error> {
+    if (!std::exchange(refuse, false)) return std::nullopt;
+    return core::Error{ErrorCode::kConflict, "", 409, "Conflict", {}};
+  };
+  loop.advance(5s);
+  EXPECT_EQ(metric("leader_election_slowpath_total{name=\"lease\"}"), 1);
+}
 
 TEST_F(ElectedTest, TheLeaseIsReleasedAfterTheLastWrite) {
   lead_with_a_write_under_way();

@@ -60,9 +60,7 @@ struct Metrics::Impl {
 
   Family<Counter>& pass_total = counter("controller_runtime_reconcile_total", "Passes per controller and result");
   Family<Counter>& pass_errors = counter("controller_runtime_reconcile_errors_total", "Passes that failed");
-  Family<Counter>& terminal_errors =
-      counter("controller_runtime_terminal_reconcile_errors_total", "Passes that failed and are not tried again");
-  Family<Counter>& panics = counter("controller_runtime_reconcile_panics_total", "Plans that threw");
+  Family<Counter>& panics = counter("controller_runtime_reconcile_panics_total", "Passes that threw");
   Family<Counter>& timeouts = counter("controller_runtime_reconcile_timeouts_total", "Passes that ran out of time");
   Family<Histogram>& pass_seconds = histogram("controller_runtime_reconcile_time_seconds", "Length of passes");
   Family<Gauge>& max_concurrent = gauge("controller_runtime_max_concurrent_reconciles", "Passes allowed at once");
@@ -83,9 +81,6 @@ struct Metrics::Impl {
   Family<Counter>& request_retries = counter("rest_client_request_retries_total", "Requests sent again");
   Family<Gauge>& leader_status = gauge("leader_election_master_status", "1 while this process leads");
   Family<Counter>& leader_slow = counter("leader_election_slowpath_total", "Renewals that had to read the lease first");
-  Family<Counter>& certificate_reads = counter("certwatcher_read_certificate_total", "Certificates read");
-  Family<Counter>& certificate_errors =
-      counter("certwatcher_read_certificate_errors_total", "Certificates that could not be read");
   Family<Gauge>& cache_objects = gauge("slurm_operator_cache_objects", "Objects in a cache");
   Family<Gauge>& cache_version =
       gauge("slurm_operator_cache_resource_version", "Newest resourceVersion that a cache has shown");
@@ -97,7 +92,7 @@ struct Metrics::Impl {
 
   struct PerController {
     std::map<PassEnd, Counter*> ends;
-    Counter *errors, *adds, *retries, *steps_done, *steps_failed, *settled;
+    Counter *errors, *panics, *timeouts, *adds, *retries, *steps_done, *steps_failed, *settled;
     Histogram *pass, *queue, *work, *gate;
     Gauge *active, *depth, *unfinished, *longest;
   };
@@ -107,8 +102,6 @@ struct Metrics::Impl {
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
-  impl_->certificate_reads.Add({});
-  impl_->certificate_errors.Add({});
   impl_->dropped_events.Add({});
 }
 Metrics::~Metrics() = default;
@@ -121,9 +114,8 @@ void Metrics::add_controller(const std::string& name, std::size_t max_concurrent
     c.ends[end] = &impl_->pass_total.Add({{"controller", name}, {"result", std::string(word(end))}});
   }
   c.errors = &impl_->pass_errors.Add(controller);
-  impl_->terminal_errors.Add(controller);
-  impl_->panics.Add(controller);
-  impl_->timeouts.Add(controller);
+  c.panics = &impl_->panics.Add(controller);
+  c.timeouts = &impl_->timeouts.Add(controller);
   c.pass = &impl_->pass_seconds.Add(controller, kPassSeconds);
   impl_->max_concurrent.Add(controller).Set(static_cast<double>(max_concurrent));
   c.active = &impl_->active.Add(controller);
@@ -152,6 +144,13 @@ void Metrics::pass_ended(const std::string& controller, PassEnd end, core::Durat
   c.pass->Observe(seconds(took));
   c.work->Observe(seconds(took));
   c.active->Decrement();
+}
+
+void Metrics::pass_panicked(const std::string& controller) {
+  impl_->of(controller).panics->Increment();
+}
+void Metrics::pass_timed_out(const std::string& controller) {
+  impl_->of(controller).timeouts->Increment();
 }
 
 void Metrics::queue_added(const std::string& controller) {
@@ -197,6 +196,9 @@ void Metrics::request(const RequestRecord& record, const std::string& host) {
 void Metrics::leader(const std::string& lease, bool leading) {
   impl_->leader_status.Add({{"name", lease}}).Set(leading ? 1 : 0);
   impl_->leader_slow.Add({{"name", lease}});
+}
+void Metrics::slow_renewal(const std::string& lease) {
+  impl_->leader_slow.Add({{"name", lease}}).Increment();
 }
 
 void Metrics::cache(const std::string& name, std::size_t objects, const std::string& resource_version) {

@@ -20,6 +20,10 @@ class Metrics {
   enum class PassEnd { kSuccess, kError, kRequeue, kRequeueAfter };
   void pass_started(const std::string& controller);
   void pass_ended(const std::string& controller, PassEnd end, core::Duration took);
+  /// A plan or an observe threw.
+  void pass_panicked(const std::string& controller);
+  /// Steps were left because the pass had used up its time.
+  void pass_timed_out(const std::string& controller);
   void queue_added(const std::string& controller);
   void queue_popped(const std::string& controller, core::Duration waited);
   void queue_retried(const std::string& controller);
@@ -30,6 +34,8 @@ class Metrics {
   void gate_waited(const std::string& controller, core::Duration waited, bool settled_live);
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);
+  /// The lease had to be read before it could be renewed.
+  void slow_renewal(const std::string& lease);
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);

@@ -19,7 +19,6 @@ TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
            "controller_runtime_reconcile_total{controller=\"nodeset\",result=\"requeue\"} 0",
            "controller_runtime_reconcile_total{controller=\"nodeset\",result=\"requeue_after\"} 0",
            "controller_runtime_reconcile_errors_total{controller=\"nodeset\"} 0",
-           "controller_runtime_terminal_reconcile_errors_total{controller=\"nodeset\"} 0",
            "controller_runtime_reconcile_panics_total{controller=\"nodeset\"} 0",
            "controller_runtime_reconcile_timeouts_total{controller=\"nodeset\"} 0",
            "controller_runtime_reconcile_time_seconds_count{controller=\"nodeset\"} 0",
@@ -32,7 +31,6 @@ TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
            "workqueue_unfinished_work_seconds{controller=\"nodeset\",name=\"nodeset\"} 0",
            "workqueue_longest_running_processor_seconds{controller=\"nodeset\",name=\"nodeset\"} 0",
            "workqueue_retries_total{controller=\"nodeset\",name=\"nodeset\"} 0",
-           "certwatcher_read_certificate_total 0",
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
@@ -45,7 +43,10 @@ TEST(MetricsTest, Counts) {
   metrics.pass_ended("c", Metrics::PassEnd::kError, 700ms);
   metrics.request({"GET", 200, 30ms, 0, 100, false}, "api");
   metrics.request({"POST", 0, 30ms, 10, 0, true}, "api");
+  metrics.pass_panicked("c");
+  metrics.pass_timed_out("c");
   metrics.leader("slurm-operator", true);
+  metrics.slow_renewal("slurm-operator");
   metrics.watch_failures("pods", 2);
   metrics.watch_failures("pods", 5);
   metrics.cache("pods", 3, "12345");
@@ -59,6 +60,9 @@ TEST(MetricsTest, Counts) {
            "rest_client_requests_total{code=\"<error>\",host=\"api\",method=\"POST\"} 1",
            "rest_client_request_retries_total{code=\"<error>\",host=\"api\",verb=\"POST\"} 1",
            "leader_election_master_status{name=\"slurm-operator\"} 1",
+           "leader_election_slowpath_total{name=\"slurm-operator\"} 1",
+           "controller_runtime_reconcile_panics_total{controller=\"c\"} 1",
+           "controller_runtime_reconcile_timeouts_total{controller=\"c\"} 1",
            "slurm_operator_watch_failures_total{cache=\"pods\"} 5",
            "slurm_operator_cache_resource_version{cache=\"pods\"} 12345",
            "slurm_operator_gates_settled_live_total{controller=\"c\"} 1",

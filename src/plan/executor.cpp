@@ -109,7 +109,10 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
       for (LaneRun& lane : pass->lanes) {
         advance(lane);
         if (!lane.can_start()) continue;
-        if (pass->started >= limits.max_steps || loop.clock().mono() - pass->begun >= limits.max_time) pass->limited = true;
+        if (!pass->limited) {
+          pass->result.timed_out = loop.clock().mono() - pass->begun >= limits.max_time;
+          pass->limited = pass->result.timed_out || pass->started >= limits.max_steps;
+        }
         if (pass->limited || pass->in_flight >= limits.max_in_flight) continue;
         start_step(pass, lane);
         moved = true;

@@ -62,6 +62,7 @@ struct PassResult {
   bool complete = true;  ///< False when steps were left for the next pass (limits, or a failed group before them).
   bool failed = false;   ///< At least one step failed.
   std::optional<core::Duration> retry_after;  ///< The longest wait any server asked for.
+  bool timed_out = false;                     ///< Steps were left because max_time was over.
 };
 
 /// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or

@@ -152,6 +152,7 @@ TEST_F(ExecutorTest, StopsAfterMaxSteps) {
   EXPECT_EQ(results[0].outcomes.size(), 3U);
   EXPECT_FALSE(results[0].complete);
   EXPECT_FALSE(results[0].failed);
+  EXPECT_FALSE(results[0].timed_out);
 }
 
 TEST_F(ExecutorTest, StopsAfterMaxTimeButWaitsForWhatIsInFlight) {
@@ -164,6 +165,7 @@ TEST_F(ExecutorTest, StopsAfterMaxTimeButWaitsForWhatIsInFlight) {
   ASSERT_EQ(results.size(), 1U);
   EXPECT_THAT(target.log, ElementsAre("+a1", "-a1", "+a2", "-a2"));
   EXPECT_FALSE(results[0].complete);
+  EXPECT_TRUE(results[0].timed_out);
 }
 
 TEST_F(ExecutorTest, GatesComeAlsoWithErrors) {
