@@ -147,6 +147,37 @@ TEST_F(CredentialsTest, TokenFilesAreReadAgain) {
   EXPECT_EQ((*c)->token(), "t2") << "in the middle of a rotation";
 }
 
+TEST_F(CredentialsTest, CertificateFilesAreReadAgain) {
+  files["/etc/k/tls.crt"] = "CERT1";
+  files["/etc/k/tls.key"] = "KEY1";
+  const auto c = open(R"({current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
+    clusters: [{name: c, cluster: {server: "https://h", certificate-authority-data: Q0E=}}],
+    users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]})");
+  ASSERT_TRUE(c) << c.error().message;
+  EXPECT_EQ((*c)->endpoint().tls.cert_pem, "CERT1");
+  EXPECT_EQ((*c)->endpoint().tls.key_pem, "KEY1");
+  std::vector<std::string> changes;
+  (*c)->on_change([&](const net::Endpoint& endpoint) {
+    changes.push_back(endpoint.tls.ca_pem + " " + endpoint.tls.cert_pem + " " + endpoint.tls.key_pem);
+  });
+  loop.advance(10min);
+  EXPECT_TRUE(changes.empty());
+  files["/etc/k/tls.crt"] = "CERT2";
+  files.erase("/etc/k/tls.key");
+  loop.advance(5min);
+  EXPECT_TRUE(changes.empty()) << "in the middle of a rotation";
+  EXPECT_EQ((*c)->endpoint().tls.cert_pem, "CERT1");
+  files["/etc/k/tls.key"] = "KEY2";
+  loop.advance(5min);
+  EXPECT_THAT(changes, ElementsAre("CA CERT2 KEY2"));
+
+  files["/etc/k/tls.crt"] = "CERT3";
+  files["/etc/k/tls.key"] = "KEY3";
+  const auto result = refresh(**c);
+  ASSERT_TRUE(result && *result) << "one that is refused is read at once";
+  EXPECT_EQ(changes.back(), "CA CERT3 KEY3");
+}
+
 TEST_F(CredentialsTest, ARefusedTokenIsReadAtOnce) {
   files["/etc/k/ca.crt"] = "CA1";
   files["/var/token"] = "t1";
