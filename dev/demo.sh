@@ -1,16 +1,20 @@
 #!/bin/bash
 # The main job from nothing: a local Kubernetes, the operator from its charts, a Slurm cluster, and a job on its workers.
-# Usage: dev/demo.sh [SLURM RELEASE, default 26.05]
+# Usage: dev/demo.sh [SLURM RELEASE]       default: 26.05 where there are images of it, else the newest
 . "$(dirname "$0")/lib.sh"
 . "$DEV/cgroup.sh"
 
-tag=${1:-${SLURM:-26.05}}
+tag=${1:-${SLURM:-}}
 namespace=demo
 need_root demo
 
 "$DEV/up.sh"
 STEP=0 STARTED=${EPOCHREALTIME/./}
 export KUBECONFIG=$LOCAL/kubeconfig
+made=$(slurm_releases made)
+slurm_releases skipped | while read -r line; do warn "there are no images of Slurm $line"; done
+: "${tag:=${made%%$'\n'*}}"
+grep -qxF "$tag" <<<"$made" || die "there are no images of Slurm $tag; there are of: ${made//$'\n'/ }" "SLURM=${made%%$'\n'*} make demo"
 "$DEV/operator.sh" install
 
 step "applying a Controller, a RestApi and a NodeSet of 3 workers (Slurm $tag)"

@@ -103,6 +103,13 @@ need_root() {
   [[ $(id -u) == 0 ]] || die "the local cluster needs root: it makes namespaces, mounts and cgroups." "sudo make ${1:-up}"
 }
 
+# slurm_releases made|skipped: what the last dev/images/build.sh for all releases came to, from .local/slurm-releases: the releases
+# that there are images of, first the one to take where one is enough; or a line "RELEASE: why not" each.
+slurm_releases() {
+  [[ -f $LOCAL/slurm-releases ]] || "$DEV/images/build.sh" >/dev/null
+  sed -n "s/^$1 //p" "$LOCAL/slurm-releases"
+}
+
 # use_go: go in PATH, as it is on the machine or as deps.sh installed it. It may fetch the toolchain that a module asks for.
 use_go() {
   local dir

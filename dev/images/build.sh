@@ -1,14 +1,15 @@
 #!/bin/bash
 # Makes the container images of the local cluster, without a container engine.
 #
-#   build.sh [TAG...]                         the Slurm images, of the given releases only (24.11, 26.05)
+#   build.sh                                  the Slurm images, of all releases that can be had
+#   build.sh TAG...                           of these releases (24.11, 26.05), and all of them or it fails
 #   build.sh --operator BINARY                local/slurm-operator:dev, from a binary that was built already
 #   build.sh --image NAME:TAG --binary FILE   any other one-binary image, started as /NAME
-#   build.sh --refresh [TAG...]               install the packages again, though nothing of ours has changed
+#   build.sh --refresh [TAG...]               either; install the packages again, though nothing of ours has changed
 #
 # Prints a line `image-tar: PATH` for each docker-archive it made or found made, and progress to stderr. One archive holds
 # all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd and local/login, over one base
-# layer. Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
+# layer. Without TAG, .local/slurm-releases then says what was made and what was not (see slurm_releases in dev/lib.sh). Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
 #
 # Everything is kept below ${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-~/.cache}/slurm-operator}/images and is written under
 # another name first: a run that was cut short is taken up where it stood.
@@ -23,6 +24,7 @@ recipes=$TOP/images
 cache=$CACHE/images
 slurm_images=(slurmctld slurmd slurmrestd slurmdbd login)
 declare -A suites=([24.11]=trixie [26.05]=sid)
+preferred=26.05
 
 # Standard output is for the result.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
@@ -197,24 +199,30 @@ slurm_archive() {
   tars+=("$target")
 }
 
+# release_of BASE: the release that the packages of a base are of, or nothing where there is no such base.
+release_of() { [[ ! -d $1/rootfs ]] || cut -d. -f1,2 "$1/version"; }
+
 # slurm_tag TAG: a release by the suite that has it. When the suite has moved on, both its new release and what the cache
 # has of the old one are made.
 slurm_tag() {
-  local wanted=$1 base found
-  base_of "${suites[$wanted]}"
+  local wanted=$1 suite=${suites[$1]-} base='' found why="no Debian suite of ours has it"
+  [[ -z $suite ]] || { base_of "$suite"; why="the packages of Debian $suite could not be installed (see $cache/base-$suite.log)"; }
   if [[ -n $base ]]; then
-    found=$(cut -d. -f1,2 "$base/version")
+    found=$(release_of "$base")
     ln -sfn "${base##*/}" "$cache/slurm-$found"
     slurm_archive "$found" "$base"
+    made+=("$found")
     [[ $found != "$wanted" ]] || return 0
-    say "$wanted: Debian ${suites[$wanted]} has Slurm $found now, so that is what was made"
+    why="Debian $suite has Slurm $found now"
+    say "$wanted: $why, so that is what was made"
   fi
-  if [[ -d $cache/slurm-$wanted/rootfs ]]; then
+  # Packages that were installed again may have made the old release's base a newer one's.
+  if [[ $(release_of "$cache/slurm-$wanted") == "$wanted" ]]; then
     say "$wanted: from the cache, Slurm $(<"$cache/slurm-$wanted/version")"
     slurm_archive "$wanted" "$(readlink -f "$cache/slurm-$wanted")"
+    made+=("$wanted")
   else
-    say "$wanted: not available, neither from Debian ${suites[$wanted]} nor from the cache"
-    missing+=("$wanted")
+    missing+=("$wanted: $why, and the cache has none")
   fi
 }
 
@@ -261,7 +269,10 @@ while (($# > 0)); do
     --refresh) refresh=1 ;;
     -h | --help) sed -n '2,/^$/{s/^# \{0,1\}//;/^\. /d;p}' "$0"; exit 0 ;;
     -*) fail "unknown option $1" ;;
-    *) [[ -n ${suites[$1]-} ]] || fail "unknown release $1; known: ${!suites[*]}"; tags+=("$1") ;;
+    *)
+      [[ -n ${suites[$1]-} || -d $cache/slurm-$1 ]] || fail "unknown release $1; known: ${!suites[*]}"
+      tags+=("$1")
+      ;;
   esac
   shift
 done
@@ -274,14 +285,16 @@ trap 'say "interrupted; the next run goes on from here"; exit 130' INT TERM
 rm -rf --one-file-system "$cache"/tmp-* "$cache"/*.tmp-*
 
 tars=()
+made=()
 missing=()
 if [[ -n $name || -n $binary ]]; then
   [[ -n $name && -n $binary ]] || fail "--image and --binary go together"
   binary_archive "$name" "$binary"
 else
-  ((${#tags[@]} > 0)) || mapfile -t tags < <(printf '%s\n' "${!suites[@]}" | sort)
+  all=("${tags[@]}")
+  ((${#all[@]} > 0)) || mapfile -t all < <(printf '%s\n' "${!suites[@]}" | sort)
   notify_init
-  for tag in "${tags[@]}"; do slurm_tag "$tag"; done
+  for tag in "${all[@]}"; do slurm_tag "$tag"; done
 fi
 # Bases that no release points at any more; not at once, since something may still run from one.
 for base in "$cache"/base-*/; do
@@ -290,4 +303,17 @@ for base in "$cache"/base-*/; do
   [[ $(find "$base" -maxdepth 0 -mtime +0) == '' ]] || rm -rf "$base"
 done
 for tar in "${tars[@]}"; do echo "image-tar: $tar"; done
-((${#missing[@]} == 0)) || fail "not made: ${missing[*]}"
+for release in "${missing[@]}"; do say "warning: there are no images of Slurm $release"; done
+if ((${#made[@]} + ${#missing[@]} > 0 && ${#tags[@]} == 0)); then
+  ((${#made[@]} > 0)) || fail "there are no images of any Slurm release"
+  mkdir -p "$LOCAL"
+  {
+    # The one to take where one is enough comes first.
+    printf 'made %s\n' "${made[@]}" | sort -u -r -V | awk -v first="made $preferred" '$0 == first { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
+    ((${#missing[@]} == 0)) || printf 'skipped %s\n' "${missing[@]}"
+  } >"$LOCAL/slurm-releases.tmp-$$"
+  mv "$LOCAL/slurm-releases.tmp-$$" "$LOCAL/slurm-releases"
+  say "Slurm releases: $(slurm_releases made | paste -sd' ')"
+  exit 0
+fi
+((${#missing[@]} == 0)) || exit 1

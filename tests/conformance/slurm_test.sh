@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Slurm client, its acts and the model of Slurm against real Slurm of both releases, without Kubernetes. Needs root, and the
-# images of dev/images/build.sh.
+# The Slurm client, its acts and the model of Slurm against real Slurm, without Kubernetes: by default of all releases that
+# dev/images/build.sh made images of. Needs root.
 # Usage: tests/conformance/slurm_test.sh PROGRAM [RELEASE...]          PROGRAM: the built slurm_conformance
 #
 # Ends with "N passed, N failed"; exits 1 when something failed.
@@ -8,8 +8,10 @@ set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
 program=$(readlink -f "${1:?PROGRAM}")
 shift
-(($# > 0)) || set -- 24.11 26.05
 cd "$top" || exit 1
+# shellcheck disable=SC2046  # a release a line
+(($# > 0)) || set -- $(. dev/lib.sh; slurm_releases made)
+(($# > 0)) || exit 1
 passed=0 failed=0 dir=
 
 finish() {

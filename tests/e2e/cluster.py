@@ -136,6 +136,44 @@ def demo_manifest():
     return (TOP / "dev/demo/cluster.yaml").read_text()
 
 
+def shell(script):
+    """What a function of the dev/ scripts prints."""
+    return subprocess.run(["bash", "-c", script], cwd=TOP, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def slurm_releases():
+    """The Slurm releases that there are local images of, first the one to take where one is enough. Prints which is left out, and why."""
+    for line in shell(". dev/lib.sh; slurm_releases skipped").splitlines():
+        print(f"skipped Slurm {line}", flush=True)
+    return shell(". dev/lib.sh; slurm_releases made").split()
+
+
 def cgroup_plugin():
-    script = '. dev/cgroup.sh; slurm_cgroup_plugin "$(cgroup_version "$(cat /proc/mounts)")"'
-    return subprocess.run(["bash", "-c", script], cwd=TOP, capture_output=True, text=True, check=True).stdout.strip()
+    return shell('. dev/cgroup.sh; slurm_cgroup_plugin "$(cgroup_version "$(cat /proc/mounts)")"')
+
+
+class AuditLog:
+    """What the API server's audit log says from now on, also across its rotation (audit.log becomes audit-TIME.log)."""
+
+    WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+    def __init__(self, path=TOP / ".local/audit.log"):
+        self.path, self.file = path, path.open()
+        self.file.seek(0, os.SEEK_END)
+
+    def writes(self):
+        """Events of writes that came since the last call."""
+        # By name, so in the order of time: '-' is before '.'.
+        files = sorted(self.path.parent.glob(f"{self.path.stem}*{self.path.suffix}"))
+        numbers = [file.stat().st_ino for file in files]
+        mine = os.fstat(self.file.fileno()).st_ino
+        if mine not in numbers:
+            raise Failed(f"{self.path} was rotated more often than its old files are kept")
+        for file in [None, *files[numbers.index(mine) + 1:]]:
+            if file:
+                self.file.close()
+                self.file = file.open()
+            for line in self.file:
+                event = json.loads(line)
+                if event["verb"] in self.WRITES:
+                    yield event

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """End-to-end tests on the local cluster, as a user sees it: kubectl and Slurm's own commands, nothing of the operator's inside.
 
-Usage: run.py [--slurm 26.05] [NAME...]     tests whose names contain one of NAME; default: all, for both Slurm releases
+Usage: run.py [--slurm 26.05] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release that there are images of
 KEEP=1 leaves the namespaces of failed tests for a look.
 """
 
 import argparse
 import base64
+import re
 import subprocess
 import sys
 import time
 import traceback
 
-from cluster import Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, wait
+from cluster import Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, slurm_releases, wait
 
 TESTS = []
 
@@ -234,10 +235,15 @@ spec:
     secret = ns.get("secret", "alice-jwt-slurm")
     token = base64.b64decode(secret["data"]["SLURM_JWT"]).decode()
     service = ns.get("service", "demo-restapi")["spec"]["clusterIP"]
-    version = {"24.11": "v0.0.42", "26.05": "v0.0.45"}[ns.tag]
-    script = (f"exec 3<>/dev/tcp/{service}/6820; printf 'GET /slurm/{version}/nodes/ HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n"
-              "X-SLURM-USER-NAME: slurm\\r\\nX-SLURM-USER-TOKEN: %s\\r\\n\\r\\n' \"$(cat)\" >&3; cat <&3")
-    answer = ns.kubectl("exec", "-i", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script, text=token).stdout
+
+    def ask(path):
+        script = (f"exec 3<>/dev/tcp/{service}/6820; printf 'GET {path} HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n"
+                  "X-SLURM-USER-NAME: slurm\\r\\nX-SLURM-USER-TOKEN: %s\\r\\n\\r\\n' \"$(cat)\" >&3; cat <&3")
+        return ns.kubectl("exec", "-i", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script, text=token).stdout
+
+    versions = re.findall(r"slurm\\?/v0\.0\.(\d+)\\?/nodes", ask("/openapi/v3"))  # it writes / as \/
+    expect(versions, "slurmrestd tells no version of its API")
+    answer = ask(f"/slurm/v0.0.{max(map(int, versions))}/nodes/")
     expect('"cpu-0"' in answer, f"slurmrestd answered: {answer[:300]}")
 
 
@@ -349,7 +355,7 @@ def main():
     wanted = lambda name: not arguments.names or any(part in name for part in arguments.names)
     passed = failed = 0
     plugin = cgroup_plugin()
-    for tag in arguments.slurm or ["26.05", "24.11"]:
+    for tag in arguments.slurm or slurm_releases():
         results = []
         with Namespace(f"e2e-{tag.replace('.', '-')}", tag, plugin) as ns:
             if run_one(f"{tag} a cluster becomes Ready", lambda ns=ns: ready_cluster(ns)):
