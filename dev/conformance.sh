@@ -1,5 +1,6 @@
 #!/bin/bash
-# Our models and clients against the real Kubernetes and the real Slurm: the same requests must have the same answers.
+# Our models and clients against the real Kubernetes and the real Slurm: the same requests must have the same answers. And the Slurm
+# images with manifests written by hand, so that what the operator makes is measured by something.
 . "$(dirname "$0")/lib.sh"
 . "$DEV/env.sh"
 
@@ -24,6 +25,10 @@ suite "$TOP/tests/conformance/policy_test.sh"
 suite "$bin/kube_conformance"
 suite "$bin/sim_kube_conformance"
 suite "$bin/sim_nodes_conformance"
-suite "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance"
+made=$(slurm_releases made)
+# shellcheck disable=SC2086  # a release a line
+suite "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance" $made
+for release in $made; do suite "$DEV/manifests/handmade/run.sh" "$release"; done
+slurm_releases skipped | sed 's/^/skipped Slurm /'
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -10,10 +10,10 @@ declare -A suites=(
   [simasan]="the simulator under ASan and UBSan"
   [tsan]="the threaded runtime under TSan"
   [tidy]="clang-tidy"
-  [cluster]="a local Kubernetes"
+  [cluster]="a local Kubernetes: pods, network, DNS, volumes"
   [charts]="the charts"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
-  [e2e]="end to end on the local cluster, both Slurm releases"
+  [e2e]="end to end on the local cluster, each Slurm release that there are images of"
 )
 order=(shell format unit sim simasan tsan tidy cluster charts conformance e2e)
 
@@ -58,7 +58,7 @@ run_simasan() { simulate asan 6 --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
 run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
 run_charts() { "$DEV/deps.sh" test && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
-run_cluster() { "$DEV/up.sh" && echo "1 passed, 0 failed"; }
+run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
 run_conformance() { "$DEV/conformance.sh"; }
 run_e2e() {
   "$DEV/deps.sh" test
@@ -94,6 +94,7 @@ run() {
   ((good + bad > 0)) || { [[ $status == 0 ]] && good=1; }
   passed=$((passed + good)) failed=$((failed + bad))
   say "               $good passed, $bad failed"
+  sed -n 's/^skipped /               skipped /p' "$logs/$name.log"
   if ((bad)); then
     grep -E '^not ok|FAILED|error:|seed .* failed' "$logs/$name.log" | head -n 20 | sed 's/^/               /' || true
     tail -n 15 "$logs/$name.log" | sed 's/^/               | /'

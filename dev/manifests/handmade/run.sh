@@ -1,17 +1,22 @@
 #!/bin/bash
 # Proves the Slurm images on the local cluster with manifests written by hand, without the operator: a cluster of two workers
 # and a login node, a job over both workers, REST from outside, reconfigures good and bad, and how fast each daemon stops.
-# Usage: dev/manifests/handmade/run.sh [VERSION, default 26.05] [--keep]
+# Usage: dev/manifests/handmade/run.sh [VERSION, as make demo by default] [--keep]; ends with "N passed, N failed", and stops at the first failure.
 . "$(dirname "$0")/../../lib.sh"
 
-version=${1:-26.05}
+version=${1:-}
+: "${version:=$(slurm_releases made | head -n1)}"
 here=$DEV/manifests/handmade
 namespace=handmade-${version/./-}
 export KUBECONFIG=${KUBECONFIG:-$LOCAL/kubeconfig}
 
 k() { kubectl -n "$namespace" "$@"; }
 ctld() { k exec slurmctld-0 -- "$@"; }
-result() { say "               $*"; }
+passed=0
+result() { # of a check that held
+  say "               $*"
+  passed=$((passed + 1))
+}
 
 clean() {
   local status=$?
@@ -21,9 +26,11 @@ clean() {
     k get pods -o name | while read -r pod; do
       say "--- $pod" >&2
       k logs --all-containers --tail=15 "$pod" >&2 || true
-    done
+    done || true
   fi
-  if [[ $keep == no ]]; then kubectl delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null; fi
+  if [[ $keep == no ]]; then kubectl delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null || status=1; fi
+  say "$passed passed, $((status != 0)) failed"
+  exit $((status != 0))
 }
 keep=no
 [[ ${2:-} != --keep ]] || keep=yes
@@ -59,7 +66,7 @@ step "waiting for both workers to be idle"
 idle() { (($(ctld sinfo --noheader --Node --states=idle --format=%N | wc -l) == 2)); }
 wait_for 60 "idle workers" idle || die "the workers did not become idle within 60 s"
 result "$(((${EPOCHREALTIME/./} - applied) / 1000)) ms after apply"
-result "$(ctld scontrol show nodes --oneliner | grep -oE '(NodeName|CPUEfctv|RealMemory|MemSpecLimit|CoreSpecCount|Version)=[^ ]+' | paste -sd' ')"
+say "               $(ctld scontrol show nodes --oneliner | grep -oE '(NodeName|CPUEfctv|RealMemory|MemSpecLimit|CoreSpecCount|Version)=[^ ]+' | paste -sd' ')"
 
 # job POD COMMAND...: what a job over both workers says.
 job() {
@@ -106,6 +113,7 @@ max_nodes() { ctld scontrol show config | sed -n 's/^MaxNodeCount *= *//p'; }
 configure 'MaxNodeCount=1024' 'MaxNodeCount=900'
 reconfigure || die "a good reconfigure failed: $(cat "$scratch/out")"
 [[ $(max_nodes) == 900 ]] || die "MaxNodeCount is $(max_nodes) after the reconfigure"
+result "taken: MaxNodeCount=900"
 # This one the client cannot tell: slurmctld has to refuse it, and to live on.
 configure 'Nodes=cpu ' 'Nodes=nosuch '
 reconfigure && die "a bad slurm.conf was accepted"
@@ -116,6 +124,7 @@ reconfigure || die "the mended reconfigure failed: $(cat "$scratch/out")"
 [[ $(max_nodes) == 800 ]] || die "MaxNodeCount is $(max_nodes) after the mended reconfigure"
 restarts=$(k get pod slurmctld-0 -o jsonpath='{.status.containerStatuses[0].restartCount}')
 [[ $restarts == 0 ]] || die "slurmctld restarted $restarts times"
+result "mended: MaxNodeCount=800, no restart"
 job slurmctld-0
 
 step "stopping"
@@ -127,4 +136,3 @@ for pod in login cpu-0 "$(k get pod -l app=slurmrestd -o jsonpath='{.items[0].me
   wait_for 40 "the end of $pod" gone || die "$pod did not stop within 40 s"
   result "$pod: $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
 done
-step "passed"
