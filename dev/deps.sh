@@ -6,7 +6,7 @@
 # COMMAND=PACKAGE: the package, if there is no such command (it may have come from elsewhere). PACKAGE alone: that package.
 packages_of() {
   case $1 in
-    base) echo ip=iproute2 iptables=iptables nsenter=util-linux openssl=openssl curl=curl flock=util-linux ss=iproute2 jq=jq ca-certificates ;;
+    base) echo ip=iproute2 iptables=iptables nsenter=util-linux openssl=openssl curl=curl flock=util-linux jq=jq ca-certificates ;;
     cluster) packages_of base; echo gcc=gcc libc6-dev containerd=containerd runc=runc containernetworking-plugins ;;
     smoke) echo busybox-static ;;
     images) echo mmdebstrap=mmdebstrap jq=jq ca-certificates ;;

@@ -3,6 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$DEV/cluster.sh"
 . "$DEV/images.sh"
+. "$DEV/ports.sh"
 
 # ---- Can it work here? -----------------------------------------------------------------------------------------------
 
@@ -25,10 +26,11 @@ since=
 nodes_ready() { [[ $(kube get nodes -o jsonpath='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}') == "True True True " ]]; }
 
 port_free() { # PORT ADDRESS: of others than us
-  local taken
-  taken=$(ss -Hlntup "sport = :$1" 2>/dev/null | awk -v address="$2" '{ split($5, a, ":") }
-    index($5, address ":") == 1 || $5 ~ /^(0\.0\.0\.0|\*|\[::\]):/ { print $5, $NF; exit }')
-  [[ -z $taken ]] || die "port $1 is taken: $taken" "stop that program, then make up"
+  local inode pid
+  inode=$(port_listener "$1" "$2" "$(cat /proc/net/{tcp,tcp6,udp,udp6} 2>/dev/null)")
+  [[ -n $inode ]] || return 0
+  pid=$(find /proc/[0-9]*/fd -lname "socket:\[$inode\]" -print -quit 2>/dev/null | cut -d/ -f3) || true
+  die "port $1 is taken at $2${pid:+: by $(cat "/proc/$pid/comm") (pid $pid)}" "stop that program, then make up"
 }
 
 check_machine() {
@@ -44,13 +46,16 @@ check_machine() {
   unshare --mount --net --pid --fork true 2>/dev/null || die "namespaces cannot be made." "run on a machine, or in a container with --privileged"
 }
 
-check_network() {
-  local range
+check_ports() {
   port_free 2379 127.0.0.1
   port_free 2380 127.0.0.1
   port_free 6443 "$HOST_IP"
   port_free 53 "$HOST_IP"
   port_free 53 "$DNS_LOCAL"
+}
+
+check_addresses() {
+  local range
   for range in "$NODE_CIDR" "$POD_CIDR" "$SERVICE_CIDR"; do
     local other
     other=$(ip -4 route show root "$range" | awk -v ours=" dev $LINK" '!index($0, ours) { print; exit }')
@@ -68,10 +73,11 @@ fi
 
 step "checking the machine"
 check_machine
+capsule_alive control || check_ports
 
 step "packages"
 "$DEV/deps.sh" cluster
-capsule_alive control || check_network
+capsule_alive control || check_addresses
 
 step "programs"
 "$DEV/build.sh" cluster
