@@ -9,6 +9,7 @@
 #   POD_TOPOLOGY  becomes Topology
 #   SSHD_OPTIONS  arguments of sshd, which runs beside slurmd when something is mounted below /etc/ssh
 #   PAM_SLURM_ADOPT_OPTIONS  how strictly sshd keeps people without a job out
+#   SSSD_OPTIONS  arguments of sssd, which runs beside slurmd when it has a configuration, where the image has it
 #
 # What --conf already says about a thing wins: CPUs, Boards, Sockets, CoreSpecCount and so on leave no room for a computed
 # CoreSpecCount, RealMemory none for MemSpecLimit. An empty value (`Topology=`) is dropped: slurmd would not start.
@@ -88,6 +89,14 @@ if ((${#words[@]} > 0)); then others+=(--conf "${words[*]}"); fi
 # slurmd 26.05 does not start when /run/slurm is anybody else's.
 install -d -o root -g root -m 0755 /run/slurm /var/spool/slurmd
 
+# Runs a command again whenever it ends.
+keep() {
+  while true; do
+    "$@" || true
+    sleep 2
+  done
+}
+
 # A job's user may look at a node where the job runs, and nobody else.
 serve_ssh() {
   local -a ssh_options
@@ -98,13 +107,21 @@ serve_ssh() {
   fi
   mkdir -p /run/sshd
   ssh-keygen -A >&2
-  while true; do
-    /usr/sbin/sshd -D -e ${ssh_options[@]+"${ssh_options[@]}"} || true
-    sleep 2
-  done
+  keep /usr/sbin/sshd -D -e ${ssh_options[@]+"${ssh_options[@]}"}
 }
 if [[ -n ${SSHD_OPTIONS-} ]] || grep -q ' /etc/ssh' /proc/self/mountinfo; then
   serve_ssh &
+fi
+
+# Who users are.
+if [[ -n ${SSSD_OPTIONS-} || -s /etc/sssd/sssd.conf ]]; then
+  sss_options=()
+  eval "sss_options=(${SSSD_OPTIONS-})"
+  if command -v sssd >/dev/null; then
+    keep sssd -i ${sss_options[@]+"${sss_options[@]}"} &
+  else
+    echo "entrypoint: sssd is asked for, but this image does not have it" >&2
+  fi
 fi
 
 exec notify-init slurmd --systemd ${others[@]+"${others[@]}"}

@@ -10,6 +10,9 @@ echo "NodeName=h CPUs=16 Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerC
 END
 printf '#!/bin/sh\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
 printf '#!/bin/sh\n' >"$scratch/install"
+# Once only: it ends the loop that would start it again.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nprintf "[%%s]" sssd "$@"\nkill "$PPID"\n' >"$scratch/sssd"
 chmod +x "$scratch"/*
 
 failures=0
@@ -22,7 +25,7 @@ expect() {
     shift
   done
   shift
-  got=$(env -u POD_CPUS -u POD_MEMORY -u POD_TOPOLOGY -u SLURMD_OPTIONS -u SSHD_OPTIONS PATH="$scratch:$PATH" \
+  got=$(env -u POD_CPUS -u POD_MEMORY -u POD_TOPOLOGY -u SLURMD_OPTIONS -u SSHD_OPTIONS -u SSSD_OPTIONS PATH="$scratch:$PATH" \
     ${variables[@]+"${variables[@]}"} bash "$(dirname "$0")/entrypoint.sh" "$@" 2>&1)
   if [[ $got == "$wanted" ]]; then
     echo "ok   $got"
@@ -50,5 +53,10 @@ expect '[--conf][Features=a Weight=3]' -- --conf "'Features=a Topology='\"\$SLIN
 expect '[--conf][Features=a Topology=x:y]' SLINKY_TOPOLOGY=x:y -- --conf "'Features=a Topology='\"\$SLINKY_TOPOLOGY\""
 expect '[--conf][Reason="a b" Features=a]' -- --conf "'Reason=\"a b\" Features=a Gres=\"\"'"
 expect '[--conf][Features=a Reason="open]' -- --conf "'Features=a Reason=\"open'"
+# Beside slurmd, which is slow to start here so that the order is always the same.
+printf '#!/bin/sh\nsleep 0.5\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
+expect '[sssd][-i][--logger=files][-d][3 4][-Z]' SSSD_OPTIONS="--logger=files -d '3 4'" -- -Z
+rm "$scratch/sssd"
+expect $'entrypoint: sssd is asked for, but this image does not have it\n[-Z]' SSSD_OPTIONS="-d 3" -- -Z
 
 ((failures == 0)) || { echo "$failures failed"; exit 1; }
