@@ -9,7 +9,8 @@
 #
 # Prints a line `image-tar: PATH` for each docker-archive it made or found made, and progress to stderr. One archive holds
 # all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd and local/login, over one base
-# layer. Without TAG, .local/slurm-releases then says what was made and what was not (see slurm_releases in dev/lib.sh). Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
+# layer. Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
+# Without TAG, .local/slurm-releases then says what was made and what was not (see slurm_releases in dev/lib.sh).
 #
 # Everything is kept below ${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-~/.cache}/slurm-operator}/images and is written under
 # another name first: a run that was cut short is taken up where it stood.
@@ -309,7 +310,8 @@ if ((${#made[@]} + ${#missing[@]} > 0 && ${#tags[@]} == 0)); then
   mkdir -p "$LOCAL"
   {
     # The one to take where one is enough comes first.
-    printf 'made %s\n' "${made[@]}" | sort -u -r -V | awk -v first="made $preferred" '$0 == first { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
+    printf 'made %s\n' "${made[@]}" | sort -u -r -V |
+      awk -v first="made $preferred" '$0 == first { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
     ((${#missing[@]} == 0)) || printf 'skipped %s\n' "${missing[@]}"
   } >"$LOCAL/slurm-releases.tmp-$$"
   mv "$LOCAL/slurm-releases.tmp-$$" "$LOCAL/slurm-releases"
