@@ -31,7 +31,7 @@ test: ## All tests; SUITES="unit sim" for some of them
 sim: ## Random histories with faults in the simulator: SEEDS=N SEED_BASE=S
 	@SEEDS=$(or $(SEEDS),1000) SEED_BASE=$(or $(SEED_BASE),1) dev/test.sh sim
 
-bench: ## What users wait for, on the local cluster: median and worst of 5
+bench: ## What users wait for, on the local cluster: median and worst of 5, beside its floor
 	@dev/bench.sh
 
 format: ## Format the sources as CI checks it

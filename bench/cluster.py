@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, beside each its floor
-(the same pods made or deleted by kubectl alone). Usage: cluster.py [--runs 5] [--rest 600] [--slurm 26.05] [NAME...]"""
+"""Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, and beside each the median of
+its floor, measured in each run too: as many worker pods made Ready, or deleted, by kubectl alone (see bare_copy).
+Usage: cluster.py [--runs 5] [--rest 600] [--slurm 26.05] [NAME...]"""
 
 import argparse
 import collections
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
-from cluster import ENV, TOP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, wait  # noqa: E402
+from cluster import ENV, AuditLog, Failed, Namespace, cgroup_plugin, demo_manifest, figures_table, kubectl, slurm_releases, wait  # noqa: E402
 
 NODESET = "nodesets.slinky.slurm.net"
 WORKERS = "app.kubernetes.io/name=slurmd"
@@ -101,6 +101,7 @@ class Gone:
 
 
 Figures = collections.defaultdict(list)
+Floors = collections.defaultdict(list)
 
 
 def note(name, seconds):
@@ -108,18 +109,24 @@ def note(name, seconds):
     print(f"    {name}: {seconds:.1f} s", flush=True)
 
 
+def note_floor(seconds, *names):
+    """What of the last figures of these names was not the operator's."""
+    for name in names:
+        Floors[name].append(seconds)
+    print(f"      floor: {seconds:.1f} s", flush=True)
+
+
 def bare_copy(pod, name):
-    """The worker's pod without the operator: the same containers, images and probes but no owner, and no waiting for slurmctld."""
-    spec = {k: v for k, v in pod["spec"].items() if k not in ("nodeName", "hostname", "subdomain", "serviceAccount", "serviceAccountName")}
-    spec["initContainers"] = []
-    for container in spec["containers"]:
-        for probe in ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"):
-            container.pop(probe, None)
+    """The worker's pod as it is, init container, probes and preStop too: slurmctld is there to be waited for, and preStop asks for the name
+    of its own host. Left out are the owner and the labels, by which the operator would take it for one of its workers (so the workers'
+    Service does not know its name; slurmctld takes its address from where it registers), and the places of the one it was copied from:
+    the host name, the Kubernetes node."""
+    spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "hostname")}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"bench": "floor"}}, "spec": spec}
 
 
 def floor(ns, count):
-    """The time kubectl alone needs to make `count` such pods Ready, and to delete them."""
+    """The time kubectl alone needs to make `count` such pods Ready, and to delete them; in a namespace with a Ready cluster."""
     pod = ns.get("pod", "cpu-0")
     items = [bare_copy(pod, f"floor-{i}") for i in range(count)]
     start = time.monotonic()
@@ -149,6 +156,8 @@ def bench_apply(tag, plugin, runs):
                 ns.apply(demo_manifest())
                 note("apply to 3 idle in sinfo", first_sinfo(ns, 3, start) - start)
                 note("apply to NodeSet ready in its status", status.first(lambda line: line == "3 True", start) - start)
+            # Of the workers alone: slurmctld and slurmrestd, for which they wait, are not in it.
+            note_floor(floor(ns, 3)[0], "apply to 3 idle in sinfo", "apply to NodeSet ready in its status")
         wait("the namespace is gone", lambda ns=ns: kubectl("get", "ns", ns.name, check=False).returncode != 0, 120)
 
 
@@ -167,9 +176,27 @@ def bench_scale(ns, runs):
             ns.scale("cpu", 3)
             note("scale 12 to 3, idle: pods gone", gone.after(start))
         settle(ns, 3)
-    made, deleted = floor(ns, 9)
-    Figures["floor of 3 to 12"].append(made)
-    Figures["floor of 12 to 3"].append(deleted)
+        made, deleted = floor(ns, 9)
+        note_floor(made, "scale 3 to 12: all idle in sinfo", "scale 3 to 12: ready in status")
+        note_floor(deleted, "scale 12 to 3, idle: pods gone")
+
+
+def cancel(ns, job):
+    """Ends a job, and waits for it. Returns the time before the last look that still saw it: the end was later, so what is counted from
+    here is rather too much than too little, by a round trip at most."""
+    seen = time.monotonic()
+    ns.slurm("scancel", str(job))
+
+    def over():
+        nonlocal seen
+        asked = time.monotonic()
+        if ns.jobs().get(job, {}).get("job_state") in (None, ["CANCELLED"]):
+            return True
+        seen = asked
+        return False
+
+    wait("the job has ended", over, every=0.01)
+    return seen
 
 
 def bench_busy(ns, runs):
@@ -181,11 +208,8 @@ def bench_busy(ns, runs):
         time.sleep(2)
         with Stream("kubectl", "-n", ns.name, "get", "pods", "-l", WORKERS, "-w", "-o",
                     "jsonpath={.metadata.name} {.metadata.deletionTimestamp}{\"\\n\"}") as pods, Gone(ns, 1) as gone:
-            ns.slurm("scancel", str(job))
-            wait("the job has ended", lambda job=job: ns.jobs().get(job, {}).get("job_state") in (None, ["CANCELLED"]), every=0.01)
-            start = time.monotonic()
-            first = pods.first(lambda line: len(line.split()) == 2, start - 5)
-            note("scale 3 to 1, both busy: pod deleted after its job ended", max(0.0, first - start))
+            start = cancel(ns, job)
+            note("scale 3 to 1, both busy: pod deleted after its job ended", pods.first(lambda line: len(line.split()) == 2, start) - start)
             note("scale 3 to 1, both busy: gone", gone.after(start))
         with sinfo(ns) as idle:
             time.sleep(1)
@@ -193,6 +217,9 @@ def bench_busy(ns, runs):
             ns.scale("cpu", 3)
             note("scale 3 to 1 to 3: workers idle again", idle.first(lambda line: line == "3", start) - start)
         settle(ns, 3)
+        made, deleted = floor(ns, 2)
+        note_floor(deleted, "scale 3 to 1, both busy: gone")
+        note_floor(made, "scale 3 to 1 to 3: workers idle again")
 
 
 def bench_drain(ns, runs):
@@ -208,21 +235,16 @@ def bench_drain(ns, runs):
 
 
 def bench_rest(seconds):
-    """Writes at rest by user agent, and the operator's memory."""
-    audit = TOP / ".local/audit.log"
-    size = audit.stat().st_size
+    """Writes at rest by user agent and kind, and the operator's memory."""
+    audit = AuditLog()
     time.sleep(seconds)
-    writes = collections.Counter()
-    with audit.open() as lines:
-        lines.seek(size)
-        for line in lines:
-            event = json.loads(line)
-            agent = event.get("userAgent", "").split("/")[0]
-            if agent == "slurm-operator" and event["verb"] in ("create", "update", "patch", "delete", "deletecollection"):
-                writes[event["objectRef"].get("resource", "")] += 1
+    writes = collections.defaultdict(collections.Counter, {"slurm-operator": collections.Counter()})
+    for event in audit.writes():
+        writes[event.get("userAgent", "").split("/")[0]][event.get("objectRef", {}).get("resource", "")] += 1
     minutes = seconds / 60
-    print(f"writes at rest in {minutes:.1f} min, by the operator: {dict(writes)}; without Lease per minute: "
-          f"{sum(n for r, n in writes.items() if r != 'leases') / minutes:.2f}")
+    print(f"writes at rest in {minutes:.1f} min, by user agent:")
+    for agent, kinds in writes.items():
+        print(f"  {agent:30} without Lease {sum(n for kind, n in kinds.items() if kind != 'leases') / minutes:6.2f} a minute; {dict(kinds)}")
     pids = [p for p in pathlib.Path("/proc").glob("[0-9]*") if (p / "comm").exists() and (p / "comm").read_text().strip() == "slurm-operator"]
     for pid in pids:
         memory = next(line for line in (pid / "status").read_text().splitlines() if line.startswith("VmRSS"))
@@ -233,20 +255,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
-    parser.add_argument("--slurm", default="26.05")
+    parser.add_argument("--slurm", help="Slurm release of the local images")
     parser.add_argument("names", nargs="*", help="apply scale busy drain rest")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
+    tag = arguments.slurm or slurm_releases()[0]
+    print(f"Slurm {tag}", flush=True)
     if wanted("apply"):
-        bench_apply(arguments.slurm, plugin, arguments.runs)
+        bench_apply(tag, plugin, arguments.runs)
     if any(wanted(name) for name in ("scale", "busy", "drain", "rest")):
-        with Namespace("bench", arguments.slurm, plugin) as ns:
+        with Namespace("bench", tag, plugin) as ns:
             ns.apply(demo_manifest())
             settle(ns, 3)
-            made, deleted = floor(ns, 3)
-            Figures["floor of 3 pods made"].append(made)
-            Figures["floor of 3 pods deleted"].append(deleted)
             if wanted("scale"):
                 bench_scale(ns, arguments.runs)
             if wanted("busy"):
@@ -255,9 +276,7 @@ def main():
                 bench_drain(ns, arguments.runs)
             if wanted("rest"):
                 bench_rest(arguments.rest)
-    print(f"\n{'what':62} median   worst   (of {arguments.runs})")
-    for name, values in Figures.items():
-        print(f"{name:62} {statistics.median(values):5.1f} s {max(values):5.1f} s")
+    print("\n" + "\n".join(figures_table(Figures, Floors, arguments.runs)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Times a NodeSet from 10 to 1,000 workers and back on the local cluster: nodes and workers that only pretend (kwok), a simulated Slurm
-behind the RestApi's own Service, the real API server, scheduler and operator. Prints times, and what the operator took for it.
+behind the RestApi's own Service, the real API server, scheduler and operator. Prints times, and what the operator took for it; at the end
+median and worst of --runs (about two minutes each), beside each its floor: as many pods made or deleted by kubectl alone.
 Needs .local/bin/kwok and the image local/sim-slurmrestd:dev in the nodes (dev/bench.sh sees to both).
-Usage: scale.py [--workers 1000] [--nodes 100] [--slurm 26.05]"""
+Usage: scale.py [--runs 1] [--workers 1000] [--nodes 100] [--slurm 26.05]"""
 
 import argparse
 import base64
@@ -19,7 +20,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
-from cluster import ENV, TOP, Failed, Namespace, kubectl, wait  # noqa: E402
+from cluster import ENV, TOP, AuditLog, Failed, Namespace, figures_table, kubectl, slurm_releases, wait  # noqa: E402
 
 NODESET = "nodesets.slinky.slurm.net"
 KWOK_LABEL = "type=kwok"
@@ -252,12 +253,9 @@ class Status:
 class Operator:
     """What the operator's process takes, and what it writes into a namespace."""
 
-    WRITES = ("create", "update", "patch", "delete", "deletecollection")
-
     def __init__(self, namespace):
         self.namespace, self.pid = namespace, self._find()
-        self.audit = (TOP / ".local/audit.log").open()
-        self.audit.seek(0, os.SEEK_END)
+        self.audit = AuditLog()
         self.cpu_before, self.memory_before = 0.0, self._memory()
         self.cpu_before = self.cpu()
         self.peak, self.closed = self.memory_before, False
@@ -289,22 +287,14 @@ class Operator:
             self.peak = max(self.peak, self._memory())
             time.sleep(0.1)
 
-    def _new_lines(self):
-        yield from self.audit
-        path = TOP / ".local/audit.log"
-        if os.fstat(self.audit.fileno()).st_ino != path.stat().st_ino:  # it was rotated meanwhile
-            self.audit = path.open()
-            yield from self.audit
-
     def report(self):
         """(CPU seconds, MiB at most, MiB now, writes by verb and resource), since it was made."""
         self.closed = True
         time.sleep(1)
         writes = collections.Counter()
-        for line in self._new_lines():
-            event = json.loads(line)
+        for event in self.audit.writes():
             subject = event.get("objectRef", {})
-            if event.get("userAgent", "").startswith("slurm-operator/") and event["verb"] in self.WRITES and subject.get("namespace") == self.namespace:
+            if event.get("userAgent", "").startswith("slurm-operator/") and subject.get("namespace") == self.namespace:
                 name = "/".join(filter(None, (subject.get("resource"), subject.get("subresource"))))
                 refused = event.get("responseStatus", {}).get("code", 0)
                 writes[f"{event['verb']} {name}" + (f" ({refused})" if refused >= 400 else "")] += 1
@@ -324,7 +314,7 @@ def until(what, condition, timeout):
 
 
 def measure(ns, sim, workers, status, before, count, timeout):
-    """Scales, and prints when what was reached."""
+    """Scales, and prints when what was reached. Returns those times by what they are of."""
     operator, asked = Operator(ns.name), collections.Counter(sim.state()["requests"])
     start = time.monotonic()
     ns.scale("cpu", count)
@@ -347,10 +337,12 @@ def measure(ns, sim, workers, status, before, count, timeout):
     print(f"  {'operator: VmRSS before / peak / after, MiB':42} {operator.memory_before:8.1f} {peak:8.1f} {after:8.1f}")
     print(f"  {'operator: writes to Kubernetes':42} {sum(writes.values()):8}   {', '.join(f'{n} {w}' for w, n in writes.most_common())}")
     print(f"  {'operator: requests to Slurm':42} {sum(asked.values()):8}   {', '.join(f'{n} {w}' for w, n in asked.most_common())}\n", flush=True)
+    return {f"{before} to {count}: {name}": seconds for name, seconds in rows}
 
 
 def floor(ns, count, timeout):
-    """The same pods by kubectl alone: what API server, scheduler, kwok and this machine take for them."""
+    """The same pods by kubectl alone: what API server, scheduler, kwok and this machine take for them. Returns the times until all are
+    created, Ready, gone."""
     pod = ns.get("pod", "cpu-0")
     spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "hostname", "subdomain", "serviceAccount", "serviceAccountName")}
     items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"floor-{i}", "labels": {"bench": "floor"}}, "spec": spec} for i in range(count)]
@@ -364,17 +356,20 @@ def floor(ns, count, timeout):
     gone = until("all gone", lambda: pods.when("created", 0), timeout) - start
     pods.close()
     print(f"floor, {count} pods by kubectl alone: created {created:.1f} s, Ready {ready:.1f} s; gone {gone:.1f} s\n", flush=True)
+    return created, ready, gone
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=100, help="nodes of kwok")
-    parser.add_argument("--slurm", default="26.05")
+    parser.add_argument("--slurm", help="Slurm release of the local images")
     parser.add_argument("--timeout", type=int, default=180, help="seconds for each step")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was made is removed
-    with Kwok(arguments.nodes), Namespace("bench-scale", arguments.slurm) as ns:
+    figures, floors = collections.defaultdict(list), collections.defaultdict(list)
+    with Kwok(arguments.nodes), Namespace("bench-scale", arguments.slurm or slurm_releases()[0]) as ns:
         try:
             ns.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifest(FEW)}))
             sim = Sim(ns)
@@ -385,12 +380,20 @@ def main():
             sim.call("PUT", "conf", configuration())
             workers, status = Pods(ns, WORKER, sim), Status(ns)
             until(f"{FEW} workers are ready", lambda: status.when(FEW), 120)
-            time.sleep(5)
-            measure(ns, sim, workers, status, FEW, arguments.workers, arguments.timeout)
-            measure(ns, sim, workers, status, arguments.workers, FEW, arguments.timeout)
+            many, up, down = arguments.workers, f"{FEW} to {arguments.workers}", f"{arguments.workers} to {FEW}"
+            for run in range(arguments.runs):
+                print(f"run {run + 1} of {arguments.runs}", flush=True)
+                time.sleep(5)
+                for before, count in ((FEW, many), (many, FEW)):
+                    for name, seconds in measure(ns, sim, workers, status, before, count, arguments.timeout).items():
+                        figures[name].append(seconds)
+                created, ready, gone = floor(ns, many - FEW, arguments.timeout)
+                for name, seconds in ((f"{up}: all pods created", created), (f"{up}: all pods Ready", ready), (f"{up}: ready in status", ready),
+                                      (f"{down}: pods gone", gone), (f"{down}: ready in status", gone)):
+                    floors[name].append(seconds)
             workers.close()
             status.watch.close()
-            floor(ns, arguments.workers - FEW, arguments.timeout)
+            print("\n".join(figures_table(figures, floors, arguments.runs)))
         finally:
             # kwok ends the pods, so it goes last.
             kubectl("delete", "namespace", ns.name, "--wait=true", check=False, timeout=300)

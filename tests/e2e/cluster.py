@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import time
 
@@ -150,6 +151,14 @@ def slurm_releases():
 
 def cgroup_plugin():
     return shell('. dev/cgroup.sh; slurm_cgroup_plugin "$(cgroup_version "$(cat /proc/mounts)")"')
+
+
+def figures_table(figures, floors, runs):
+    """The lines of a benchmark's result: a figure a line, with its floor if it has one."""
+    yield f"{'what':62} median   worst   floor   (of {runs} run{'s' * (runs != 1)}; floor: median)"
+    for name, values in figures.items():
+        least = f"{statistics.median(floors[name]):5.1f} s" if floors.get(name) else "      -"
+        yield f"{name:62} {statistics.median(values):5.1f} s {max(values):5.1f} s {least}"
 
 
 class AuditLog:

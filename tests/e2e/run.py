@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """End-to-end tests on the local cluster, as a user sees it: kubectl and Slurm's own commands, nothing of the operator's inside.
 
-Usage: run.py [--slurm 26.05] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release that there are images of
+Usage: run.py [--slurm 26.05] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release with images
 KEEP=1 leaves the namespaces of failed tests for a look.
 """
 
