@@ -35,6 +35,10 @@ std::optional<int> ordinal_of(std::string_view name, std::string_view prefix) {
   return ordinal;
 }
 
+bool uses_host_network(const api::NodeSetSpec& spec) {
+  return core::get_bool(spec.pod_template.spec, {"hostNetwork"});
+}
+
 std::string slurm_node_name(const kube::PodRecord& pod) {
   if (!pod.hostname.empty()) return pod.hostname;
   const std::string_view label = pod.meta.label(api::kLabelPodHostname);

@@ -18,6 +18,8 @@ std::string host_prefix(const kube::Object& nodeset);
 std::string pod_name(std::string_view nodeset, int ordinal, int padding);
 /// The ordinal in "<prefix><digits>"; empty when the name is not of that form.
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
+/// Whether workers are named after the Kubernetes nodes that run them.
+bool uses_host_network(const api::NodeSetSpec& spec);
 /// The name under which a worker is a Slurm node: its hostname; for host networking its Kubernetes node's name; else the pod's.
 std::string slurm_node_name(const kube::PodRecord& pod);
 /// The comment that names the pod and the NodeSet behind a Slurm node, read back; empty when it is not one of ours.

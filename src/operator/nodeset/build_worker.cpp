@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/pod_template.hpp"
+#include "operator/common/probes.hpp"
 #include "operator/common/quantity.hpp"
 #include "operator/common/worker_names.hpp"
 
@@ -74,9 +75,20 @@ std::vector<std::string> split_items(std::string_view text) {
   return out;
 }
 
-Json env_vars(const api::NodeSetSpec& spec) {
+/// What users write of slurmd: spec.slurmd, and over it a container of that name in the pod template, as in the pod.
+Json wanted_slurmd(const api::NodeSetSpec& spec) {
+  Json out = merge_container(Json{{"image", kDefaultSlurmdImage}}, spec.slurmd);
+  const Json* containers = core::find(spec.pod_template.spec, {"containers"});
+  if (containers == nullptr || !containers->is_array()) return out;
+  for (const Json& container : *containers) {
+    if (core::get_string(container, {"name"}) == kSlurmd) out = merge_container(std::move(out), container);
+  }
+  return out;
+}
+
+Json env_vars(const api::NodeSetSpec& spec, const Json& wanted) {
   const auto limit = [&](const char* what) -> std::int64_t {
-    const Json* own = core::find(spec.slurmd, {"resources", "limits", what});
+    const Json* own = core::find(wanted, {"resources", "limits", what});
     if (own == nullptr) own = core::find(spec.pod_template.spec, {"resources", "limits", what});
     return own == nullptr ? 0 : quantity_of(*own).value_or(0);
   };
@@ -98,20 +110,18 @@ Json probe(bool http, std::string_view path, int period, int failures) {
   return out;
 }
 
-Json slurmd_container(const Observed& in, const std::string& conf) {
+Json slurmd_container(const Observed& in, const std::string& conf, const Json& wanted) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
-  const std::string image = core::get_string(spec.slurmd, {"image"}, kDefaultSlurmdImage);
-  // The daemons serve their health over HTTP from 25.11 on.
-  const bool http = image_release(image) >= ImageRelease{25, 11};
+  const bool http = serves_http(image_release(core::get_string(wanted, {"image"})));
   Json args{"-Z", "--conf-server", in.controller->endpoint.str(), "--conf", shell_word(conf)};
   // Without a sidecar slurmd logs to the container's own output.
   if (!spec.logfile.empty()) args.insert(args.end(), {"-L", kLogPath});
   Json base{
       {"name", kSlurmd},
-      {"image", image},
+      {"image", kDefaultSlurmdImage},
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"args", std::move(args)},
-      {"env", env_vars(spec)},
+      {"env", env_vars(spec, wanted)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
       {"startupProbe", probe(http, "/livez", 1, 60)},
       // A restart costs the jobs: the window is as long as it always was, only readiness is told by the second.
@@ -122,25 +132,26 @@ Json slurmd_container(const Observed& in, const std::string& conf) {
       {"volumeMounts", Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},
                                     {{"name", kLogVolume}, {"mountPath", kLogDir}}})},
   };
-  if (core::find(spec.slurmd, {"lifecycle", "preStop"}) != nullptr) base.erase("lifecycle");
+  if (core::find(wanted, {"lifecycle", "preStop"}) != nullptr) base.erase("lifecycle");
   return merge_container(std::move(base), spec.slurmd);
 }
 
-Json wait_container(const Observed& in, const Json& slurmd) {
+Json wait_container(const Observed& in, const Json& wanted) {
   const Endpoint& endpoint = in.controller->endpoint;
   Json out{{"name", kWaitController},
-           {"image", slurmd.at("image")},
+           {"image", core::get_string(wanted, {"image"})},
            {"command", {"bash", "-c", kWaitScript, endpoint.host, std::to_string(endpoint.port)}}};
   // With a quota on the namespace every container must say what it takes; init containers take it before slurmd does, not
   // beside it.
   for (const char* same : {"imagePullPolicy", "resources"}) {
-    if (slurmd.contains(same)) out[same] = slurmd[same];
+    if (wanted.contains(same)) out[same] = wanted[same];
   }
   return out;
 }
 
-Json logfile_container(const api::NodeSetSpec& spec) {
+Json logfile_container(const api::NodeSetSpec& spec, const Json& wanted) {
   Json base{{"name", kLogfile},
+            {"image", core::get_string(wanted, {"image"})},
             {"command", {"sh", "-c", kLogfileScript}},
             {"env", Json::array({{{"name", "SOCKET"}, {"value", kLogPath}}})},
             {"restartPolicy", "Always"},
@@ -161,17 +172,17 @@ Json volumes(const Observed& in) {
 Json base_spec(const Observed& in, const std::string& conf) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   const std::string service = workers_service_name(spec.controller_ref.name);
-  Json slurmd = slurmd_container(in, conf);
+  const Json wanted = wanted_slurmd(spec);
   Json init = Json::array();
-  if (!spec.logfile.empty()) init.push_back(logfile_container(spec));
-  init.push_back(wait_container(in, slurmd));
+  if (!spec.logfile.empty()) init.push_back(logfile_container(spec, wanted));
+  init.push_back(wait_container(in, wanted));
   return {{"automountServiceAccountToken", false},
           {"enableServiceLinks", false},
           {"terminationGracePeriodSeconds", 30},
           {"subdomain", service},
           {"dnsConfig", {{"searches", Json::array({fmt::format("{}.{}.svc.{}", service, in.meta().ns, in.cluster_domain)})}}},
           {"initContainers", std::move(init)},
-          {"containers", Json::array({std::move(slurmd)})},
+          {"containers", Json::array({slurmd_container(in, conf, wanted)})},
           {"volumes", volumes(in)}};
 }
 
@@ -188,21 +199,6 @@ void add_anti_affinity(Json& spec) {
   const Json selector{{"matchExpressions",
                        Json::array({{{"key", api::kLabelName}, {"operator", "In"}, {"values", Json::array({kAppWorker})}}})}};
   terms.push_back({{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", selector}});
-}
-
-Json* named(Json& list, std::string_view name) {
-  for (Json& item : list) {
-    if (core::get_string(item, {"name"}) == name) return &item;
-  }
-  return nullptr;
-}
-
-/// The init container is of the image that slurmd runs, also when the pod template was where users named it.
-void follow_image(Json& spec, const std::string& before) {
-  const Json* slurmd = named(spec["containers"], kSlurmd);
-  Json* wait = named(spec["initContainers"], kWaitController);
-  if (slurmd != nullptr && wait != nullptr && core::get_string(*wait, {"image"}) == before)
-    (*wait)["image"] = slurmd->at("image");
 }
 
 }  // namespace
@@ -262,11 +258,8 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   over.metadata.annotations.insert(own_annotations.begin(), own_annotations.end());
   if (over.spec.is_object()) over.spec.erase("hostname");
 
-  Json base = base_spec(in, *conf);
-  const std::string image = base["containers"][0].at("image").get<std::string>();
-  Json merged = merge_pod_template(std::move(base), over, labels, annotations);
+  Json merged = merge_pod_template(base_spec(in, *conf), over, labels, annotations);
   Json& pod = merged["spec"];
-  follow_image(pod, image);
   add_toleration(pod);
   if (!spec.oversubscribe_node) add_anti_affinity(pod);
 
@@ -287,7 +280,7 @@ core::Json worker_pod(const core::Json& worker_template, const Observed& in, int
   meta["labels"][std::string(api::kLabelPodName)] = name;
   meta["labels"][std::string(api::kLabelPodIndex)] = padded;
   // With host networking the host's own name is the Slurm node's, and known only when the pod has been scheduled.
-  if (!core::get_bool(pod, {"spec", "hostNetwork"})) {
+  if (!uses_host_network(spec)) {
     const std::string host = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), in.meta().name) + padded;
     pod["spec"]["hostname"] = host;
     meta["labels"][std::string(api::kLabelPodHostname)] = host;

@@ -81,6 +81,8 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(wait["image"], "local/slurmd:26.05");
   EXPECT_EQ(wait["command"][3], "demo-controller.default");
   EXPECT_EQ(wait["command"][4], "6817");
+  EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("/dev/tcp/$0/$1")) << "it asks for slurmctld";
+  EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("sleep 0.2;")) << "every 0.2 s";
 }
 
 TEST(BuildWorker, OlderReleasesAndUnknownTagsAreProbedByTcp) {
@@ -132,6 +134,44 @@ TEST(BuildWorker, ASidecarReadsTheLogWhenOneIsConfigured) {
   EXPECT_EQ(pod["spec"]["initContainers"][0]["name"], "logfile");
   EXPECT_EQ(pod["spec"]["initContainers"][0]["restartPolicy"], "Always");
   EXPECT_EQ(slurmd_of(pod)["args"][5], "-L");
+}
+
+TEST(BuildWorker, TheSidecarIsOfSlurmdsImageWhenNoneIsNamed) {
+  const Json command{"cat"};
+  const Json pod = pod_of(Json{{"logfile", {{"command", command}}}});
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["image"], "local/slurmd:26.05");
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["command"], command);
+  const Json other = pod_of(Json{{"logfile", {{"image", "alpine:3"}}}});
+  EXPECT_EQ(other["spec"]["initContainers"][0]["image"], "alpine:3");
+}
+
+TEST(BuildWorker, SlurmdMayBeGivenInTheTemplate) {
+  const Json pod = pod_of(Json::parse(R"({
+    "slurmd": {"image": "mine:26.05", "args": ["-v"], "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}},
+    "logfile": {"command": ["cat"]},
+    "template": {"spec": {"containers": [{"name": "slurmd", "image": "theirs:24.11", "args": ["-vv"],
+                                          "imagePullPolicy": "Never",
+                                          "resources": {"limits": {"cpu": 3, "memory": "2Gi"}},
+                                          "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}]}}})"));
+  ASSERT_EQ(pod["spec"]["containers"].size(), 1U);
+  const Json slurmd = slurmd_of(pod);
+  EXPECT_EQ(slurmd["image"], "theirs:24.11");
+  for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
+    EXPECT_TRUE(slurmd[probe].contains("tcpSocket")) << probe << " of a release without HTTP";
+    EXPECT_FALSE(slurmd[probe].contains("httpGet")) << probe;
+  }
+  EXPECT_EQ(named(slurmd["env"], "POD_CPUS")["value"], "3");
+  EXPECT_EQ(named(slurmd["env"], "POD_MEMORY")["value"], "2048");
+  EXPECT_EQ(slurmd["args"][5], "-L");
+  EXPECT_EQ(slurmd["args"][7], "-v");
+  EXPECT_EQ(slurmd["args"].back(), "-vv");
+  EXPECT_EQ(slurmd["args"].size(), 9U) << "each word once";
+  EXPECT_EQ(slurmd["lifecycle"]["preStop"], Json({{"sleep", {{"seconds", 1}}}})) << "a handler has one member";
+  const Json wait = named(pod["spec"]["initContainers"], "wait-controller");
+  EXPECT_EQ(wait["image"], "theirs:24.11");
+  EXPECT_EQ(wait["imagePullPolicy"], "Never");
+  EXPECT_EQ(wait["resources"], slurmd["resources"]);
+  EXPECT_EQ(named(pod["spec"]["initContainers"], "logfile")["image"], "theirs:24.11");
 }
 
 TEST(BuildWorker, WorkersMayShareANode) {
