@@ -228,6 +228,12 @@ void Pass::lasting_event(std::string_view type, std::string_view reason, std::st
   event(type, reason, action, std::move(note));
 }
 
+void Pass::wrong(std::string_view reason, std::string message, std::string_view action) {
+  if (std::ranges::none_of(problems, [&](const Problem& problem) { return problem.reason == reason; }))
+    lasting_event("Warning", reason, action, message);
+  problems.push_back({std::string(reason), std::move(message), true});
+}
+
 bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std::string& note) {
   lasting_event("Normal", reason, "Wait", note);
   const auto told = in.outcomes.find(fmt::format("event {}: {}", reason, note));

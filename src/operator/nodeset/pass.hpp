@@ -109,9 +109,8 @@ class Pass {
   /// The spec has changed since the status was last written: what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  void wrong(std::string_view reason, std::string message) {
-    problems.push_back({std::string(reason), std::move(message), true});
-  }
+  /// A problem that users must mend. An event tells the first of each reason: it stands for all of them.
+  void wrong(std::string_view reason, std::string message, std::string_view action = "Sync");
   void waiting(std::string_view reason, std::string message) {
     problems.push_back({std::string(reason), std::move(message), false});
   }

@@ -18,7 +18,6 @@ bool orphans(const Pass& pass) {
 
 void hold(Pass& pass, std::string_view reason, std::string message) {
   pass.goal = Goal::kHold;
-  pass.lasting_event("Warning", reason, "Sync", message);
   pass.wrong(reason, std::move(message));
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "operator/nodeset/testing/world.hpp"
@@ -203,7 +204,20 @@ TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
   world.settle(5);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
   EXPECT_THAT(world.message("Degraded"), HasSubstr("cpu-1 is gone"));
+  EXPECT_THAT(world.events,
+              Contains(StartsWith("Warning SlurmNodeNotRegistered: Pod default/cpu-1: its Slurm node cpu-1 is gone")));
   EXPECT_TRUE(world.pod("cpu-0").meta.terminating());
+}
+
+TEST(NodeSetPlan, OneEventTellsOfManyWorkersThatSlurmForgot) {
+  World world = serving(100);
+  world.nodes.clear();
+  world.settle(10);
+  world.edit("replicas", 0);
+  world.events.clear();
+  world.settle(10);
+  EXPECT_EQ(std::ranges::count_if(world.events, [](const std::string& e) { return e.starts_with("Warning"); }), 1);
+  EXPECT_THAT(world.violations, IsEmpty());
 }
 
 TEST(NodeSetPlan, AnUnregisteredWorkerGoesAfterTheFence) {
@@ -409,6 +423,7 @@ TEST(NodeSetPlan, NeedsItsController) {
   was.settle(3);
   for (const auto& [name, pod] : was.pods) EXPECT_FALSE(pod.meta.terminating()) << name;
   EXPECT_EQ(was.condition("Degraded"), "True ControllerNotFound");
+  EXPECT_THAT(was.events, Contains(HasSubstr("delete their pods by hand")));
 }
 
 TEST(NodeSetPlan, WaitsForItsKey) {
@@ -421,6 +436,7 @@ TEST(NodeSetPlan, WaitsForItsKey) {
   world.controller->slurm_key.generated = false;
   world.settle(2);
   EXPECT_EQ(world.condition("Degraded"), "True SlurmKeyMissing");
+  EXPECT_THAT(world.events, Contains(HasSubstr("Warning SlurmKeyMissing: Secret default/demo-slurm-key with the key")));
 }
 
 TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
@@ -465,7 +481,109 @@ TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   twin.settle(2);
   EXPECT_EQ(twin.condition("Degraded"), "True HostnameConflict");
   EXPECT_THAT(twin.message("Degraded"), HasSubstr("delete this one and create it with another spec.template.spec.hostname"));
+  EXPECT_THAT(twin.events, Contains(StartsWith("Warning HostnameConflict: NodeSet other is older")));
+  twin.settle(100);
+  EXPECT_EQ(std::ranges::count_if(twin.events, [](const std::string& e) { return e.starts_with("Warning"); }), 1);
   EXPECT_TRUE(twin.pods.empty());
+}
+
+TEST(NodeSetPlan, AMisspeltFieldOfTheTemplateIsReported) {
+  World world(Json{{"replicas", 2}, {"template", {{"spec", {{"nodeSelectr", {{"disk", "fast"}}}}}}}});
+  const plan::Plan plan = plan_nodeset(world.observe());
+  const Json pod = plan.lanes().at("create").groups()[1][0].act->describe()["object"];
+  ASSERT_EQ(pod["spec"]["nodeSelectr"], Json({{"disk", "fast"}})) << "the API server sees it, and is asked to be strict";
+  world.refuse["create Pod"] = {
+      core::ErrorCode::kInvalid, R"(strict decoding error: unknown field "spec.nodeSelectr")", 400, "BadRequest", {}};
+  world.settle(20);
+  EXPECT_EQ(world.condition("Degraded"), "True StepFailed");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("unknown field \"spec.nodeSelectr\""));
+  EXPECT_THAT(world.events, Contains("Warning FailedCreate: strict decoding error: unknown field \"spec.nodeSelectr\""));
+}
+
+TEST(NodeSetPlan, AChangedTemplateLeavesRunningPodsAsTheyAre) {
+  World world(Json{{"replicas", 3}});
+  world.settle(2);
+  world.start_pods();
+  world.settle();
+  ASSERT_EQ(world.status()["updatedReplicas"], 3);
+  const auto pods = world.pods;
+  world.done.clear();
+  world.edit("template", {{"metadata", {{"labels", {{"team", "a"}}}}}});
+  world.advance(core::Duration{3600 * 1000});
+  world.settle();
+  ASSERT_EQ(world.pods.size(), 3U);
+  for (const auto& [name, pod] : world.pods) {
+    EXPECT_EQ(pod.meta.uid, pods.at(name).meta.uid) << name;
+    EXPECT_FALSE(pod.meta.terminating()) << name;
+    EXPECT_EQ(pod.meta.labels, pods.at(name).meta.labels) << name;
+  }
+  for (const auto& [name, node] : world.nodes) EXPECT_FALSE(node.state.has("DRAIN")) << name;
+  EXPECT_EQ(world.status()["replicas"], 3);
+  EXPECT_EQ(world.status()["updatedReplicas"], 0);
+  world.user_deletes("cpu-1");
+  world.finish_pods();
+  world.settle(3);
+  world.start_pods();
+  world.settle();
+  EXPECT_EQ(world.pod("cpu-1").meta.label("controller-revision-hash"), world.status()["nodeSetHash"]);
+  EXPECT_EQ(world.status()["updatedReplicas"], 1);
+}
+
+TEST(NodeSetPlan, AvailableAreWorkersThatAreReadyForMinReadySeconds) {
+  World world(Json{{"replicas", 2}, {"minReadySeconds", 30}});
+  world.settle(2);
+  world.start_pods();
+  world.settle(3);
+  world.pod("cpu-0").ready_since_ = world.now - core::Duration{20000};
+  world.pod("cpu-1").ready_since_ = world.now - core::Duration{5000};
+  const auto counts = [&] {
+    world.settle(2);
+    return std::array<Json, 3>{world.status()["readyReplicas"], world.status()["availableReplicas"],
+                               world.status()["unavailableReplicas"]};
+  };
+  EXPECT_EQ(counts(), (std::array<Json, 3>{2, 0, 2}));
+  const std::optional<core::Duration> wake = plan_nodeset(world.observe()).wake();
+  ASSERT_TRUE(wake);
+  EXPECT_GT(wake->count(), 0);
+  EXPECT_LE(wake->count(), 10000);
+  world.advance(core::Duration{10000});
+  EXPECT_EQ(counts(), (std::array<Json, 3>{2, 1, 1}));
+  world.advance(core::Duration{15000});
+  EXPECT_EQ(counts(), (std::array<Json, 3>{2, 2, 0}));
+}
+
+TEST(NodeSetPlan, ProtectsBusyWorkersUnlessToldNotTo) {
+  const std::string label = "nodeset.slinky.slurm.net/pod-protect";
+  World world = serving(2);
+  world.add_job({"cpu-0"});
+  world.settle(2);
+  ASSERT_EQ(world.pod("cpu-0").meta.label(label), "true");
+  world.edit("workloadDisruptionProtection", false);
+  world.settle(2);
+  EXPECT_FALSE(world.pod("cpu-0").meta.labels.contains(label));
+  world.add_job({"cpu-1"});
+  world.settle(2);
+  EXPECT_FALSE(world.pod("cpu-1").meta.labels.contains(label));
+}
+
+TEST(NodeSetPlan, APodSaysWhenItsLastJobEnds) {
+  const auto deadline = [](const World& world) {
+    return world.pods.at("cpu-0").meta.annotation("nodeset.slinky.slurm.net/pod-deadline");
+  };
+  World world = serving(1);
+  const auto longer = world.add_job({"cpu-0"});
+  const auto shorter = world.add_job({"cpu-0"});
+  world.jobs[longer].end = core::parse_rfc3339("2026-01-02T07:00:00Z").value();
+  world.jobs[shorter].end = core::parse_rfc3339("2026-01-02T06:00:00Z").value();
+  world.settle(2);
+  EXPECT_EQ(deadline(world), "2026-01-02T07:00:00Z");
+  const auto endless = world.add_job({"cpu-0"});
+  world.jobs[endless].end.reset();
+  world.settle(2);
+  EXPECT_EQ(deadline(world), "9999-12-31T23:59:59Z");
+  for (const auto job : {longer, shorter, endless}) world.end_job(job);
+  world.settle(2);
+  EXPECT_FALSE(world.pod("cpu-0").meta.annotations.contains("nodeset.slinky.slurm.net/pod-deadline"));
 }
 
 TEST(NodeSetPlan, ListsFieldsItDoesNotActOn) {

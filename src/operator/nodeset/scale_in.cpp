@@ -134,7 +134,8 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
       pass.wrong("SlurmNodeNotRegistered",
                  fmt::format("Pod {}: its Slurm node {} is gone, so whether it runs jobs cannot be told; "
                              "delete the pod by hand if it does not",
-                             pod_text(worker), worker.node));
+                             pod_text(worker), worker.node),
+                 "Delete");
     }
     return;
   }

@@ -65,14 +65,15 @@ bool may_create(Pass& pass) {
         "HostnameConflict",
         fmt::format("NodeSet {} is older and gives its workers the same hostnames: delete this one and create it with another "
                     "spec.template.spec.hostname",
-                    pass.in.older_namesake));
+                    pass.in.older_namesake),
+        "Create");
     return false;
   }
   if (controller.key == kube::Presence::kPresent) return true;
   const std::string key =
       fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret, controller.slurm_key.key);
   if (controller.key == kube::Presence::kAbsent && !controller.slurm_key.generated) {
-    pass.wrong("SlurmKeyMissing", key + " does not exist");
+    pass.wrong("SlurmKeyMissing", key + " does not exist", "Create");
   } else {
     pass.waiting("WaitingForKey", "waiting for " + key);
   }
@@ -155,14 +156,12 @@ void create_workers(Pass& pass) {
       hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),
                        *pass.vacant.rbegin(), pass.in.nodeset.spec.ordinal_padding);
   if (!problem.empty()) {
-    pass.wrong("InvalidHostname", problem);
-    pass.lasting_event("Warning", "InvalidHostname", "Create", problem);
+    pass.wrong("InvalidHostname", problem, "Create");
     return;
   }
   const core::Result<core::Json> pod = worker_template(pass.in, pass.hash);
   if (!pod) {
-    pass.wrong("InvalidSpec", pod.error().message);
-    pass.lasting_event("Warning", "InvalidSpec", "Create", pod.error().message);
+    pass.wrong("InvalidSpec", pod.error().message, "Create");
     return;
   }
   create_pods(pass, lane, *pod);
