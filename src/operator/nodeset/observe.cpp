@@ -104,6 +104,11 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
     if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
   }
+  if (uses_host_network(out->nodeset.spec)) {
+    for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {
+      if (!owned_by(*pod, object->meta.uid)) out->other_workers.insert(slurm_node_name(*pod));
+    }
+  }
   out->revisions = caches_.controller_revisions.by_index(kIndexOwner, object->meta.uid);
   if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;

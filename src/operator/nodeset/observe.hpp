@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,7 @@ struct Observed {
   std::vector<kube::PodPtr> orphans;         ///< Workers of its name and labels that nobody owns.
   std::vector<kube::ObjectPtr> revisions;    ///< ControllerRevisions owned by this NodeSet.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
+  std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
   std::string cluster_domain = "cluster.local";
 

@@ -130,6 +130,21 @@ TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {
   EXPECT_EQ(observe()->older_namesake, "");
 }
 
+TEST_F(ObserveNodeSet, WithHostNetworkingKnowsTheNodesOfOtherWorkers) {
+  fill_all();
+  Json other = worker("gpu-0", "another");
+  other["spec"] = {{"nodeName", "kube-2"}, {"hostNetwork", true}};
+  other["metadata"]["labels"]["app.kubernetes.io/instance"] = "gpu";
+  std::vector<Json> pods{worker("cpu-0", "cpu-uid"), other};
+  for (Json& pod : pods) pod["metadata"]["labels"]["slinky.slurm.net/cluster"] = "demo";
+  fill(set_.pods, pods);
+  EXPECT_TRUE(observe()->other_workers.empty());
+  Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};
+  spec["spec"]["template"]["spec"]["hostNetwork"] = true;
+  fill(set_.nodesets, {document("NodeSet", "cpu", spec)});
+  EXPECT_EQ(observe()->other_workers, (std::set<std::string, std::less<>>{"kube-2"}));
+}
+
 TEST_F(ObserveNodeSet, HurriesPollsWhileItWaitsForSlurm) {
   fill_all();
   observe();

@@ -65,6 +65,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   create_workers(pass);
   report_states(pass);
   delete_records(pass);
+  delete_moved(pass);
   remove_finalizer(pass);
   stamp_comments(pass);
   write_status(pass);

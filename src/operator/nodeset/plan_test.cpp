@@ -336,6 +336,80 @@ TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), IsEmpty());
 }
 
+/// A NodeSet with host networking whose worker has moved from kube-1 to kube-2: the record kube-1 is left.
+World moved() {
+  World world(Json{{"replicas", 1}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
+  world.settle(2);
+  world.start_pods();
+  world.settle();
+  EXPECT_THAT(world.node("kube-1").comment, HasSubstr("set-uid"));
+  world.user_deletes("cpu-0");
+  world.finish_pods();
+  world.settle(3);
+  world.pod("cpu-0").node_name = "kube-2";
+  return world;
+}
+
+TEST(NodeSetPlan, WithHostNetworkingDeletesTheRecordOfAWorkerThatMoved) {
+  World world = moved();
+  world.add_node("kube-3").state.base = "DOWN";  // Nobody stamped it.
+  world.start_pods();
+  const plan::Plan plan = plan_nodeset(world.observe());
+  ASSERT_THAT(ids(plan), Contains("delete Slurm node kube-1"));
+  EXPECT_EQ(plan.lanes().at("record kube-1").groups()[0][0].act->describe()["expectDown"], true);
+  world.settle();
+  EXPECT_FALSE(world.nodes.contains("kube-1"));
+  EXPECT_EQ(world.node("kube-2").state.base, "IDLE");
+  EXPECT_TRUE(world.nodes.contains("kube-3"));
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, WithHostNetworkingKeepsRecordsThatMayBeNeeded) {
+  const auto deletes = [](const Observed& observed) {
+    const std::vector<std::string> all = ids(plan_nodeset(observed));
+    return std::ranges::find(all, "delete Slurm node kube-1") != all.end();
+  };
+  ASSERT_TRUE(deletes(moved().observe()));
+  World world = moved();
+  world.pod("cpu-0").node_name.clear();
+  EXPECT_FALSE(deletes(world.observe())) << "the worker may come back to kube-1";
+  world = moved();
+  world.pods.clear();
+  EXPECT_FALSE(deletes(world.observe())) << "it is yet to be made";
+  world = moved();
+  world.node("kube-1").state.base = "IDLE";
+  EXPECT_FALSE(deletes(world.observe())) << "something answers there";
+  world = moved();
+  world.node("kube-1").reason = "bad disk";
+  EXPECT_FALSE(deletes(world.observe())) << "somebody said so of the machine";
+  world = moved();
+  world.node("kube-1").comment = R"({"nodeSetUID":"another","podName":"gpu-0","namespace":"default"})";
+  EXPECT_FALSE(deletes(world.observe())) << "the last worker there was another NodeSet's";
+  world = moved();
+  world.snapshot_age = core::Duration{10000};
+  EXPECT_FALSE(deletes(world.observe())) << "Slurm said so long ago";
+  world = moved();
+  world.spec()["template"] = Json::object();
+  EXPECT_FALSE(deletes(world.observe())) << "no host networking";
+  Observed observed = moved().observe();
+  observed.other_workers.insert("kube-1");
+  EXPECT_FALSE(deletes(observed)) << "another NodeSet's worker starts there";
+}
+
+TEST(NodeSetPlan, WithHostNetworkingGoesWhenNoRecordIsLeft) {
+  World world = moved();
+  world.node("kube-1").state.base = "IDLE";
+  world.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world.now);
+  world.pods.clear();
+  world.settle(3);
+  EXPECT_FALSE(world.nodeset["metadata"]["finalizers"].empty());
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("the slurmd of kube-1"));
+  world.node("kube-1").state.base = "DOWN";
+  world.settle(3);
+  EXPECT_FALSE(world.nodes.contains("kube-1"));
+  EXPECT_TRUE(world.nodeset["metadata"]["finalizers"].empty());
+}
+
 TEST(NodeSetPlan, KeepsTheRecordOfAWorkerThatComesBack) {
   World world(Json{{"replicas", 1}});
   world.add_node("cpu-0").state.base = "DOWN";

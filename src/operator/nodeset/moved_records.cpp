@@ -1,0 +1,54 @@
+// Records that workers leave behind when they move: with host networking the Slurm node is named after the Kubernetes node.
+#include <algorithm>
+
+#include "operator/common/worker_names.hpp"
+#include "operator/nodeset/pass.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// A worker that has no Kubernetes node yet may come back to the one that it had, and find its record.
+bool all_placed(const Pass& pass) {
+  return pass.vacant.empty() && pass.in.orphans.empty() &&
+         std::ranges::none_of(pass.workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
+}
+
+/// Our worker was the last behind the node.
+bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
+  const std::string& uid = pass.in.meta().uid;
+  // Most nodes are others': a look at the text is cheaper than reading it.
+  if (node.comment.find(uid) == std::string::npos) return false;
+  const auto comment = worker_comment(node.comment);
+  return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
+}
+
+/// What somebody else said of the machine is to be found there when a worker comes back to it.
+bool said_by_others(const slurm::Node& node) {
+  return !node.reason.empty() && node.reason != "Not responding" && !slurm::ours(node.reason);
+}
+
+}  // namespace
+
+void delete_moved(Pass& pass) {
+  if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+  if (!uses_host_network(pass.in.nodeset.spec) || !all_placed(pass)) return;
+  const std::string prefix =
+      host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
+  for (const auto& [name, node] : pass.in.snapshot->nodes) {
+    if (ordinal_of(name, prefix)) continue;  // delete_records has looked at it.
+    if (pass.keeps(name, -1) || pass.in.other_workers.contains(name)) continue;
+    if (!stamped_by_us(pass, *node) || said_by_others(*node)) continue;
+    // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
+    if (node->state.base != "DOWN") {
+      if (pass.doubtful_record.empty()) pass.doubtful_record = name;
+      continue;
+    }
+    ++pass.records_left;
+    const std::string why = "its worker has moved to another Kubernetes node";
+    pass.step(pass.out.lane("record " + name), "delete Slurm node " + name, why,
+              slurm::delete_node(pass.cluster(), name, why, /*expect_down=*/true));
+  }
+}
+
+}  // namespace op::nodeset
