@@ -138,15 +138,15 @@ TEST(BuildWorker, ASidecarReadsTheLogWhenOneIsConfigured) {
 
 TEST(BuildWorker, TheSidecarIsOfSlurmdsImageWhenNoneIsNamed) {
   const Json command{"cat"};
-  const Json pod = pod_of(Json{{"logfile", {{"command", command}}}});
+  Json pod = pod_of(Json{{"logfile", {{"command", command}}}});
   EXPECT_EQ(pod["spec"]["initContainers"][0]["image"], "local/slurmd:26.05");
   EXPECT_EQ(pod["spec"]["initContainers"][0]["command"], command);
-  const Json other = pod_of(Json{{"logfile", {{"image", "alpine:3"}}}});
+  Json other = pod_of(Json{{"logfile", {{"image", "alpine:3"}}}});
   EXPECT_EQ(other["spec"]["initContainers"][0]["image"], "alpine:3");
 }
 
 TEST(BuildWorker, SlurmdMayBeGivenInTheTemplate) {
-  const Json pod = pod_of(Json::parse(R"({
+  Json pod = pod_of(Json::parse(R"({
     "slurmd": {"image": "mine:26.05", "args": ["-v"], "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}},
     "logfile": {"command": ["cat"]},
     "template": {"spec": {"containers": [{"name": "slurmd", "image": "theirs:24.11", "args": ["-vv"],
@@ -154,7 +154,7 @@ TEST(BuildWorker, SlurmdMayBeGivenInTheTemplate) {
                                           "resources": {"limits": {"cpu": 3, "memory": "2Gi"}},
                                           "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}]}}})"));
   ASSERT_EQ(pod["spec"]["containers"].size(), 1U);
-  const Json slurmd = slurmd_of(pod);
+  Json slurmd = slurmd_of(pod);
   EXPECT_EQ(slurmd["image"], "theirs:24.11");
   for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
     EXPECT_TRUE(slurmd[probe].contains("tcpSocket")) << probe << " of a release without HTTP";
@@ -167,7 +167,7 @@ TEST(BuildWorker, SlurmdMayBeGivenInTheTemplate) {
   EXPECT_EQ(slurmd["args"].back(), "-vv");
   EXPECT_EQ(slurmd["args"].size(), 9U) << "each word once";
   EXPECT_EQ(slurmd["lifecycle"]["preStop"], Json({{"sleep", {{"seconds", 1}}}})) << "a handler has one member";
-  const Json wait = named(pod["spec"]["initContainers"], "wait-controller");
+  Json wait = named(pod["spec"]["initContainers"], "wait-controller");
   EXPECT_EQ(wait["image"], "theirs:24.11");
   EXPECT_EQ(wait["imagePullPolicy"], "Never");
   EXPECT_EQ(wait["resources"], slurmd["resources"]);
