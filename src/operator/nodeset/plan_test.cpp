@@ -383,7 +383,7 @@ TEST(NodeSetPlan, WithHostNetworkingKeepsRecordsThatMayBeNeeded) {
   world.node("kube-1").reason = "bad disk";
   EXPECT_FALSE(deletes(world.observe())) << "somebody said so of the machine";
   world = moved();
-  world.node("kube-1").comment = R"({"nodeSetUID":"another","podName":"gpu-0","namespace":"default"})";
+  world.node("kube-1").comment = R"({"nodeSetUID":"another-set-uid","podName":"gpu-0","namespace":"default"})";
   EXPECT_FALSE(deletes(world.observe())) << "the last worker there was another NodeSet's";
   world = moved();
   world.snapshot_age = core::Duration{10000};
