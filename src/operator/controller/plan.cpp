@@ -195,15 +195,27 @@ std::vector<Problem> token_problems(const Observed& observed) {
                                observed.object->meta.ns + "/" + observed.jwt_key.ref.secret + ": " + observed.snapshot->error}};
 }
 
-/// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account.
-std::string start_of(const Observed& observed) {
-  const bool seen = observed.stateful_set && core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) > 0;
-  if (!seen || !observed.pods.empty()) return "slurmctld is starting";
-  return "StatefulSet " + observed.stateful_set->meta.name + " has not made its pod yet; its events tell why if it takes long";
+/// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account. Where to
+/// look is told once it takes longer than making a pod does.
+void find_missing_pod(Pass& pass) {
+  constexpr core::Duration kPodMade{15000};
+  const Observed& observed = pass.observed;
+  if (!observed.stateful_set || !observed.pods.empty()) return;
+  if (core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) == 0) return;
+  const api::Condition* ready = api::find_condition(observed.controller.status.conditions, api::kConditionReady);
+  if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return;
+  const core::Duration left = kPodMade - (observed.context.now - *ready->last_transition_time);
+  if (left > core::Duration{0}) {
+    pass.plan.wake_after(std::min(left, kPodMade), "a pod that is not made is told");
+    return;
+  }
+  const kube::ObjectMeta& meta = observed.stateful_set->meta;
+  pass.problems.push_back({"PodNotCreated", "StatefulSet " + meta.name + " has made no pod; why is told by `kubectl -n " +
+                                                meta.ns + " describe statefulset " + meta.name + "`"});
 }
 
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
-  if (!ready && pass.waiting.empty()) pass.waiting = start_of(pass.observed);
+  if (!ready && pass.waiting.empty()) pass.waiting = "slurmctld is starting";
   set_summary(conditions, ready, pass.problems, pass.waiting);
   const kube::Object& object = *pass.observed.object;
   // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
@@ -249,6 +261,7 @@ void plan_running(Pass& pass) {
   append(pass.problems, pod_problems(observed.pods));
   if (ready) append(pass.problems, token_problems(observed));
   if (!ready) append(pass.problems, claim_problems(observed));
+  if (!ready) find_missing_pod(pass);
   plan_status(pass, std::move(conditions), ready);
 }
 
