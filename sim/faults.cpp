@@ -77,7 +77,9 @@ Fault Faults::decide(const net::HttpRequest& request) {
                                      {rates.internal, Fault::kInternal},
                                      {rates.internal_after, Fault::kInternalAfter},
                                      {rates.forbidden, Fault::kForbidden},
-                                     {rates.slow, Fault::kSlow}}) {
+                                     {rates.slow, Fault::kSlow},
+                                     {write ? rates.crash_before : 0, Fault::kCrashBefore},
+                                     {write ? rates.crash_after : 0, Fault::kCrashAfter}}) {
       if (drawn < rate) {
         fault = kind;
         break;

@@ -50,9 +50,10 @@ enum class StreamFault {
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;
+  double crash_before = 0, crash_after = 0;  ///< Of writes only.
   double cut = 0, gone = 0, duplicate = 0, delay = 0, withhold_bookmark = 0;
 
-  /// All faults that can meet a client in a bad hour, at a common rate.
+  /// All faults that can meet a client in a bad hour, at a common rate; it does not die.
   static FaultRates all(double rate);
 };
 

@@ -93,6 +93,7 @@ void History::weather() {
   Faults& faults = world_.faults();
   const double rate = random_.chance(0.4) ? 0.0 : random_.chance(0.7) ? 0.01 : 0.05;
   faults.rates = FaultRates::all(rate);
+  if (random_.chance(0.5)) faults.rates.crash_before = faults.rates.crash_after = rate / 2;
   // One bad thing at a time, now and then, and much of it.
   if (random_.chance(0.2)) faults.rates.cut = 0.2;
   if (random_.chance(0.1)) faults.rates.forbidden = 0.3;
@@ -344,11 +345,12 @@ void History::restore() {
   cut_nodes_.clear();
 }
 
-/// As soon as slurmctld is there. A suspended job holds its workers for ever; and under a name that an admin holds, a worker
-/// that cannot start is replaced by nobody else.
+/// Again and again, once slurmctld is there. A suspended job holds its workers for ever; and under a name that an admin holds,
+/// a worker that cannot start is replaced by nobody else.
 void History::help_by_hand() {
+  world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   SimSlurm* slurm = world_.slurm();
-  if (slurm == nullptr) return (void)world_.loop().after(Duration{1000}, [this] { help_by_hand(); });
+  if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
   for (const std::string& name : world_.workers()) {
     const SimNode* node = slurm->node(name);

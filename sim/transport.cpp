@@ -63,6 +63,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
   core::Loop& client;
   Server* server;
   Faults& faults;
+  std::function<void()> on_crash;
   SeededRandom random;
   Latency latency;
   RequestId last_id = 0;
@@ -130,7 +131,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
   }
 
   void crash() const {
-    if (faults.on_crash) faults.on_crash();
+    if (const auto& call = on_crash ? on_crash : faults.on_crash) call();
   }
 
   void finish(RequestId id, core::Result<net::HttpResponse> reply) {
@@ -297,6 +298,10 @@ net::HttpTransport::RequestId Transport::stream(net::HttpRequest request, net::S
 void Transport::cancel(RequestId id) {
   impl_->cancel(id);
 }
+void Transport::set_on_crash(std::function<void()> on_crash) {
+  impl_->on_crash = std::move(on_crash);
+}
+
 void Transport::set_server(Server& server) {
   impl_->server = &server;
 }

@@ -7,6 +7,7 @@
 // on the client's loop, and not at all when it is gone. Bytes of one stream stay in order; everything else may overtake.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/loop.hpp"
@@ -32,6 +33,8 @@ class Transport final : public net::HttpTransport {
   RequestId stream(net::HttpRequest request, net::StreamHandler handler) override;
   void cancel(RequestId id) override;
 
+  /// Who dies when a fault says that the client does; Faults::on_crash, when nobody was named.
+  void set_on_crash(std::function<void()> on_crash);
   /// The server behind it may change (a Service whose pod was replaced).
   void set_server(Server& server);
   /// Cuts every open stream and loses every request under way: a broken network, or a server that fell.

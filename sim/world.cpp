@@ -50,6 +50,7 @@ OperatorProcess::OperatorProcess(World& world, int which)
             host_, random_, [&world, endpoint] { return world.site_.listening(endpoint.host, endpoint.port); },
             [&world, which](const net::HttpRequest& request) { return world.slurm_fault(request, which); });
       }) {
+  transport_.set_on_crash([&world, which] { world.crash_operator(which, core::Duration{500}); });
   manager_.start();
 }
 
@@ -81,7 +82,6 @@ World::World(WorldOptions options)
         request.target.find("/leases") != std::string::npos || request.target.find("/events") != std::string::npos;
     return (request.method != "GET" && !timed) || request.target.ends_with("/reconfigure/");
   };
-  faults_.on_crash = [this] { crash_operator(crashing_, core::Duration{500}); };
   operators_.resize(static_cast<std::size_t>(options_.operators));
   identities_.resize(operators_.size());
 }
@@ -123,7 +123,6 @@ void World::jump_clock(int which, core::Duration by) {
 SlurmFault World::slurm_fault(const net::HttpRequest& request, int which) {
   using Kind = SlurmFault::Kind;
   oracles_->request(request, true, identities_[static_cast<std::size_t>(which)]);
-  crashing_ = which;
   const auto crash = [this, which] { crash_operator(which, core::Duration{500}); };
   switch (faults_.decide(request)) {
     case Fault::kNone:

@@ -102,7 +102,6 @@ class World {
   std::unique_ptr<Oracles> oracles_;
   std::unique_ptr<Tap> tap_;
   Faults faults_;
-  int crashing_ = 0;  ///< Whose request it is that meets a fault.
   std::vector<std::unique_ptr<OperatorProcess>> operators_;
   std::vector<std::string> identities_;  ///< In the Lease, of each one's latest process; "" while they elect nobody.
 };
