@@ -23,11 +23,6 @@ bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
   return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
 }
 
-/// What somebody else said of the machine is to be found there when a worker comes back to it.
-bool said_by_others(const slurm::Node& node) {
-  return !node.reason.empty() && node.reason != "Not responding" && !slurm::ours(node.reason);
-}
-
 }  // namespace
 
 void delete_moved(Pass& pass) {
@@ -38,6 +33,7 @@ void delete_moved(Pass& pass) {
   for (const auto& [name, node] : pass.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // delete_records has looked at it.
     if (pass.keeps(name, -1) || pass.in.other_workers.contains(name)) continue;
+    // What somebody else said of the machine is to be found there when a worker comes back to it.
     if (!stamped_by_us(pass, *node) || said_by_others(*node)) continue;
     // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
     if (node->state.base != "DOWN") {

@@ -42,11 +42,6 @@ bool slurmd_started(const kube::PodRecord& pod) {
   });
 }
 
-/// Nobody wants it down.
-bool down_by_itself(const slurm::Node& node) {
-  return node.reason.empty() || node.reason == "Not responding" || slurm::ours(node.reason);
-}
-
 }  // namespace
 
 bool Worker::drained_by_us() const {
@@ -156,7 +151,7 @@ bool Pass::stuck_outdated(const Worker& worker) const {
   if (worker.record == nullptr) {
     // What was seen may have been the record of an earlier pod of the same name.
     if (worker.stamped && slurmd_started(pod)) return false;
-  } else if (worker.record->state.base != "DOWN" || !down_by_itself(*worker.record)) {
+  } else if (worker.record->state.base != "DOWN" || said_by_others(*worker.record)) {
     return false;
   }
   // A kubelet that has it may start slurmd at any moment, unless it says why it cannot.
@@ -242,6 +237,10 @@ bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std
   waiting(reason, note);
   out.wake_after(std::min(limit - waited, core::Duration{1000}), note);
   return true;
+}
+
+bool said_by_others(const slurm::Node& node) {
+  return !node.reason.empty() && node.reason != "Not responding" && !slurm::ours(node.reason);
 }
 
 std::string self_text(const Pass& pass) {

@@ -166,6 +166,8 @@ void write_status(Pass& pass);      // status.cpp
 [[nodiscard]] inline std::string pod_text(const Worker& worker) {
   return worker.pod->meta.key().str();
 }
+/// The node's reason is neither ours nor slurmctld's own for a silent slurmd: an administrator gave it.
+[[nodiscard]] bool said_by_others(const slurm::Node& node);
 /// "NodeSet default/cpu".
 [[nodiscard]] std::string self_text(const Pass& pass);
 /// The reason, without prefix, with which workers that go are drained; by it a victim stays a victim.
