@@ -256,7 +256,7 @@ start_node() {
   local node=$1
   cgroup_remove "$node" || true # an unclean stop leaves those of its pods
   cgroup_make "$node"
-  mkdir -p "$STATE/nodes/$node"/{kubelet,containerd,logs} /var/lib/kubelet /var/lib/containerd
+  mkdir -p "$STATE/nodes/$node"/{kubelet,containerd,logs} /var/lib/{kubelet,containerd,cni}
   capsule_start "$node" --net --uts --ipc
   node_network "$node"
 }

@@ -9,6 +9,7 @@ packages_of() {
     base) echo ip=iproute2 iptables=iptables nsenter=util-linux openssl=openssl curl=curl flock=util-linux jq=jq ca-certificates ;;
     cluster) packages_of base; echo gcc=gcc libc6-dev containerd=containerd runc=runc containernetworking-plugins ;;
     smoke) echo busybox-static ;;
+    database) echo mariadbd=mariadb-server-core ;; # the program alone: nothing of it starts by itself
     images) echo mmdebstrap=mmdebstrap jq=jq ca-certificates ;;
     build)
       echo g++=g++ cmake=cmake ninja=ninja-build ccache=ccache mold=mold libboost1.81-dev libssl-dev libsimdjson-dev nlohmann-json3-dev \
@@ -16,7 +17,7 @@ packages_of() {
       ;;
     lint) echo clang-format=clang-format clang-tidy-19=clang-tidy-19 ;;
     test) echo python3=python3 python3-yaml ;;
-    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|images|build|lint|test" ;;
+    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|database|images|build|lint|test" ;;
   esac
 }
 

@@ -17,6 +17,6 @@ if grep -q " $LOCAL/" /proc/self/mountinfo; then
   die "something is mounted below $LOCAL; its files stay." "umount it, then make down"
 fi
 rm -rf "$STATE" "$LOCAL/kubeconfig"
-rmdir --ignore-fail-on-non-empty /var/lib/kubelet /var/lib/containerd 2>/dev/null || true
+rmdir --ignore-fail-on-non-empty /var/lib/{kubelet,containerd,cni} 2>/dev/null || true
 rm -f "$RUNTIME/owner"
 step "down"

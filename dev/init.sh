@@ -91,6 +91,7 @@ node() {
   mount --bind "$dir/containerd" /var/lib/containerd
   # Own sockets, shims and pod networks; empty after every start, as after a reboot.
   mount -t tmpfs -o mode=755 tmpfs /run
+  mount -t tmpfs -o mode=755 tmpfs /var/lib/cni
   mkdir -p /run/netns /run/cni/conf /run/lock
   local logs=$dir/logs
   exec 8<"$logs"

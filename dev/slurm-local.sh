@@ -200,7 +200,6 @@ AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key=/etc/slurm/jwt.key
 AuthInfo=use_client_ids
 SlurmctldParameters=enable_configless
-SlurmdParameters=config_overrides
 MaxNodeCount=1024
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none

@@ -10,12 +10,13 @@ declare -A suites=(
   [simasan]="the simulator under ASan and UBSan"
   [tsan]="the threaded runtime under TSan"
   [tidy]="clang-tidy"
+  [lifecycle]="the local cluster itself: refusals, interrupted and unclean stops, nothing left, no WatchList"
   [cluster]="a local Kubernetes: pods, network, DNS, volumes"
   [charts]="the charts"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
   [e2e]="end to end on the local cluster, each Slurm release that there are images of"
 )
-order=(shell format unit sim simasan tsan tidy cluster charts conformance e2e)
+order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conformance e2e)
 
 logs=$LOCAL/test
 mkdir -p "$logs"
@@ -58,6 +59,7 @@ run_simasan() { simulate asan 6 --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
 run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
 run_charts() { "$DEV/deps.sh" test && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
+run_lifecycle() { "$DEV/lifecycle.sh"; }
 run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
 run_conformance() { "$DEV/conformance.sh"; }
 run_e2e() {

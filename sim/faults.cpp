@@ -62,8 +62,9 @@ Fault Faults::decide(const net::HttpRequest& request) {
   Fault fault = Fault::kNone;
   const bool write = is_write(request);
   if (write) {
-    const auto scripted = script_.find(writes_++);
-    if (scripted != script_.end()) fault = scripted->second;
+    const std::uint64_t number = writes_++;
+    if (const auto begins = begins_.find(number); begins != begins_.end()) begins->second();
+    if (const auto scripted = script_.find(number); scripted != script_.end()) fault = scripted->second;
   }
   if (!enabled) return Fault::kNone;
   if (fault == Fault::kNone && choose) fault = choose(request).value_or(Fault::kNone);

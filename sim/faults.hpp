@@ -74,7 +74,10 @@ class Faults {
 
   /// Scripts the fault that meets the write with this number (from 0).
   void at_write(std::uint64_t number, Fault fault) { script_[number] = fault; }
-  void clear_script() { script_.clear(); }
+  /// Calls `begin` as the write with this number (from 0) comes, before its own fate is decided: for what meets no single
+  /// request.
+  void at_write(std::uint64_t number, std::function<void()> begin) { begins_[number] = std::move(begin); }
+  void clear_script() { script_.clear(), begins_.clear(); }
   /// Writes seen so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
@@ -91,6 +94,7 @@ class Faults {
 
   SeededRandom random_;
   std::map<std::uint64_t, Fault> script_;
+  std::map<std::uint64_t, std::function<void()>> begins_;
   std::uint64_t writes_ = 0;
   std::vector<std::string> log_;
 };

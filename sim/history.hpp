@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,13 +30,27 @@ class History {
   void calm();
   void end();
   void help_by_hand();
+  static void give_memory_back(SimSlurm& slurm);
   void weather();
   void submit_job(const std::string& partition);
   void change_mind(const std::string& nodeset);
   void fill_actions();
   void fill_user_actions();
+  void fill_input_actions();
+  void fill_token_actions();
   void fill_slurm_actions();
   void fill_accidents();
+
+  /// What users name beside their cluster: keys of their own, files and scripts.
+  core::Json controller() const;
+  std::vector<std::string> inputs() const;
+  [[nodiscard]] static const kube::Resource& kind_of_input(const std::string& name);
+  void put_input(const std::string& name);
+  void bring_inputs_back();
+  /// Files that the Controller names, and Tokens. In a storm an edit that was missed is made good by whatever comes after it;
+  /// here nothing does. What is not reached; empty: all is.
+  std::vector<std::string> edit_one_by_one();
+  void remove_taken_secrets();
 
   std::string some(const std::vector<std::string>& names);
   std::string some_node();
@@ -46,6 +62,8 @@ class History {
   std::vector<std::string> wrong_;
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
+  bool own_keys_, own_files_;
+  std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
   int edits_ = 0;
 };
 
@@ -57,6 +75,8 @@ struct FixedResult {
   std::uint64_t writes = 0;  ///< That faults could have met.
 };
 FixedResult run_fixed(World& world);
+/// Appends where a final state is not the expected one.
+void differences(const core::Json& expected, const core::Json& state, const std::string& path, std::vector<std::string>& out);
 
 /// Rest after a settled history: nothing is written for `length`.
 std::vector<std::string> check_rest(World& world, core::Duration length);

@@ -139,6 +139,9 @@ core::Result<void> HttpFront::start() {
 std::uint16_t HttpFront::port() const {
   return impl_->http.port();
 }
+core::Result<void> HttpFront::set_tls(net::Tls tls) {
+  return impl_->http.set_tls(std::move(tls));
+}
 void HttpFront::stop() {
   impl_->http.stop();
 }

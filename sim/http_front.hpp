@@ -20,6 +20,8 @@ class HttpFront {
   core::Result<void> start();
   [[nodiscard]] std::uint16_t port() const;
   void stop();
+  /// A new certificate for connections made from now on.
+  core::Result<void> set_tls(net::Tls tls);
 
  private:
   struct Impl;

@@ -35,7 +35,8 @@ Refusal bad_request(std::string message) {
 }
 
 Refusal too_large(std::uint64_t wanted, std::uint64_t current) {
-  Refusal status = make_status(504, "Timeout", fmt::format("Too large resource version: {}, current: {}", wanted, current));
+  Refusal status =
+      make_status(504, "Timeout", fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current));
   status["details"]["causes"] =
       Json::array({Json{{"reason", "ResourceVersionTooLarge"}, {"message", "Too large resource version"}}});
   status["details"]["retryAfterSeconds"] = 1;
@@ -255,6 +256,14 @@ Refusal make_status(int code, std::string_view reason, std::string message, cons
     status["details"] = std::move(details);
   }
   return status;
+}
+
+bool is_ready(const Json& object) {
+  const Json* conditions = core::find(object, {"status", "conditions"});
+  if (conditions == nullptr) return false;
+  return std::any_of(conditions->begin(), conditions->end(), [](const Json& c) {
+    return core::get_string(c, {"type"}) == "Ready" && core::get_string(c, {"status"}) == "True";
+  });
 }
 
 struct KubeApi::Watch {
@@ -785,15 +794,19 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
       if (labels == nullptr || labels->empty() ||
           !core::contains(stored->body["metadata"].value("labels", Json::object()), *labels))
         continue;
-      const auto allowed = core::get_int(budget->body, {"status", "disruptionsAllowed"});
+      const auto count = [&](const char* name) { return core::get_int(budget->body, {"status", name}); };
+      // What is not ready does not count for the budget, as long as enough others are.
+      if (!is_ready(stored->body) && (core::get_string(budget->body, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow" ||
+                                      (count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0)))
+        continue;
+      const auto allowed = count("disruptionsAllowed");
       if (allowed <= 0) {
         Refusal status =
             make_status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.");
         status["details"]["causes"] =
             Json::array({Json{{"reason", "DisruptionBudget"},
                               {"message", fmt::format("The disruption budget {} needs {} healthy pods and has {} currently",
-                                                      key.name, core::get_int(budget->body, {"status", "desiredHealthy"}),
-                                                      core::get_int(budget->body, {"status", "currentHealthy"}))}}});
+                                                      key.name, count("desiredHealthy"), count("currentHealthy"))}}});
         return std::unexpected(status);
       }
       modify(
@@ -801,24 +814,28 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
           "status");
     }
   }
-  const std::string uid = core::get_string(stored->body, {"metadata", "uid"});
-  if (deletion.uid.empty() || deletion.uid == uid) {
+  const auto meets = [&](const std::string& wanted, const char* field) {
+    return wanted.empty() || wanted == core::get_string(stored->body, {"metadata", field});
+  };
+  Deletion last = deletion;
+  if (meets(deletion.uid, "uid") && meets(deletion.resource_version, "resourceVersion")) {
     modify(
-        resource, pod,
-        [&](Json& p) {
-          Json& conditions = p["status"]["conditions"];
-          if (!conditions.is_array()) conditions = Json::array();
-          std::erase_if(conditions.get_ref<Json::array_t&>(), [](const Json& c) { return c["type"] == "DisruptionTarget"; });
-          conditions.push_back({{"type", "DisruptionTarget"},
-                                {"status", "True"},
-                                {"reason", "EvictionByEvictionAPI"},
-                                {"message", "Eviction API: evicting"},
-                                {"lastTransitionTime", now()},
-                                {"lastProbeTime", nullptr}});
-        },
-        caller, "status");
+        resource, pod, [&](Json& p) { disrupt(p, "EvictionByEvictionAPI", "Eviction API: evicting"); }, caller, "status");
+    last.resource_version.clear();  // the condition was the change that it knows nothing of
   }
-  return remove(resource, pod, deletion, caller);
+  return remove(resource, pod, last, caller);
+}
+
+void KubeApi::disrupt(Json& pod, const char* reason, const char* message) const {
+  Json& conditions = pod["status"]["conditions"];
+  if (!conditions.is_array()) conditions = Json::array();
+  std::erase_if(conditions.get_ref<Json::array_t&>(), [](const Json& c) { return c["type"] == "DisruptionTarget"; });
+  conditions.push_back({{"type", "DisruptionTarget"},
+                        {"status", "True"},
+                        {"reason", reason},
+                        {"message", message},
+                        {"lastTransitionTime", now()},
+                        {"lastProbeTime", nullptr}});
 }
 
 bool KubeApi::modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(Json&)>& change,
@@ -924,6 +941,7 @@ net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpReq
     if (parsed.subresource == "eviction") {
       Deletion deletion;
       deletion.uid = core::get_string(parsed.body, {"deleteOptions", "preconditions", "uid"});
+      deletion.resource_version = core::get_string(parsed.body, {"deleteOptions", "preconditions", "resourceVersion"});
       const Json* grace = core::find(parsed.body, {"deleteOptions", "gracePeriodSeconds"});
       if (grace != nullptr && grace->is_number()) deletion.grace_seconds = grace->get<int>();
       const auto evicted = evict(parsed.key, deletion, parsed.caller);
@@ -1082,34 +1100,90 @@ net::HttpResponse KubeApi::serve_scale(const Parsed& parsed, const net::HttpRequ
   return written ? reply(200, scale_of(*written)) : reply(written.error());
 }
 
+namespace {
+
+const kube::Resource kListOptions{"meta.k8s.io", "v1", "ListOptions", "listoptions", false};
+
+/// Of resourceVersionMatch and what goes with it.
+std::vector<FieldProblem> match_problems(const std::map<std::string, std::string>& query, bool watch, bool watch_list) {
+  const auto option = [&](const char* name) {
+    const auto it = query.find(name);
+    return it == query.end() ? std::string() : it->second;
+  };
+  std::vector<FieldProblem> problems;
+  const auto forbidden = [&](const char* field, const std::string& why) {
+    problems.push_back({field, "FieldValueForbidden", "Forbidden: " + why});
+  };
+  const std::string match = option("resourceVersionMatch");
+  const bool initial = query.contains("sendInitialEvents");
+  if (watch && initial && match != "NotOlderThan")
+    forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  if (watch && initial && !watch_list) {
+    forbidden("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+  }
+  if (!match.empty()) {
+    if (watch && !initial) {
+      forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    }
+    if (!watch && option("resourceVersion").empty())
+      forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    if (!watch && !option("continue").empty())
+      forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+    if (match != "NotOlderThan" && (watch || match != "Exact")) {
+      problems.push_back({"resourceVersionMatch", "FieldValueNotSupported",
+                          fmt::format("Unsupported value: \"{}\": supported values: {}", match,
+                                      watch ? R"("NotOlderThan")" : R"("Exact", "NotOlderThan", "")")});
+    }
+    if (!watch && match == "Exact" && option("resourceVersion") == "0") {
+      forbidden("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
+  }
+  if (!watch && initial) forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  return problems;
+}
+
+}  // namespace
+
 net::HttpResponse KubeApi::serve_list(const Parsed& parsed) {
   const KubeKind& kind = *parsed.kind;
   const std::string table = table_name(kind.resource);
   const Selection selection = parsed.selection();
+  if (const auto problems = match_problems(parsed.query, false, options_.watch_list); !problems.empty())
+    return reply(invalid(kListOptions, "", problems));
+  const std::size_t limit = std::strtoull(parsed.option("limit").c_str(), nullptr, 10);
   std::uint64_t revision = store_.revision();
   std::string start;
-  if (const std::string token = parsed.option("continue"); !token.empty()) {
+  const std::string token = parsed.option("continue");
+  if (!token.empty()) {
     const auto decoded = core::base64_decode(token);
     const auto json = decoded ? core::parse_json(*decoded) : core::fail(core::ErrorCode::kInvalid, "");
     if (!json) return reply(bad_request("continue key is not valid"));
-    revision = static_cast<std::uint64_t>(core::get_int(*json, {"rv"}));
+    const long long of_token = core::get_int(*json, {"rv"});
+    if (of_token >= 0) revision = static_cast<std::uint64_t>(of_token);  // -1: the rest as it is now
     start = core::get_string(*json, {"start"});
   } else if (const std::string wanted = parsed.option("resourceVersion"); !wanted.empty() && wanted != "0") {
     const std::uint64_t at = std::strtoull(wanted.c_str(), nullptr, 10);
     if (at > revision) {
       return reply(too_large(at, revision));
     }
-    if (parsed.option("resourceVersionMatch") == "Exact") revision = at;
+    const std::string match = parsed.option("resourceVersionMatch");
+    if (match == "Exact" || (match.empty() && limit > 0)) revision = at;
   }
+  const auto next_token = [](long long rv, const std::string& after) {
+    return core::base64_encode(Json{{"v", "meta.k8s.io/v1"}, {"rv", rv}, {"start", after}}.dump());
+  };
   const auto objects = store_.all_at(table, revision);
   if (!objects) {
-    return reply(
-        make_status(410, "Expired",
-                    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-                    "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
-                    "the results."));
+    if (token.empty()) return reply(make_status(410, "Expired", "The resourceVersion for the provided list is too old."));
+    Refusal expired = make_status(
+        410, "Expired",
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+        "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+        "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+        "time the first chunk was returned and now may show up in the list.");
+    expired["metadata"]["continue"] = next_token(-1, start);
+    return reply(expired);
   }
-  const std::size_t limit = std::strtoull(parsed.option("limit").c_str(), nullptr, 10);
   std::string items;
   std::size_t shown_count = 0;
   std::size_t left = 0;
@@ -1133,7 +1207,7 @@ net::HttpResponse KubeApi::serve_list(const Parsed& parsed) {
   }
   Json metadata{{"resourceVersion", std::to_string(revision)}};
   if (left > 0) {
-    metadata["continue"] = core::base64_encode(Json{{"v", "meta.k8s.io/v1"}, {"rv", revision}, {"start", next}}.dump());
+    metadata["continue"] = next_token(static_cast<long long>(revision), next);
     if (selection.labels.empty() && selection.fields.empty()) metadata["remainingItemCount"] = left;
   }
   return {200,
@@ -1175,17 +1249,8 @@ std::expected<KubeApi::WatchId, net::HttpResponse> KubeApi::watch(const net::Htt
 std::optional<net::HttpResponse> KubeApi::open_watch(const Parsed& parsed, const std::shared_ptr<Watch>& watch) {
   const std::string version = parsed.option("resourceVersion");
   const bool initial = parsed.option("sendInitialEvents") == "true";
-  if (initial && !options_.watch_list) {
-    return reply(
-        invalid({"meta.k8s.io", "v1", "ListOptions", "listoptions", false}, "",
-                {{"sendInitialEvents", "FieldValueForbidden",
-                  "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"}}));
-  }
-  if (initial && parsed.option("resourceVersionMatch") != "NotOlderThan") {
-    return reply(invalid({"meta.k8s.io", "v1", "ListOptions", "listoptions", false}, "",
-                         {{"resourceVersionMatch", "FieldValueForbidden",
-                           "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"}}));
-  }
+  if (const auto problems = match_problems(parsed.query, true, options_.watch_list); !problems.empty())
+    return reply(invalid(kListOptions, "", problems));
   if (version.find_first_not_of("0123456789") != std::string::npos) {
     return reply(
         make_status(500, "InternalError",
@@ -1206,6 +1271,15 @@ std::optional<net::HttpResponse> KubeApi::open_watch(const Parsed& parsed, const
   });
   if (!bookmarks_.pending()) bookmarks_.set(options_.bookmark_interval, [this] { tick_bookmarks(); });
 
+  if (initial && !options_.watch_progress) {
+    loop_.after(core::Duration{0}, [this, id = watch->id] {
+      fail_watch(id, make_status(500, "InternalError",
+                                 "a watch stream was requested by the client but the required storage feature "
+                                 "RequestWatchProgress is disabled"));
+    });
+    watch->kind = nullptr;  // nothing else is told before the error
+    return std::nullopt;
+  }
   if (initial || from == 0) {
     for (const auto& [key, stored] : store_.all(watch->table)) {
       if (watch->selection.matches(key, stored->body))

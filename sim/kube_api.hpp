@@ -30,6 +30,9 @@ using ApiResult = std::expected<T, Refusal>;
 Refusal make_status(int code, std::string_view reason, std::string message, const kube::Resource* resource = nullptr,
                     std::string_view name = "");
 
+/// Whether the condition Ready of a pod or a node is True.
+bool is_ready(const core::Json& object);
+
 /// Who calls, and how it wants it done.
 struct Caller {
   std::string user = "admin";
@@ -60,6 +63,7 @@ using Admission = std::function<std::optional<Refusal>(const AdmissionRequest&)>
 
 struct ApiOptions {
   bool watch_list = true;                      ///< Serves sendInitialEvents.
+  bool watch_progress = true;                  ///< Its etcd tells progress. Where not, WatchList ends with an ERROR of 500.
   core::Duration bookmark_interval{10000};     ///< Real servers: about a minute.
   core::Duration compaction_interval{300000};  ///< History at least this old is forgotten; zero: never.
 };
@@ -92,6 +96,8 @@ class KubeApi {
                               bool* created = nullptr);
   ApiResult<core::Json> remove(const kube::Resource& resource, const kube::Key& key, const Deletion& deletion = {},
                                const Caller& caller = {});
+  /// Writes into a pod that it is about to be disrupted.
+  void disrupt(core::Json& pod, const char* reason, const char* message) const;
   ApiResult<core::Json> evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller = {});
   /// Reads, lets `change` work on the object, and writes it back; no conflict is possible. False: not found or refused.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,

@@ -259,7 +259,26 @@ TEST_F(KubeApiTest, ListsInPagesOfOneRevision) {
   EXPECT_EQ(second["items"][0]["metadata"]["name"], "d") << "as it was at the first page";
   EXPECT_EQ(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
   api.compact();
-  EXPECT_EQ(http("GET", std::string(kMaps) + "?limit=3&continue=" + token).status, 410);
+  const auto expired = http("GET", std::string(kMaps) + "?limit=3&continue=" + token);
+  EXPECT_EQ(expired.status, 410);
+  const std::string rest = body(expired)["metadata"]["continue"];
+  EXPECT_EQ(body(http("GET", std::string(kMaps) + "?continue=" + rest))["items"][0]["metadata"]["name"], "e") << "as it is now";
+}
+
+TEST_F(KubeApiTest, ListsAreAsOldAsAsked) {
+  const std::string rv = make_map("a")["metadata"]["resourceVersion"];
+  make_map("b");
+  const auto list = [&](const std::string& query) { return http("GET", std::string(kMaps) + "?" + query); };
+  const Json exact = body(list("resourceVersionMatch=Exact&resourceVersion=" + rv));
+  EXPECT_EQ(exact["items"].size(), 1U);
+  EXPECT_EQ(exact["metadata"]["resourceVersion"], rv);
+  EXPECT_EQ(body(list("resourceVersionMatch=NotOlderThan&resourceVersion=" + rv))["items"].size(), 2U);
+  for (const char* nonsense : {"resourceVersionMatch=Exact", "resourceVersionMatch=Exact&resourceVersion=0",
+                               "resourceVersionMatch=Newest&resourceVersion=1", "sendInitialEvents=true"}) {
+    EXPECT_EQ(list(nonsense).status, 422) << nonsense;
+  }
+  api.compact();
+  EXPECT_EQ(list("resourceVersionMatch=Exact&resourceVersion=" + rv).status, 410);
 }
 
 TEST_F(KubeApiTest, SelectorsSelect) {
@@ -340,6 +359,19 @@ TEST_F(KubeApiTest, WatchListSendsAllThenABookmark) {
   EXPECT_EQ(refused.error().status, 422);
 }
 
+TEST_F(KubeApiTest, WithoutProgressOfEtcdAWatchListIsAnError) {
+  make_map("a");
+  api.options().watch_progress = false;
+  const auto watched = watch(std::string(kMaps) +
+                             "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
+  loop.run_ready();
+  ASSERT_EQ(watched->events.size(), 1U);
+  EXPECT_EQ(watched->events[0]["type"], "ERROR");
+  EXPECT_EQ(watched->events[0]["object"]["code"], 500);
+  EXPECT_TRUE(watched->ended);
+  EXPECT_EQ(watch(std::string(kMaps) + "?watch=true")->summary().front(), "ADDED a") << "other watches are served";
+}
+
 TEST_F(KubeApiTest, WatchesEndInTimeAndSendBookmarks) {
   const auto watched = watch(std::string(kMaps) + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=25&resourceVersion=" +
                              std::to_string(api.store().revision()));
@@ -400,7 +432,15 @@ TEST_F(KubeApiTest, EvictionsRespectBudgets) {
   EXPECT_EQ(body(refused)["details"]["causes"][0]["reason"], "DisruptionBudget");
   api.modify(
       kube::resources::kPodDisruptionBudget, {"ns", "b"}, [](Json& b) { b["status"]["disruptionsAllowed"] = 1; }, {}, "status");
-  EXPECT_EQ(http("POST", "/api/v1/namespaces/ns/pods/p/eviction", R"({})").status, 201);
+  const auto evict_if = [&](const std::string& version) {
+    return http("POST", "/api/v1/namespaces/ns/pods/p/eviction",
+                R"({"deleteOptions": {"preconditions": {"resourceVersion": ")" + version + R"("}}})")
+        .status;
+  };
+  ASSERT_EQ(evict_if("1"), 409);
+  api.modify(
+      kube::resources::kPodDisruptionBudget, {"ns", "b"}, [](Json& b) { b["status"]["disruptionsAllowed"] = 1; }, {}, "status");
+  EXPECT_EQ(evict_if((*api.peek(kube::resources::kPod, {"ns", "p"}))["metadata"]["resourceVersion"]), 201);
 }
 
 TEST_F(KubeApiTest, ScaleChangesReplicasOnly) {

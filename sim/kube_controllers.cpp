@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <limits>
 
 #include "core/hash.hpp"
+#include "kube/acts.hpp"
 
 namespace sim {
 
@@ -15,6 +16,8 @@ namespace res = kube::resources;
 namespace {
 
 const kube::Resource kReplicaSet{"apps", "v1", "ReplicaSet", "replicasets", true};
+constexpr const char* kNotReady = "node.kubernetes.io/not-ready";
+constexpr const char* kUnreachable = "node.kubernetes.io/unreachable";
 const kube::Resource kEndpointSlice{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
 
 Caller caller(std::string name) {
@@ -88,12 +91,20 @@ bool selects(const Json& selector, const Json& labels) {
   return true;
 }
 
-bool pod_ready(const Json& pod) {
-  const Json* conditions = core::find(pod, {"status", "conditions"});
-  if (conditions == nullptr) return false;
-  return std::any_of(conditions->begin(), conditions->end(), [](const Json& c) {
-    return core::get_string(c, {"type"}) == "Ready" && core::get_string(c, {"status"}) == "True";
-  });
+std::vector<Json> tolerations_of(const Json& pod, const Json& taint) {
+  std::vector<Json> out;
+  const Json* tolerations = core::find(pod, {"spec", "tolerations"});
+  if (tolerations == nullptr) return out;
+  for (const Json& toleration : *tolerations) {
+    const auto fits = [&](const char* field) {
+      const std::string wanted = core::get_string(toleration, {field});
+      return wanted.empty() || wanted == core::get_string(taint, {field});
+    };
+    const bool any_value = core::get_string(toleration, {"operator"}) == "Exists";
+    const bool same_value = core::get_string(toleration, {"value"}) == core::get_string(taint, {"value"});
+    if (fits("key") && fits("effect") && (any_value || same_value)) out.push_back(toleration);
+  }
+  return out;
 }
 
 struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Impl> {
@@ -112,6 +123,12 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
   std::set<std::string> pending;                      ///< Work that waits for its turn.
   std::map<std::string, Place> by_uid;                ///< Every object.
   std::map<std::string, std::set<Place>> dependents;  ///< By owner's uid.
+  struct Eviction {
+    std::string uid;
+    core::MonoTime at;
+    bool operator==(const Eviction&) const = default;
+  };
+  std::map<kube::Key, Eviction> evictions;  ///< Of pods on tainted nodes.
 
   core::Duration delay() { return core::Duration{random.between(options.least_delay.count(), options.most_delay.count())}; }
 
@@ -142,10 +159,18 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     if (table == "persistentvolumeclaims") queue("claim", change->key, &Impl::sync_claim);
     if (table == "services" && options.endpoints) queue("endpoints", change->key, &Impl::sync_endpoints);
     if (table == "pods") pod_changed(*change);
+    if (table == "nodes" && change->type != Change::Type::kDeleted) {
+      queue("node", change->key, &Impl::sync_node);
+      const bool lost = change->before && is_ready(change->before->body) && !is_ready(object);
+      if (lost) queue("lost node", change->key, &Impl::unready_pods);
+    }
   }
 
   void pod_changed(const Change& change) {
     const Json& pod = change.object->body;
+    const Json* node = api.peek(res::kNode, {"", core::get_string(pod, {"spec", "nodeName"})});
+    const bool tainted = node != nullptr && core::find(*node, {"spec", "taints"}) != nullptr;
+    if (tainted || evictions.contains(change.key)) queue("taints", change.key, &Impl::heed_taints);
     const Json labels = pod["metadata"].value("labels", Json::object());
     for (const auto& [key, budget] : api.store().all("poddisruptionbudgets.policy")) {
       if (key.ns == change.key.ns) queue("budget", key, &Impl::sync_budget);
@@ -248,7 +273,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       const auto owner = by_uid.find(uid);
       if (owner == by_uid.end()) continue;
       const StoredPtr owning = api.store().find(owner->second.table, owner->second.key);
-      const bool waits = owning && terminating(owning->body) && has_finalizer(owning->body, "foregroundDeletion");
+      const bool waits = owning && terminating(owning->body) && kube::has_finalizer(owning->body, "foregroundDeletion");
       (waits ? waiting : keep).insert(uid);
     }
     if (!keep.empty()) {
@@ -262,19 +287,14 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     Deletion deletion;
     deletion.uid = uid_of(object);
     deletion.propagation = "Background";
-    if (has_finalizer(object, "foregroundDeletion") || (owns && !waiting.empty())) deletion.propagation = "Foreground";
-    if (has_finalizer(object, "orphan")) deletion.propagation = "Orphan";
+    if (kube::has_finalizer(object, "foregroundDeletion") || (owns && !waiting.empty())) deletion.propagation = "Foreground";
+    if (kube::has_finalizer(object, "orphan")) deletion.propagation = "Orphan";
     // Refused (by a policy, say): the real one tries again, ever more slowly.
     if (!api.remove(kind->resource, place.key, deletion, who)) {
       api.loop().after(core::Duration{random.between(1000, 5000)}, [weak = weak_from_this(), place] {
         if (const auto self = weak.lock()) self->queue_garbage(place);
       });
     }
-  }
-
-  static bool has_finalizer(const Json& object, const char* name) {
-    const Json* list = core::find(object, {"metadata", "finalizers"});
-    return list != nullptr && std::find(list->begin(), list->end(), name) != list->end();
   }
 
   static void remove_finalizer(Json& object, const char* name) {
@@ -304,7 +324,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
   void finish_cascade(const Place& place, const KubeKind& kind, const Json& object, const Caller& who) {
     const auto it = dependents.find(uid_of(object));
     const std::set<Place> owned = it == dependents.end() ? std::set<Place>{} : it->second;
-    if (has_finalizer(object, "orphan")) {
+    if (kube::has_finalizer(object, "orphan")) {
       for (const Place& dependent : owned) {
         disown(
             *api.find_table(dependent.table), dependent.key, [&](const std::string& uid) { return uid == uid_of(object); },
@@ -314,7 +334,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
           kind.resource, place.key, [](Json& o) { remove_finalizer(o, "orphan"); }, who);
       return;
     }
-    if (!has_finalizer(object, "foregroundDeletion")) return;
+    if (!kube::has_finalizer(object, "foregroundDeletion")) return;
     bool blocked = false;
     for (const Place& dependent : owned) {
       const StoredPtr stored = api.store().find(dependent.table, dependent.key);
@@ -394,7 +414,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       } else if (terminating(it->second.second)) {
       } else if (phase_of(it->second.second) == "Failed" || phase_of(it->second.second) == "Succeeded") {
         delete_pod(it->second.first, it->second.second, who);
-      } else if (pod_ready(it->second.second)) {
+      } else if (is_ready(it->second.second)) {
         continue;
       }
       settled = false;
@@ -438,7 +458,11 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         if (!api.peek(res::kPersistentVolumeClaim, {key.ns, claim})) {
           Json object{{"metadata", {{"name", claim}, {"namespace", key.ns}}}, {"spec", made["spec"]}};
           if (const Json* match = core::find(set, {"spec", "selector", "matchLabels"})) object["metadata"]["labels"] = *match;
-          if (!api.create(res::kPersistentVolumeClaim, object, who)) return false;
+          if (const auto done = api.create(res::kPersistentVolumeClaim, object, who); !done) {
+            tell_refusal(set, key, fmt::format("create Claim {} Pod {} in StatefulSet {}", claim, name, key.name), done.error(),
+                         who);
+            return false;
+          }
         }
         Json volumes = Json::array();
         for (const Json& v : pod["spec"].value("volumes", Json::array())) {
@@ -448,9 +472,36 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         pod["spec"]["volumes"] = std::move(volumes);
       }
     }
-    if (api.create(res::kPod, pod, who)) return true;
+    const auto done = api.create(res::kPod, pod, who);
+    if (done) return true;
+    tell_refusal(set, key, fmt::format("create Pod {} in StatefulSet {}", name, key.name), done.error(), who);
     queue("statefulset", key, &Impl::sync_stateful_set, core::Duration{1000});
     return false;
+  }
+
+  /// What the recorder of the real one writes: an event for each refusal, and one for all that are the same.
+  void tell_refusal(const Json& set, const kube::Key& key, const std::string& what, const Refusal& refusal, const Caller& who) {
+    const std::string note = what + " failed error: " + core::get_string(refusal, {"message"});
+    const std::string now = core::format_rfc3339(api.loop().clock().wall());
+    const kube::Key event{key.ns, key.name + "." + core::short_hash(note, 10)};
+    const auto again = [&](Json& e) {
+      e["deprecatedCount"] = core::get_int(e, {"deprecatedCount"}) + 1;
+      e["deprecatedLastTimestamp"] = now;
+    };
+    if (api.modify(res::kEvent, event, again, who)) return;
+    Json regarding = owner_reference(res::kStatefulSet, set);
+    for (const char* not_here : {"controller", "blockOwnerDeletion"}) regarding.erase(not_here);
+    regarding["namespace"] = key.ns;
+    (void)api.create(res::kEvent,
+                     {{"metadata", {{"name", event.name}, {"namespace", event.ns}}},
+                      {"type", "Warning"},
+                      {"reason", "FailedCreate"},
+                      {"regarding", std::move(regarding)},
+                      {"note", note},
+                      {"deprecatedCount", 1},
+                      {"deprecatedFirstTimestamp", now},
+                      {"deprecatedLastTimestamp", now}},
+                     who);
   }
 
   void write_stateful_status(const kube::Key& key, const Json& set, const std::map<int, std::pair<kube::Key, Json>>& pods,
@@ -459,7 +510,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     const std::string before = core::get_string(set, {"status", "currentRevision"}, revision);
     for (const auto& [ordinal, entry] : pods) {
       const std::string has = core::get_string(entry.second, {"metadata", "labels", "controller-revision-hash"});
-      if (pod_ready(entry.second)) ++ready;
+      if (is_ready(entry.second)) ++ready;
       if (terminating(entry.second)) continue;
       if (has == revision) ++updated;
       if (has == before) ++current;
@@ -503,11 +554,11 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       }
     }
     std::stable_sort(pods.begin(), pods.end(),
-                     [](const auto& a, const auto& b) { return pod_ready(a.second) < pod_ready(b.second); });
+                     [](const auto& a, const auto& b) { return is_ready(a.second) < is_ready(b.second); });
     for (int surplus = static_cast<int>(pods.size()) - replicas, i = 0; i < surplus; ++i) {
       delete_pod(pods[static_cast<std::size_t>(i)].first, pods[static_cast<std::size_t>(i)].second, who);
     }
-    const auto ready = std::count_if(pods.begin(), pods.end(), [](const auto& entry) { return pod_ready(entry.second); });
+    const auto ready = std::count_if(pods.begin(), pods.end(), [](const auto& entry) { return is_ready(entry.second); });
     api.modify(
         kReplicaSet, key,
         [&](Json& s) {
@@ -590,6 +641,114 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     }
   }
 
+  // -------------------------------------------------------------------------------------------------------------------- nodes
+
+  /// A node that is not ready is tainted; taints of others are left alone.
+  void sync_node(const kube::Key& key) {
+    const Json* node = api.peek(res::kNode, key);
+    const Json* conditions = node == nullptr ? nullptr : core::find(*node, {"status", "conditions"});
+    if (conditions == nullptr) return;
+    std::string taint;
+    for (const Json& c : *conditions) {
+      if (core::get_string(c, {"type"}) != "Ready") continue;
+      if (core::get_string(c, {"status"}) == "False") taint = kNotReady;
+      if (core::get_string(c, {"status"}) == "Unknown") taint = kUnreachable;
+    }
+    std::set<std::string> missing;
+    if (!taint.empty()) missing = {"NoExecute", "NoSchedule"};
+    const Json before = (*node)["spec"].value("taints", Json::array());
+    Json after = Json::array();
+    for (const Json& has : before) {
+      const std::string name = core::get_string(has, {"key"});
+      if (name == taint) missing.erase(core::get_string(has, {"effect"}));
+      if (name == taint || (name != kNotReady && name != kUnreachable)) after.push_back(has);
+    }
+    for (const std::string& effect : missing) {
+      after.push_back({{"key", taint}, {"effect", effect}, {"timeAdded", core::format_rfc3339(api.loop().clock().wall())}});
+    }
+    if (after != before) {
+      api.modify(
+          res::kNode, key,
+          [&](Json& n) {
+            n["spec"]["taints"] = after;
+            if (after.empty()) n["spec"].erase("taints");
+          },
+          caller("node-controller"));
+    }
+    for (const kube::Key& pod : pods_on(key.name)) queue("taints", pod, &Impl::heed_taints);
+  }
+
+  std::vector<kube::Key> pods_on(const std::string& node) {
+    std::vector<kube::Key> out;
+    for (const auto& [key, pod] : api.store().all("pods")) {
+      if (core::get_string(pod->body, {"spec", "nodeName"}) == node) out.push_back(key);
+    }
+    return out;
+  }
+
+  /// Nobody speaks for the pods of a node that is lost: their condition Ready becomes False, and nothing else.
+  void unready_pods(const kube::Key& node) {
+    const std::string at = core::format_rfc3339(api.loop().clock().wall());
+    for (const kube::Key& key : pods_on(node.name)) {
+      api.modify(
+          res::kPod, key,
+          [&](Json& pod) {
+            if (!is_ready(pod)) return;
+            for (Json& c : pod["status"]["conditions"]) {
+              if (c["type"] != "Ready") continue;
+              c["status"] = "False";
+              c["lastTransitionTime"] = at;
+            }
+          },
+          caller("node-controller"), "status");
+    }
+  }
+
+  /// A pod that does not tolerate a NoExecute taint of its node is deleted; one that does so for a time, after that time.
+  void heed_taints(const kube::Key& key) {
+    const Json* pod = api.peek(res::kPod, key);
+    const Json* node = pod == nullptr ? nullptr : api.peek(res::kNode, {"", core::get_string(*pod, {"spec", "nodeName"})});
+    constexpr long long kForEver = std::numeric_limits<long long>::max();
+    std::optional<long long> patience;  // none: for ever
+    const Json* taints = node == nullptr ? nullptr : core::find(*node, {"spec", "taints"});
+    for (const Json& taint : taints == nullptr ? Json::array() : *taints) {
+      if (core::get_string(taint, {"effect"}) != "NoExecute") continue;
+      const auto tolerations = tolerations_of(*pod, taint);
+      if (tolerations.empty()) patience = 0;
+      for (const Json& toleration : tolerations) {
+        if (toleration.contains("tolerationSeconds"))
+          patience = std::clamp<long long>(core::get_int(toleration, {"tolerationSeconds"}), 0, patience.value_or(kForEver));
+      }
+    }
+    if (!patience) {
+      evictions.erase(key);
+      return;
+    }
+    const Eviction next{uid_of(*pod), api.loop().clock().mono() + std::chrono::seconds(*patience)};
+    Eviction& planned = evictions[key];
+    if (planned.uid == next.uid && planned.at <= next.at) return;
+    planned = next;
+    api.loop().after(std::chrono::seconds(*patience), [weak = weak_from_this(), key, next] {
+      const auto self = weak.lock();
+      if (!self) return;
+      const auto it = self->evictions.find(key);
+      if (it != self->evictions.end() && it->second == next) self->evict(key, next.uid);
+    });
+  }
+
+  void evict(const kube::Key& key, const std::string& uid) {
+    const Caller who = caller("taint-eviction-controller");
+    const Json* pod = api.peek(res::kPod, key);
+    if (pod == nullptr || uid_of(*pod) != uid) return;
+    api.modify(
+        res::kPod, key,
+        [&](Json& p) { api.disrupt(p, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"); }, who,
+        "status");
+    Deletion deletion;
+    deletion.uid = uid;
+    (void)api.remove(res::kPod, key, deletion, who);
+  }
+
   // ------------------------------------------------------------------------------------------------------------------- others
 
   void sync_budget(const kube::Key& key) {
@@ -601,7 +760,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     for (const auto& [pod_key, pod] : api.store().all("pods")) {
       if (pod_key.ns != key.ns || !selects(selector, pod->body["metadata"].value("labels", Json::object()))) continue;
       ++expected;
-      if (pod_ready(pod->body) && !terminating(pod->body)) ++healthy;
+      if (is_ready(pod->body) && !terminating(pod->body)) ++healthy;
     }
     const auto amount = [&](const char* field) -> std::optional<long long> {
       const Json* value = core::find(budget, {"spec", field});
@@ -668,7 +827,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       if (pod_key.ns != key.ns || !core::contains(body["metadata"].value("labels", Json::object()), *selector)) continue;
       const std::string ip = core::get_string(body, {"status", "podIP"});
       if (ip.empty() || phase_of(body) == "Succeeded" || phase_of(body) == "Failed") continue;
-      const bool serving = pod_ready(body);
+      const bool serving = is_ready(body);
       Json endpoint{
           {"addresses", Json::array({ip})},
           {"conditions",

@@ -1,5 +1,6 @@
 // The controllers of the simulated cluster: garbage collection, namespaces, StatefulSets, Deployments, disruption budgets,
-// volume claims, endpoints. Each reacts to changes after a random delay, and writes through the same rules as everybody.
+// volume claims, endpoints, taints of nodes that are not ready and what they do to pods. Each reacts to changes after a random
+// delay, and writes through the same rules as everybody.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/loop.hpp"
 #include "sim/kube_api.hpp"
@@ -34,8 +36,9 @@ class KubeControllers {
   std::shared_ptr<Impl> impl_;
 };
 
+/// A pod's tolerations of a taint: none, when it is not tolerated.
+std::vector<core::Json> tolerations_of(const core::Json& pod, const core::Json& taint);
 /// Pods that a selector with matchLabels takes.
 bool selects(const core::Json& selector, const core::Json& labels);
-bool pod_ready(const core::Json& pod);
 
 }  // namespace sim

@@ -39,8 +39,13 @@ struct Container {
   bool starting = false;
   bool backing_off = false;  ///< Ended, and not yet to be started again.
   bool ready = false;
+  bool started = false;   ///< Its startup probe has passed, if it has one. Only then the others are asked.
+  bool failing = false;   ///< Its liveness probe fails, and has not yet failed often enough.
+  bool killing = false;   ///< It is ended because of a probe.
+  bool replaced = false;  ///< It was, and is started again before anybody hears that it had ended.
   bool started_once = false;
   int restarts = 0;
+  int backoffs = 0;  ///< Restarts that make the next one come later.
   std::string started_at;
   std::string waiting = "ContainerCreating";
   std::string message;
@@ -51,6 +56,11 @@ struct Container {
 
   [[nodiscard]] std::string name() const { return core::get_string(spec, {"name"}); }
   [[nodiscard]] bool probed(const char* probe) const { return spec.contains(probe); }
+  /// From one failure of a probe to the last that is allowed.
+  [[nodiscard]] Duration failing_time(const char* probe) const {
+    const auto more = core::get_int(spec, {probe, "failureThreshold"}, 3) - 1;
+    return std::chrono::seconds(core::get_int(spec, {probe, "periodSeconds"}, 10) * more);
+  }
   [[nodiscard]] bool done() const { return terminated && (*terminated)["exitCode"] == 0; }
 };
 
@@ -131,24 +141,34 @@ std::map<std::string, std::string> PodView::env(const std::string& container_nam
   return found == nullptr ? std::map<std::string, std::string>{} : found->env;
 }
 
-std::optional<std::string> PodView::file(const std::string& container_name, const std::string& path) const {
+std::pair<std::map<std::string, std::string>, std::string> PodView::mounted(const std::string& container_name,
+                                                                            const std::string& path) const {
   const Json* spec = container(container_name);
-  if (spec == nullptr || !spec->contains("volumeMounts")) return std::nullopt;
+  if (spec == nullptr || !spec->contains("volumeMounts")) return {};
   const Json* best = nullptr;
   for (const Json& mount : (*spec)["volumeMounts"]) {
     const std::string at = core::get_string(mount, {"mountPath"});
     if (path != at && !path.starts_with(at + "/")) continue;
     if (best == nullptr || at.size() > core::get_string(*best, {"mountPath"}).size()) best = &mount;
   }
-  if (best == nullptr) return std::nullopt;
+  if (best == nullptr) return {};
   const auto volume = state_->volumes.find(core::get_string(*best, {"name"}));
-  if (volume == state_->volumes.end()) return std::nullopt;
+  if (volume == state_->volumes.end()) return {};
   const std::string at = core::get_string(*best, {"mountPath"});
   std::string inside = path == at ? "" : path.substr(at.size() + 1);
   if (const std::string sub = core::get_string(*best, {"subPath"}); !sub.empty())
     inside = inside.empty() ? sub : sub + "/" + inside;
-  const auto file = volume->second.find(inside);
-  return file == volume->second.end() ? std::nullopt : std::optional(file->second);
+  return {volume->second, inside};
+}
+
+std::optional<std::string> PodView::file(const std::string& container_name, const std::string& path) const {
+  const auto [volume, inside] = mounted(container_name, path);
+  const auto file = volume.find(inside);
+  return file == volume.end() ? std::nullopt : std::optional(file->second);
+}
+
+std::map<std::string, std::string> PodView::files(const std::string& container_name, const std::string& mount_path) const {
+  return mounted(container_name, mount_path).first;
 }
 
 void PodView::changed() const {
@@ -279,19 +299,19 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (!pod["spec"].value("schedulingGates", Json::array()).empty()) return out;
     for (const auto& [name, stored] : api.store().all("nodes")) {
       const Json& node = stored->body;
-      if (core::get_bool(node, {"spec", "unschedulable"}) || !node_ready(node)) continue;
+      if (core::get_bool(node, {"spec", "unschedulable"}) || !is_ready(node)) continue;
       const Json selector = pod["spec"].value("nodeSelector", Json::object());
       if (!core::contains(node["metadata"].value("labels", Json::object()), selector)) continue;
-      if (!affine(pod, name.name) || !tolerant(key, pod, name.name)) continue;
+      if (!affine(pod, name.name) || !tolerant(key, pod, name.name) || !tolerates_taints(pod, node)) continue;
       out.push_back(name.name);
     }
     return out;
   }
 
-  static bool node_ready(const Json& node) {
-    const Json* conditions = core::find(node, {"status", "conditions"});
-    return conditions != nullptr && std::any_of(conditions->begin(), conditions->end(), [](const Json& c) {
-             return core::get_string(c, {"type"}) == "Ready" && core::get_string(c, {"status"}) == "True";
+  static bool tolerates_taints(const Json& pod, const Json& node) {
+    const Json* taints = core::find(node, {"spec", "taints"});
+    return taints == nullptr || std::all_of(taints->begin(), taints->end(), [&](const Json& taint) {
+             return taint.value("effect", "") == "PreferNoSchedule" || !tolerations_of(pod, taint).empty();
            });
   }
 
@@ -522,6 +542,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
   void launch(const PodPtr& pod, Container& container) {
     container.starting = false;
+    container.replaced = false;
     const std::string image = core::get_string(container.spec, {"image"});
     if (images_limited && !images.contains(image)) {
       container.waiting = container.waiting == "ErrImagePull" ? "ImagePullBackOff" : "ErrImagePull";
@@ -559,7 +580,17 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     container.started_at = now();
     container.process = factory ? factory(PodView(pod), container.name()) : nullptr;
     if (!container.process) container.process = std::make_unique<DefaultProcess>(container.init && !container.sidecar);
-    container.ready = !container.probed("readinessProbe") && !container.probed("startupProbe");
+    container.started = !container.probed("startupProbe");
+    container.failing = container.killing = false;
+    container.ready = container.started && !container.probed("readinessProbe");
+    if (!container.started) {
+      const std::chrono::seconds first(core::get_int(container.spec, {"startupProbe", "initialDelaySeconds"}) + 1);
+      later_in_run(first + container.failing_time("startupProbe"), pod, container,
+                   [](Impl& self, const PodPtr& p, Container& c) {
+                     c.started = c.started || c.process->started();
+                     if (!c.started) self.kill_by_probe(p, c, "startupProbe");
+                   });
+    }
     report(pod);
     sync_in(pod, between(Duration{10}, Duration{300}));
   }
@@ -630,24 +661,56 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (!container.process) return;
     if (const auto code = container.process->exit_code())
       return end_container(pod, container, *code, *code == 0 ? "Completed" : "Error");
-    if (pod->stopping) return;
-    if (container.probed("livenessProbe") && !container.process->alive()) {
-      return end_container(pod, container, 137, "Error");
-    }
-    const bool ready =
-        !container.probed("readinessProbe") && !container.probed("startupProbe") ? true : container.process->ready();
-    container.ready = ready;
+    if (pod->stopping || container.killing) return;
+    container.started = container.started || container.process->started();
+    if (!container.started) return;
+    if (container.probed("livenessProbe") && !container.process->alive()) doubt(pod, container);
+    container.ready = !container.probed("readinessProbe") || container.process->ready();
+  }
+
+  /// Calls unless the container has ended meanwhile, or is being ended.
+  void later_in_run(Duration delay, const PodPtr& pod, const Container& container,
+                    std::function<void(Impl&, const PodPtr&, Container&)> call) {
+    later(delay, pod, [name = container.name(), run = container.restarts, call = std::move(call)](Impl& self, const PodPtr& p) {
+      Container* c = p->find(name);
+      if (c != nullptr && c->process && c->restarts == run && !p->stopping) call(self, p, *c);
+    });
+  }
+
+  /// Its liveness probe has failed once: it ends when it fails as often as allowed.
+  void doubt(const PodPtr& pod, Container& container) {
+    if (std::exchange(container.failing, true)) return;
+    later_in_run(container.failing_time("livenessProbe"), pod, container, [](Impl& self, const PodPtr& p, Container& c) {
+      c.failing = false;
+      if (!c.killing && !c.process->alive()) self.kill_by_probe(p, c, "livenessProbe");
+    });
+  }
+
+  void kill_by_probe(const PodPtr& pod, Container& container, const char* probe) {
+    container.killing = true;
+    ask_to_end(pod, container);
+    const auto of_pod = core::get_int(pod->object, {"spec", "terminationGracePeriodSeconds"}, 30);
+    const std::chrono::seconds grace(core::get_int(container.spec, {probe, "terminationGracePeriodSeconds"}, of_pod));
+    later_in_run(grace, pod, container, [](Impl& self, const PodPtr& p, Container& c) {
+      self.end_container(p, c, 137, "Error");
+      self.sync_in(p, Duration{1});
+    });
   }
 
   void end_container(const PodPtr& pod, Container& container, int code, const char* reason) {
+    const bool killed = std::exchange(container.killing, false);
     container.process.reset();
-    container.ready = false;
     container.terminated =
         Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
-    if (pod->stopping || !starts_again(*pod, container)) return;
+    const bool again = !pod->stopping && starts_again(*pod, container);
+    // What a probe has ended is started in the same breath, and the first time it does not count.
+    const bool counts = again && (!killed || container.restarts > 0);
+    const int before = counts ? container.backoffs++ : 0;
+    container.replaced = again && killed && before == 0;
+    container.ready = container.ready && container.replaced;
     // The first restart comes at once, later ones ever more slowly.
-    if (container.restarts == 0) return;
-    const Duration backoff = std::min(Duration{10000} * (1 << std::min(container.restarts - 1, 5)), Duration{300000});
+    if (before == 0) return;
+    const Duration backoff = std::min(Duration{10000} * (1 << std::min(before - 1, 5)), Duration{300000});
     container.backing_off = true;
     container.message = fmt::format("back-off {}ms restarting failed container", backoff.count());
     back_off(pod, container.name(), api.loop().clock().mono() + backoff);
@@ -676,18 +739,21 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     });
     if (std::exchange(pod->stopping, true)) return;
     for (Container& container : pod->containers) {
+      container.replaced = false;
       // Why it was not started is forgotten.
       container.waiting = container.terminated || container.process        ? ""
                           : pod->object["spec"].contains("initContainers") ? "PodInitializing"
                                                                            : "ContainerCreating";
-      if (!container.process) continue;
-      const bool hooked = core::find(container.spec, {"lifecycle", "preStop"}) != nullptr;
-      if (hooked) container.process->pre_stop();
-      later(Duration{hooked ? 100 : 1}, pod,
-            [name = container.name()](Impl& self, const PodPtr& p) { self.terminate(p, name); });
+      if (container.process && !container.killing) ask_to_end(pod, container);
     }
     pod->mounted = true;
     sync_in(pod, Duration{1});
+  }
+
+  void ask_to_end(const PodPtr& pod, Container& container) {
+    const bool hooked = core::find(container.spec, {"lifecycle", "preStop"}) != nullptr;
+    if (hooked) container.process->pre_stop();
+    later(Duration{hooked ? 100 : 1}, pod, [name = container.name()](Impl& self, const PodPtr& p) { self.terminate(p, name); });
   }
 
   void terminate(const PodPtr& pod, const std::string& name) {
@@ -767,10 +833,10 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
                 {"image", image},
                 {"imageID", c.started_once ? "sha256:" + core::sha256_hex(image) : ""},
                 {"ready", c.init && !c.sidecar ? c.done() : c.ready},
-                {"started", c.process != nullptr},
+                {"started", (c.process || c.replaced) && c.started},
                 {"restartCount", c.restarts},
                 {"lastState", Json::object()}};
-    if (c.process) {
+    if (c.process || c.replaced) {
       status["state"] = {{"running", {{"startedAt", c.started_at}}}};
     } else if (c.terminated && c.waiting.empty()) {
       status["state"] = {{"terminated", *c.terminated}};
@@ -905,8 +971,6 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     later(options.node_grace, [name, number](Impl& self) {
       if (!self.nodes.contains(name) || self.nodes[name].outage != number || self.connected(name)) return;
       self.set_node_ready(name, "Unknown", "NodeStatusUnknown");
-      self.unready_pods(name);
-      self.later(self.options.eviction, [name, number](Impl& later_self) { later_self.evict_pods(name, number); });
     });
   }
 
@@ -916,35 +980,6 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       if (core::get_string(pod->body, {"spec", "nodeName"}) == node) out.push_back(key);
     }
     return out;
-  }
-
-  void unready_pods(const std::string& node) {
-    const std::string at = now();
-    for (const kube::Key& key : pods_on(node)) {
-      api.modify(
-          res::kPod, key,
-          [&](Json& p) {
-            set_condition(p, {{"type", "Ready"}, {"status", "False"}, {"reason", "NodeNotReady"}}, at);
-          },
-          {"system:serviceaccount:kube-system:node-controller", "kube-controller-manager", false, false}, "status");
-    }
-  }
-
-  void evict_pods(const std::string& node, std::uint64_t outage) {
-    if (!nodes.contains(node) || nodes[node].outage != outage || connected(node)) return;
-    const Caller who{"system:serviceaccount:kube-system:taint-eviction-controller", "kube-controller-manager", false, false};
-    for (const kube::Key& key : pods_on(node)) {
-      const Json* pod = api.peek(res::kPod, key);
-      if (pod != nullptr && !terminating(*pod) && !tolerates_for_ever(*pod)) (void)api.remove(res::kPod, key, {}, who);
-    }
-  }
-
-  static bool tolerates_for_ever(const Json& pod) {
-    for (const Json& toleration : pod["spec"].value("tolerations", Json::array())) {
-      const std::string key = core::get_string(toleration, {"key"});
-      if ((key.empty() || key == "node.kubernetes.io/unreachable") && !toleration.contains("tolerationSeconds")) return true;
-    }
-    return false;
   }
 
   void crash(const std::string& name) {
@@ -985,8 +1020,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   /// Containers of a machine that was switched off begin again.
   void restart_pod(const PodPtr& pod) {
     for (Container& container : pod->containers) {
-      container.starting = false;
-      container.ready = false;
+      container.starting = container.ready = container.started = container.killing = container.replaced = false;
+      container.backoffs = container.started_once ? 1 : 0;
       if (container.started_once && !container.terminated) {
         container.terminated =
             Json{{"exitCode", 255}, {"reason", "Unknown"}, {"startedAt", container.started_at}, {"finishedAt", now()}};

@@ -38,6 +38,8 @@ class PodView {
   [[nodiscard]] std::map<std::string, std::string> env(const std::string& container) const;
   /// A file of a mounted ConfigMap or Secret, as old as the kubelet's last refresh; nullopt when there is none.
   [[nodiscard]] std::optional<std::string> file(const std::string& container, const std::string& path) const;
+  /// All files of the volume that is mounted there, by their names.
+  [[nodiscard]] std::map<std::string, std::string> files(const std::string& container, const std::string& mount_path) const;
   /// Tells the kubelet to ask the process again (ready, alive, exit code). A probe sees it within its period.
   void changed() const;
 
@@ -45,6 +47,10 @@ class PodView {
   explicit PodView(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
  private:
+  /// The files of the volume in which a path lies, and its name there.
+  [[nodiscard]] std::pair<std::map<std::string, std::string>, std::string> mounted(const std::string& container,
+                                                                                   const std::string& path) const;
+
   std::shared_ptr<State> state_;
 };
 
@@ -52,9 +58,10 @@ class PodView {
 class Process {
  public:
   virtual ~Process() = default;
-  /// The readiness probe's answer (asked only when the container has one). For the startup probe too.
+  // Answers of probes, asked only where the container has one.
+  /// Until it has been true once, the other two are not asked.
+  [[nodiscard]] virtual bool started() const { return true; }
   [[nodiscard]] virtual bool ready() const { return true; }
-  /// The liveness probe's answer.
   [[nodiscard]] virtual bool alive() const { return true; }
   /// Set once it has ended by itself.
   [[nodiscard]] virtual std::optional<int> exit_code() const { return std::nullopt; }
@@ -78,8 +85,7 @@ struct KubeletOptions {
       most_files{90000};  ///< How late mounted files follow; 0.1 to 0.5 s after the pod object changes.
   core::Duration least_report{5}, most_report{100};  ///< How late the API server hears of a pod's state ...
   core::Duration slowest_report{2000};               ///< ... mostly, and now and then.
-  core::Duration node_grace{40000};                  ///< Silence before a node is called not ready.
-  core::Duration eviction{300000};                   ///< Then, before its pods are deleted.
+  core::Duration node_grace{50000};                  ///< Silence before nobody knows whether a node is ready.
   core::Duration pod_gc{30000};                      ///< Before pods of a deleted node are removed.
 };
 

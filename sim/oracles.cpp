@@ -4,10 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 
+#include "api/controller.hpp"
+#include "api/token.hpp"
 #include "api/well_known.hpp"
 #include "core/base64.hpp"
+#include "core/jwt.hpp"
+#include "kube/acts.hpp"
+#include "kube/apply_helper.hpp"
 #include "operator/common/names.hpp"
+#include "operator/token/plan.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -72,6 +79,29 @@ std::string shown(const SimSlurm& slurm, const SimNode& node) {
   return out;
 }
 
+/// The uid of an owner of this kind; "": it has none.
+std::string owner_uid(const Json& object, std::string_view kind) {
+  const Json* owners = core::find(object, {"metadata", "ownerReferences"});
+  if (owners == nullptr) return "";
+  for (const Json& owner : *owners) {
+    if (text_at(owner, {"kind"}) == kind) return text_at(owner, {"uid"});
+  }
+  return "";
+}
+
+/// What every HS256 token begins with.
+std::string token_header() {
+  const std::string token = core::sign_hs256("", Json::object());
+  return token.substr(0, token.find('.'));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
 std::string hex(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
@@ -79,6 +109,21 @@ std::string hex(std::string_view bytes) {
 }
 
 }  // namespace
+
+std::string lease_holder(const KubeApi& api) {
+  const Json* lease = api.peek(kinds::kLease, kLeaseKey);
+  return lease == nullptr ? "" : text_at(*lease, {"spec", "holderIdentity"});
+}
+
+std::string operator_agent(std::string_view identity) {
+  return fmt::format("{}/{}", kOperatorAgent, identity);
+}
+
+std::string Tap::identity_of(const net::HttpRequest& request) {
+  const auto agent = request.headers.find("user-agent");
+  const std::string prefix = operator_agent("");
+  return agent != request.headers.end() && agent->second.starts_with(prefix) ? agent->second.substr(prefix.size()) : "";
+}
 
 Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site) : loop_(loop), api_(api), site_(site) {
   watch_admission();
@@ -104,6 +149,14 @@ void Oracles::watch_admission() {
         is_worker(*request.before) && request.user == kOperatorAgent) {
       worker_deletion(*request.before);
     }
+    const bool input = request.resource == kinds::kSecret || request.resource == kinds::kConfigMap;
+    if (!input || request.before == nullptr) return {};
+    // Whatever the operator makes is labelled so.
+    if (request.user == kOperatorAgent && label(*request.before, api::kLabelName).empty()) {
+      violation(fmt::format("{} of {} {}, which is a user's", request.operation, request.resource.kind, request.key.str()));
+    }
+    // Without it there is none, and another one is due.
+    if (request.user != kOperatorAgent && request.operation == "DELETE") minted_.erase(request.key);
     return {};
   });
 }
@@ -137,7 +190,11 @@ void Oracles::watch_store() {
       return;
     }
     const Json& body = change->object->body;
-    if (table == "secrets") learn_secret(body);
+    if (table == "secrets") {
+      learn_secret(body);
+      learn_token(body);
+      search_secrets(body["metadata"].dump(), "the metadata of Secret " + change->key.str());
+    }
     if (table == "pods" && is_worker(body))
       abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, slurm_node_of(body)});
     if (const Json* generation = core::find(body, {"status", "observedGeneration"})) {
@@ -163,12 +220,40 @@ void Oracles::learn_secret(const Json& secret) {
   for (const auto& [key, value] : data->items()) {
     const std::string text = value.get<std::string>();
     if (text.size() < 16) continue;
+    const auto bytes = core::base64_decode(text);
+    if (bytes && bytes->starts_with(token_header())) {
+      // All tokens begin alike, and so does whatever shows of one.
+      for (const std::string& form : {token_header(), core::base64_encode(token_header()), hex(token_header())}) {
+        secrets_.insert(form);
+      }
+      continue;
+    }
     secrets_.insert(text);
-    if (const auto bytes = core::base64_decode(text)) {
+    if (bytes) {
       secrets_.insert(*bytes);
       secrets_.insert(hex(*bytes));
     }
   }
+}
+
+/// One that is not refreshed is another only when its Token, or its key, is: see also watch_admission.
+void Oracles::learn_token(const Json& secret) {
+  const std::string uid = owner_uid(secret, "Token");
+  const kube::Key key{namespace_of(secret), name_of(secret)};
+  if (uid.empty() || !core::get_bool(secret, {"immutable"})) {
+    minted_.erase(key);
+    return;
+  }
+  std::string source = uid + " " + annotation(secret, op::token::kAnnotationInputHash);
+  for (const auto& [of, token] : api_.store().all(table_name(op::resources::kToken))) {
+    if (text_at(token->body, {"metadata", "uid"}) == uid)
+      source += fmt::format(", generation {}", core::get_int(token->body, {"metadata", "generation"}));
+  }
+  std::pair now{source, secret["data"].dump()};
+  const auto before = minted_.find(key);
+  if (before != minted_.end() && before->second.first == now.first && before->second.second != now.second)
+    violation("a token that is not to be refreshed was minted again: Secret " + key_of(secret));
+  minted_[key] = std::move(now);
 }
 
 void Oracles::search_secrets(std::string_view text, std::string_view where) {
@@ -183,20 +268,22 @@ void Oracles::search_secrets(std::string_view text, std::string_view where) {
 void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std::string& identity) {
   if (to_slurm) {
     const auto token = request.headers.find("x-slurm-user-token");
-    if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token->second);
+    if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token_header());
     if (const std::size_t at = request.target.rfind("/node/"); request.method == "GET" && at != std::string::npos)
       asked_[request.target.substr(at + 6)] = loop_.clock().mono();
     if (request.method != "GET" || request.target.find("/reconfigure") != std::string::npos) {
       ++writes_;
       note("slurm " + request.method + " " + request.target + " " + request.body);
       search_secrets(request.body, "a request to Slurm");
-      if (!identity.empty()) fenced_write(request, identity);
+      fenced_write(request, to_slurm, identity);
     }
     return;
   }
   if (request.method == "GET") return;
   if (request.target.find("/leases") != std::string::npos) return;
   ++writes_;
+  fenced_write(request, to_slurm, identity);
+  if (about_tokens(request)) ++token_writes_;
   const bool secret = request.target.find("/secrets") != std::string::npos;
   note("kube " + request.method + " " + request.target + " " + (secret ? "(secret)" : request.body.substr(0, 600)));
   search_secrets(request.target, "a request's path");
@@ -208,12 +295,34 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std:
   }
 }
 
-void Oracles::fenced_write(const net::HttpRequest& request, const std::string& identity) {
-  const Json* lease = api_.peek(kinds::kLease, kLeaseKey);
-  const std::string holder = lease == nullptr ? "" : text_at(*lease, {"spec", "holderIdentity"});
+/// A token in its Secret, its Token's status, and the event that says that it has expired.
+bool Oracles::about_tokens(const net::HttpRequest& request) const {
+  const std::string& target = request.target;
+  if (target.find("/tokens/") != std::string::npos) return true;
+  const auto word_after = [&](std::string_view part) {
+    const std::size_t at = target.find(part);
+    if (at == std::string::npos) return std::string();
+    return target.substr(at + part.size(), target.find_first_of("/?", at + part.size()) - at - part.size());
+  };
+  const std::string ns = word_after("/namespaces/");
+  if (target.find("/events") != std::string::npos) {
+    // One that is told again says only how often.
+    if (const Json* told = api_.peek(kube::resources::kEvent, {ns, word_after("/events/")}))
+      return text_at(*told, {"regarding", "kind"}) == "Token";
+    const auto event = core::parse_json(request.body);
+    return event && text_at(*event, {"regarding", "kind"}) == "Token";
+  }
+  const Json* secret = api_.peek(kinds::kSecret, {ns, word_after("/secrets/")});
+  return secret != nullptr && !owner_uid(*secret, "Token").empty();
+}
+
+/// Judged as it is sent to Slurm, and as it arrives at the API server.
+void Oracles::fenced_write(const net::HttpRequest& request, bool to_slurm, const std::string& identity) {
+  if (identity.empty()) return;
+  const std::string holder = lease_holder(api_);
   if (holder == identity) return;
-  violation(fmt::format("{} was sent to Slurm by {} while \"{}\" held the Lease", request.method + " " + request.target,
-                        identity, holder));
+  violation(fmt::format("{} {} {} by {} while \"{}\" held the Lease", request.method, request.target,
+                        to_slurm ? "was sent to Slurm" : "came to the API server", identity, holder));
 }
 
 void Oracles::log_line(std::string_view line) {
@@ -354,6 +463,119 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
   }
 }
 
+void Oracles::unmet_controller(const kube::Key& key, const Json& object, std::vector<std::string>& out) const {
+  if (!condition_true(object, api::kConditionReady)) out.push_back("Controller " + key.str() + " is not Ready");
+  for (const char* type : {"ConfigAccepted", "SecretsReady"}) {
+    if (!condition_true(object, type)) out.push_back(fmt::format("{} of Controller {} is not True", type, key.str()));
+  }
+  if (condition_true(object, api::kConditionDegraded)) out.push_back("Controller " + key.str() + " is Degraded");
+  const Json* map = api_.peek(kinds::kConfigMap, {key.ns, op::config_map_name(key.name)});
+  const SlurmSite::Cluster* cluster = site_.find(key);
+  if (cluster == nullptr || !cluster->slurm->up()) return;
+  const std::string conf = map == nullptr ? "" : text_at(*map, {"data", "slurm.conf"});
+  if (cluster->slurm->configuration() != conf) {
+    out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
+  }
+  unmet_inputs(*cluster, object, out);
+}
+
+std::optional<std::string> Oracles::secret_value(const kube::Key& key, const std::string& field) const {
+  const Json* secret = api_.peek(kinds::kSecret, key);
+  if (secret == nullptr) return {};
+  const auto bytes = core::base64_decode(text_at(*secret, {"data", field}));
+  return bytes ? std::optional(*bytes) : std::nullopt;
+}
+
+/// slurmctld runs with the keys, files and scripts that the Controller names, as they are now.
+void Oracles::unmet_inputs(const SlurmSite::Cluster& cluster, const Json& object, std::vector<std::string>& out) const {
+  const std::string ns = namespace_of(object);
+  const auto controller = api::from_json<api::Controller>(object);
+  if (!controller) return;
+  const api::ControllerSpec& spec = controller->spec;
+  const op::KeyRef jwt = op::jwt_key_ref(spec, name_of(object));
+  if (secret_value({ns, jwt.secret}, jwt.key) != cluster.jwt_key) {
+    out.push_back("slurmctld runs with another key than Secret " + jwt.secret + " has");
+  }
+  // What it has read, or, for scripts that it reads whenever it runs them, what is there to be read.
+  const auto there = cluster.pod->files(std::string(op::kAppController), "/etc/slurm");
+  const auto check = [&](const std::map<std::string, std::string>& files, const std::string& map, const std::string& key,
+                         const std::string& path) {
+    const Json* source = api_.peek(kinds::kConfigMap, {ns, map});
+    const auto file = files.find(path);
+    const bool same = source != nullptr && file != files.end() && file->second == text_at(*source, {"data", key});
+    if (!same) out.push_back(fmt::format("slurmctld has another {} than ConfigMap {}", path, map));
+  };
+  const auto check_all = [&](const std::map<std::string, std::string>& files, const api::LocalObjectReference& ref,
+                             std::set<std::string>& names) {
+    const Json* map = api_.peek(kinds::kConfigMap, {ns, ref.name});
+    if (map == nullptr) return out.push_back("ConfigMap " + ref.name + " does not exist");
+    for (const auto& [name, text] : (*map)["data"].items()) {
+      names.insert(name);
+      check(files, ref.name, name, name);
+    }
+  };
+  std::set<std::string> ignored;
+  for (const api::LocalObjectReference& ref : spec.config_file_refs) check_all(cluster.etc, ref, ignored);
+  if (spec.jwks_key_ref) check(cluster.etc, spec.jwks_key_ref->name, spec.jwks_key_ref->key, "jwks.json");
+  struct Scripts {
+    const char* key;
+    const char* directory;
+    const std::vector<api::LocalObjectReference>& refs;
+    const std::map<std::string, std::string>& files;
+  };
+  for (const Scripts& scripts : {Scripts{"Prolog", "", spec.prolog_script_refs, cluster.etc},
+                                 {"Epilog", "", spec.epilog_script_refs, cluster.etc},
+                                 {"PrologSlurmctld", "/etc/slurm/", spec.prolog_slurmctld_script_refs, there},
+                                 {"EpilogSlurmctld", "/etc/slurm/", spec.epilog_slurmctld_script_refs, there}}) {
+    std::set<std::string> names;
+    for (const api::LocalObjectReference& ref : scripts.refs) check_all(scripts.files, ref, names);
+    std::string wanted, loaded;
+    for (const std::string& name : names) wanted += fmt::format("{}={}{}\n", scripts.key, scripts.directory, name);
+    for (const std::string& line : lines_of(cluster.slurm->configuration())) {
+      if (line.starts_with(std::string(scripts.key) + "=")) loaded += line + "\n";
+    }
+    if (loaded != wanted) out.push_back(fmt::format("slurmctld has \"{}\", and ConfigMaps say \"{}\"", loaded, wanted));
+  }
+}
+
+void Oracles::unmet_token(const Json& object, std::vector<std::string>& out) const {
+  const std::string ns = namespace_of(object), who = "Token " + key_of(object);
+  const auto token = api::from_json<api::Token>(object);
+  if (!token || token->spec.jwt_key() == nullptr) return out.push_back(who + " cannot be read");
+  const api::TokenSpec& spec = token->spec;
+  if (token->status.observed_generation != core::get_int(object, {"metadata", "generation"})) {
+    out.push_back("the status of " + who + " is of an older generation");
+  }
+  const api::SecretKeySelector target = api::token_secret(spec, name_of(object));
+  for (const auto& [at, secret] : api_.store().all(table_name(kinds::kSecret))) {
+    const bool its = owner_uid(secret->body, "Token") == text_at(object, {"metadata", "uid"});
+    if (its && at.name != target.name) out.push_back(fmt::format("Secret {} is left of {}", at.str(), who));
+  }
+  const auto key = secret_value({ns, spec.jwt_key()->name}, spec.jwt_key()->key);
+  const auto text = secret_value({ns, target.name}, target.key);
+  if (!key || !text) return out.push_back(who + (key ? " has no token" : " has no key to be signed with"));
+  const auto claims = verify_token(*text, *key);
+  if (!claims) return out.push_back("the token of " + who + " is not signed by its key");
+  const core::Duration issued{core::get_int(*claims, {"iat"}) * 1000}, expires{core::get_int(*claims, {"exp"}) * 1000};
+  if (text_at(*claims, {"sun"}) != spec.username) out.push_back("the token of " + who + " is another user's");
+  if (expires - issued != spec.lifetime.value_or(api::kDefaultTokenLifetime)) {
+    out.push_back("the token of " + who + " has another lifetime");
+  }
+  const Json& secret = *api_.peek(kinds::kSecret, {ns, target.name});
+  if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
+    out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
+  }
+  // When it was asked for and when it was signed may be a moment apart.
+  constexpr core::Duration kMoment{10000};
+  const core::Duration left = expires - loop_.clock().wall().since_epoch;
+  if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");
+  if (!spec.refresh && left < kMoment && left > -kMoment) return;
+  const bool good = spec.refresh || left > core::Duration{0};
+  if (condition_true(object, api::kConditionReady) != good || condition_true(object, api::kConditionDegraded) == good) {
+    out.push_back(fmt::format("Ready or Degraded of {} is wrong: its token is {}", who, good ? "good" : "not"));
+  }
+}
+
 std::vector<std::string> Oracles::unmet() const {
   std::vector<std::string> out;
   const auto of_kind = [&](const kube::Resource& resource, const auto& check) {
@@ -365,22 +587,19 @@ std::vector<std::string> Oracles::unmet() const {
       check(key, stored->body);
     }
   };
-  of_kind(op::resources::kController, [&](const kube::Key& key, const Json& object) {
-    if (!condition_true(object, api::kConditionReady)) out.push_back("Controller " + key.str() + " is not Ready");
-    const Json* map = api_.peek(kinds::kConfigMap, {key.ns, op::config_map_name(key.name)});
-    const SlurmSite::Cluster* cluster = site_.find(key);
-    const std::string conf = map == nullptr ? "" : text_at(*map, {"data", "slurm.conf"});
-    if (cluster != nullptr && cluster->slurm->up() && cluster->slurm->configuration() != conf) {
-      out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
-    }
-  });
+  of_kind(op::resources::kController, [&](const kube::Key& key, const Json& object) { unmet_controller(key, object, out); });
   of_kind(op::resources::kRestApi, [&](const kube::Key& key, const Json& object) {
     const kube::Key controller{key.ns, text_at(object, {"spec", "controllerRef", "name"})};
     if (api_.peek(op::resources::kController, controller) == nullptr) return;
     if (!condition_true(object, api::kConditionReady)) out.push_back("RestApi " + key.str() + " is not Ready");
+    if (condition_true(object, api::kConditionDegraded)) out.push_back("RestApi " + key.str() + " is Degraded");
   });
   of_kind(op::resources::kNodeSet, [&](const kube::Key& key, const Json& object) {
     unmet_nodeset(object, out);
+    (void)key;
+  });
+  of_kind(op::resources::kToken, [&](const kube::Key& key, const Json& object) {
+    unmet_token(object, out);
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
@@ -392,7 +611,7 @@ std::vector<std::string> Oracles::unmet() const {
       for (const Json& owner : *owners) {
         const std::string kind = text_at(owner, {"kind"});
         for (const kube::Resource* resource :
-             {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet}) {
+             {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet, &op::resources::kToken}) {
           if (resource->kind != kind) continue;
           const Json* object = api_.peek(*resource, {key.ns, text_at(owner, {"name"})});
           if (object == nullptr || text_at(*object, {"metadata", "uid"}) != text_at(owner, {"uid"})) {
@@ -405,42 +624,84 @@ std::vector<std::string> Oracles::unmet() const {
   return out;
 }
 
+namespace {
+
+/// What is not the same from one history to the next, wherever it stands.
+void without_chance(Json& value) {
+  static const std::set<std::string> kLeftOut{
+      // Drawn, or counted, by the API server.
+      "uid", "nodeSetUID", "resourceVersion", "generation", "observedGeneration", "managedFields", "restartCount",
+      // Of the clock.
+      "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastProbeTime", "startTime", "startedAt", "finishedAt",
+      // Whichever was free: Kubernetes nodes, addresses, volumes. In the comments of Slurm nodes it is "node".
+      "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID"};
+  // The keys of a cluster are drawn, so are the digests of them, and of what has such digests in it: that they are there
+  // counts.
+  static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash), std::string(api::kAnnotationJwtKeyHash),
+                                            "pod-template-hash", "currentRevision", "updateRevision"};
+  if (value.is_object()) {
+    std::erase_if(value.get_ref<Json::object_t&>(), [](const auto& entry) { return kLeftOut.contains(entry.first); });
+    for (const auto& [key, child] : value.items()) {
+      if (kDrawn.contains(key)) child = "(drawn)";
+    }
+  }
+  if (value.is_structured()) {
+    for (Json& child : value) without_chance(child);
+  }
+}
+
+/// An object's name, and what of it must be the same. Conditions stand in the order in which they were written first.
+std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& key, Json body) {
+  without_chance(body);
+  Json& meta = body["metadata"];
+  std::string name = table + " " + key.str();
+  const bool of_deployment = core::find(meta, {"labels", "pod-template-hash"}) != nullptr;
+  if (of_deployment) {  // Names of ReplicaSets and of their pods are drawn.
+    name = table + " of " + label(body, api::kLabelName);
+    for (const char* named : {"name", "generateName", "ownerReferences"}) meta.erase(named);
+    if (body["spec"].contains("selector")) body["spec"].erase("selector");
+  }
+  if (table == "secrets" && body.contains("data")) {
+    for (Json& value : body["data"]) value = "(drawn)";
+  }
+  if (table == "statefulsets.apps" || table == "deployments.apps")
+    meta["annotations"][std::string(kube::kIntentHash)] = "(drawn)";
+  // How often a kubelet was hurried on: the number behind the digest.
+  const std::string refresh = annotation(body, api::kAnnotationConfigRefresh);
+  if (!refresh.empty()) meta["annotations"][std::string(api::kAnnotationConfigRefresh)] = refresh.substr(0, refresh.find('.'));
+  if (table == "pods" && !is_worker(body) && meta["labels"].contains(api::kLabelRevisionHash)) {
+    meta["labels"][std::string(api::kLabelRevisionHash)] = "(drawn)";
+  }
+  if (core::find(body, {"status", "conditions"}) != nullptr) {
+    Json& conditions = body["status"]["conditions"];
+    std::sort(conditions.begin(), conditions.end(),
+              [](const Json& a, const Json& b) { return text_at(a, {"type"}) < text_at(b, {"type"}); });
+  }
+  return {std::move(name), std::move(body)};
+}
+
+}  // namespace
+
 Json Oracles::final_state() const {
   Json out = Json::object();
   for (const std::string& table : api_.store().tables()) {
     const bool about_time = table.starts_with("events") || table.starts_with("leases") || table.starts_with("endpointslices");
     if (about_time) continue;
     for (const auto& [key, stored] : api_.store().all(table)) {
-      Json entry = Json::object();
-      const Json& body = stored->body;
-      // Names of pods of Deployments, and of their ReplicaSets, are random.
-      const bool generated = core::find(body, {"metadata", "generateName"}) != nullptr || table.starts_with("replicasets");
-      const std::string name = generated ? table + " " + label(body, api::kLabelName) : table + " " + key.str();
-      if (const Json* labels = core::find(body, {"metadata", "labels"}); labels != nullptr && !generated)
-        entry["labels"] = *labels;
-      // The revision of slurmctld's pod has the digests of its keys in it, which are random.
-      if (table == "pods" && !is_worker(body) && entry.contains("labels")) entry["labels"].erase("controller-revision-hash");
-      if (table != "pods" && table != "secrets" && !generated && table != "nodes") {
-        if (const Json* spec = core::find(body, {"spec"})) entry["spec"] = *spec;
-        if (const Json* data = core::find(body, {"data"})) entry["data"] = *data;
-      }
-      if (table == "services") entry["spec"].erase("clusterIP"), entry["spec"].erase("clusterIPs");
-      if (table == "persistentvolumeclaims") entry["spec"].erase("volumeName");
-      if (table == "statefulsets.apps" || table == "deployments.apps") entry["spec"].erase("template");
-      if (const Json* conditions = core::find(body, {"status", "conditions"}); conditions != nullptr && table != "nodes") {
-        for (const Json& c : *conditions) {
-          if (text_at(c, {"status"}) == "True" && !generated) entry["conditions"].push_back(text_at(c, {"type"}));
-        }
-        if (entry.contains("conditions")) std::sort(entry["conditions"].begin(), entry["conditions"].end());
-      }
-      out[name] = std::move(entry);
+      auto [name, object] = lasting(table, key, stored->body);
+      out[name] = std::move(object);
     }
   }
   for (const auto& [host, cluster] : site_.clusters()) {
-    for (const auto& [name, node] : cluster->slurm->nodes()) {
-      out["slurm " + host + " " + name] = {
-          {"usable", cluster->slurm->usable(node)}, {"drain", node.drain}, {"features", node.features}};
+    const SimSlurm& slurm = *cluster->slurm;
+    for (const auto& [name, node] : slurm.nodes()) {
+      Json comment = core::parse_json(node.comment).value_or(Json(node.comment));
+      without_chance(comment);
+      out["slurm " + host + " " + name] = {{"state", slurm.state_words(node)}, {"reason", node.reason},
+                                           {"comment", std::move(comment)},    {"extra", node.extra},
+                                           {"features", node.features},        {"partitions", node.partitions}};
     }
+    out["slurm " + host] = {{"configuration", slurm.configuration()}};
   }
   return out;
 }
@@ -462,9 +723,7 @@ namespace {
 
 /// It is being deleted, and waits for the operator.
 bool ends(const Json& object, std::string_view finalizer) {
-  if (!terminating(object)) return false;
-  const Json* finalizers = core::find(object, {"metadata", "finalizers"});
-  return finalizers != nullptr && std::find(finalizers->begin(), finalizers->end(), finalizer) != finalizers->end();
+  return terminating(object) && kube::has_finalizer(object, finalizer);
 }
 
 bool owned_by(const Json& object, const std::string& uid) {

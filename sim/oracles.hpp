@@ -1,9 +1,10 @@
 // Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened.
 //
 // At every step: no worker with jobs is taken away by the operator; no drain of somebody else's is undone by it; what it
-// deletes it names by uid; it writes to Slurm only while it holds the Lease; no secret leaves through status, events, logs or
-// labels; observedGeneration never goes back. At the end (see unmet): the declared state is reached. At rest: nothing is
-// written.
+// deletes it names by uid; it writes only while it holds the Lease; no secret leaves through status, events, logs or
+// labels; observedGeneration never goes back; Secrets and ConfigMaps of users are not written to; a token that is not to be
+// refreshed is minted once. At the end (see unmet): the declared state is reached. At rest: nothing is written but what keeps
+// tokens fresh.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,10 @@ inline constexpr std::string_view kOperatorAgent = "slurm-operator";
 inline constexpr std::string_view kSlurmAdmin = "admin";
 /// Of the Lease by which operators elect their leader.
 inline const kube::Key kLeaseKey{"slurm-operator", "slurm-operator"};
+/// Identity in the Lease; "" when nobody holds it.
+std::string lease_holder(const KubeApi& api);
+/// The User-Agent of a process of the operator: with it every request tells whose it is, also when its sender has died.
+std::string operator_agent(std::string_view identity);
 
 class Oracles {
  public:
@@ -44,10 +49,11 @@ class Oracles {
 
   /// A request of an operator, on its way to the API server or to slurmrestd. `identity`: its name in the Lease; "": it needs
   /// none.
-  void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity = "");
+  void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
   void log_line(std::string_view line);
-  /// Writes of operators but Leases, so far.
+  /// Writes of operators but Leases, so far; and of these, the ones that keep Tokens as they are declared.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
+  [[nodiscard]] std::uint64_t token_writes() const { return token_writes_; }
 
   /// What keeps the declared state from being reached; empty when it is.
   [[nodiscard]] std::vector<std::string> unmet() const;
@@ -66,22 +72,29 @@ class Oracles {
   void worker_deletion(const core::Json& pod);
   void abandon_records(const kube::Key& controller);
   void learn_secret(const core::Json& secret);
-  void fenced_write(const net::HttpRequest& request, const std::string& identity);
+  void learn_token(const core::Json& secret);
+  [[nodiscard]] bool about_tokens(const net::HttpRequest& request) const;
+  void fenced_write(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
   void search_secrets(std::string_view text, std::string_view where);
   void unmet_nodeset(const core::Json& nodeset, std::vector<std::string>& out) const;
   void unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::string>& out) const;
+  void unmet_controller(const kube::Key& key, const core::Json& object, std::vector<std::string>& out) const;
+  void unmet_inputs(const SlurmSite::Cluster& cluster, const core::Json& controller, std::vector<std::string>& out) const;
+  void unmet_token(const core::Json& token, std::vector<std::string>& out) const;
+  [[nodiscard]] std::optional<std::string> secret_value(const kube::Key& key, const std::string& field) const;
 
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
   std::vector<std::string> violations_;
   std::deque<std::string> notes_;
-  std::uint64_t writes_ = 0;
+  std::uint64_t writes_ = 0, token_writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
   std::map<std::string, core::MonoTime> asked_;            ///< When an operator last asked for a Slurm node by itself.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.
   std::set<std::string> secrets_;                          ///< In every form in which they might show.
   std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
+  std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By a token's Secret: from what, and the text.
 };
 
 /// A server that tells the oracles what an operator asks of it.
@@ -90,7 +103,7 @@ class Tap final : public Server {
   Tap(Server& server, Oracles& oracles) : server_(server), oracles_(oracles) {}
   [[nodiscard]] bool listening() const override { return server_.listening(); }
   net::HttpResponse serve(const net::HttpRequest& request) override {
-    oracles_.request(request, false);
+    oracles_.request(request, false, identity_of(request));
     return server_.serve(request);
   }
   [[nodiscard]] bool is_stream(const net::HttpRequest& request) const override { return server_.is_stream(request); }
@@ -101,6 +114,8 @@ class Tap final : public Server {
   [[nodiscard]] net::HttpResponse fault_reply(int status) const override { return server_.fault_reply(status); }
 
  private:
+  static std::string identity_of(const net::HttpRequest& request);
+
   Server& server_;
   Oracles& oracles_;
 };

@@ -53,7 +53,7 @@ struct SimKubeTest : testing::TestWithParam<std::uint64_t> {
     ASSERT_TRUE(made) << made.error();
   }
   const Json* pod(const std::string& name) { return api.peek(res::kPod, {"ns", name}); }
-  bool ready(const std::string& name) { return pod(name) != nullptr && pod_ready(*pod(name)); }
+  bool ready(const std::string& name) { return pod(name) != nullptr && is_ready(*pod(name)); }
   std::int64_t restarts(const std::string& name) {
     return core::get_int((*pod(name))["status"]["containerStatuses"][0], {"restartCount"});
   }
@@ -97,6 +97,25 @@ TEST_P(SimKubeTest, AStatefulSetRollsAndReplacesWhatFails) {
   ASSERT_TRUE(loop.run_until([&] { return ready("s-0") && (*pod("s-0"))["metadata"]["uid"] != second; }, 60s));
 }
 
+TEST_P(SimKubeTest, AStatefulSetWhosePodIsRefusedSaysSoInAnEventAndMends) {
+  bool full = true;
+  api.add_admission([&](const AdmissionRequest& request) -> std::optional<Refusal> {
+    if (!full || request.resource != res::kPod || request.operation != "CREATE") return {};
+    return make_status(403, "Forbidden", "exceeded quota", &request.resource, request.key.name);
+  });
+  create_set(1);
+  const auto events = [&] { return api.store().all("events.events.k8s.io"); };
+  const auto counted = [&] { return core::get_int(events().begin()->second->body, {"deprecatedCount"}); };
+  ASSERT_TRUE(loop.run_until([&] { return !events().empty() && counted() > 1; }, 30s));
+  ASSERT_EQ(events().size(), 1U) << "the same refusal is one event";
+  const Json& event = events().begin()->second->body;
+  EXPECT_EQ(event["reason"], "FailedCreate");
+  EXPECT_EQ(event["note"], "create Pod s-0 in StatefulSet s failed error: exceeded quota");
+  EXPECT_EQ(event["regarding"]["uid"], (*api.peek(res::kStatefulSet, {"ns", "s"}))["metadata"]["uid"]);
+  full = false;
+  EXPECT_TRUE(loop.run_until([&] { return ready("s-0"); }, 60s));
+}
+
 TEST_P(SimKubeTest, ADeploymentKeepsItsPodsThroughAChange) {
   ASSERT_TRUE(
       api.create(res::kDeployment,
@@ -107,7 +126,7 @@ TEST_P(SimKubeTest, ADeploymentKeepsItsPodsThroughAChange) {
       int good = 0;
       for (const auto& [key, stored] : api.store().all("pods")) {
         if (stored->body["spec"]["containers"][0]["image"] != image) return false;
-        good += pod_ready(stored->body) ? 1 : 0;
+        good += is_ready(stored->body) ? 1 : 0;
       }
       return good == 2;
     };
@@ -171,6 +190,7 @@ TEST_P(SimKubeTest, AMissingSecretIsSaidAndMends) {
 
 /// A process under the test's control.
 struct Scripted {
+  bool started = true;
   bool ready = false;
   bool alive = true;
   std::optional<int> code;
@@ -181,6 +201,7 @@ class ScriptedProcess final : public Process {
  public:
   ScriptedProcess(Scripted& script, PodView pod) : script_(script), pod_(std::move(pod)) { script_.calls.push_back("start"); }
   ~ScriptedProcess() override { script_.calls.push_back("end"); }
+  [[nodiscard]] bool started() const override { return script_.started; }
   [[nodiscard]] bool ready() const override { return script_.ready; }
   [[nodiscard]] bool alive() const override { return script_.alive; }
   [[nodiscard]] std::optional<int> exit_code() const override { return script_.code; }
@@ -244,9 +265,28 @@ TEST_P(ProcessTest, ExitsAndDeadProcessesAreRestarted) {
   ASSERT_TRUE(loop.run_until([&] { return restarts("p") == 1 && ready("p"); }, 60s));
   script.alive = false;
   process_view().changed();
-  ASSERT_TRUE(loop.run_until([&] { return script.calls.size() == 4; }, 5s));
+  loop.run_for(15s);
+  EXPECT_EQ(script.calls.size(), 3U) << "a probe may fail twice";
+  ASSERT_TRUE(loop.run_until([&] { return script.calls.size() == 5; }, 10s));
+  EXPECT_THAT(script.calls, ElementsAre("start", "end", "start", "term", "end"));
   script.alive = true;
   ASSERT_TRUE(loop.run_until([&] { return restarts("p") == 2 && ready("p"); }, 60s));
+}
+
+TEST_P(ProcessTest, OtherProbesWaitForTheStartupProbe) {
+  script.started = script.alive = false;
+  script.ready = true;
+  use_script({{"startupProbe", {{"failureThreshold", 4}}},
+              {"livenessProbe", {{"failureThreshold", 1}}},
+              {"readinessProbe", {{"httpGet", {{"port", 1}}}}}});
+  loop.run_for(25s);
+  EXPECT_EQ(script.calls.size(), 1U);
+  EXPECT_FALSE(ready("p"));
+  ASSERT_TRUE(loop.run_until([&] { return restarts("p") == 1; }, 20s)) << "it did not start in time";
+  EXPECT_FALSE(ready("p"));
+  script.started = script.alive = true;
+  process_view().changed();
+  EXPECT_TRUE(loop.run_until([&] { return ready("p"); }, 5s));
 }
 
 TEST_P(ProcessTest, StopsWithHookGraceAndKill) {
@@ -327,12 +367,38 @@ TEST_P(SimKubeTest, ALostNodeLosesItsPodsSlowly) {
   EXPECT_TRUE(kube.nodes().running().empty());
   loop.run_for(30s);
   EXPECT_TRUE(ready("s-0")) << "nobody knows yet";
-  ASSERT_TRUE(loop.run_until([&] { return !ready("s-0"); }, 20s));
+  ASSERT_TRUE(loop.run_until([&] { return !ready("s-0"); }, 21s));
   loop.run_for(310s);
   ASSERT_NE(pod("s-0"), nullptr);
   EXPECT_TRUE((*pod("s-0"))["metadata"].contains("deletionTimestamp")) << "and nobody can confirm that it is gone";
   kube.nodes().restart_node(node);
   ASSERT_TRUE(loop.run_until([&] { return ready("s-0") && (*pod("s-0"))["metadata"]["uid"] != uid; }, 90s));
+}
+
+TEST_P(SimKubeTest, TaintsEndPodsWhenTheirPatienceDoes) {
+  const auto patient = [&](const std::string& name, const Json& seconds) {
+    Json toleration{{"key", "node.kubernetes.io/unreachable"}, {"operator", "Exists"}, {"effect", "NoExecute"}};
+    if (!seconds.is_null()) toleration["tolerationSeconds"] = seconds;
+    create_pod(name, {{"spec", {{"nodeName", "n1"}, {"tolerations", Json::array({toleration})}}}});
+  };
+  patient("hasty", 5);
+  patient("slow", 60);
+  patient("steady", nullptr);
+  const auto ended = [&](const char* name) {
+    return pod(name) == nullptr || (*pod(name))["metadata"].contains("deletionTimestamp");
+  };
+  ASSERT_TRUE(loop.run_until([&] { return ready("hasty") && ready("slow") && ready("steady"); }, 60s));
+  kube.nodes().crash_node("n1");
+  ASSERT_TRUE(loop.run_until([&] { return ended("hasty"); }, 60s));
+  EXPECT_THAT((*pod("hasty"))["status"]["conditions"].dump(), testing::HasSubstr("DeletionByTaintManager"));
+  loop.run_for(30s);
+  EXPECT_FALSE(ended("slow"));
+  kube.nodes().restart_node("n1");
+  loop.run_for(120s);
+  EXPECT_FALSE(api.peek(res::kNode, {"", "n1"})->dump().find("taints") != std::string::npos);
+  EXPECT_EQ(pod("hasty"), nullptr);
+  EXPECT_TRUE(ready("slow")) << "the node was back in time";
+  EXPECT_TRUE(ready("steady"));
 }
 
 TEST_P(SimKubeTest, ARestartedNodeStartsItsPodsAgain) {

@@ -1,6 +1,9 @@
 #include "sim/sim_slurm.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "core/hostlist.hpp"
@@ -40,6 +43,13 @@ std::vector<std::string> split(std::string_view text, char separator) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
+}
+
+/// What State= of --conf may say; only DOWN and DRAIN are heeded.
+bool node_state_word(std::string_view text) {
+  constexpr std::array<std::string_view, 10> kWords{"cloud", "down",    "drain",  "drained", "draining",
+                                                    "fail",  "failing", "future", "idle",    "unknown"};
+  return std::ranges::find(kWords, lower(text)) != kWords.end();
 }
 
 std::string setting(const conf::Entry& entry, std::string_view key) {
@@ -174,7 +184,7 @@ void SimSlurm::put_in_force(Loaded loaded) {
   // Jobs of a partition that is gone: running ones are killed, pending ones cannot run any more.
   for (auto& [id, job] : jobs_) {
     if (job.ended() || job.completing || loaded.partitions.contains(job.request.partition)) continue;
-    end_job(job, job.state == SimJob::State::kPending ? SimJob::State::kCancelled : SimJob::State::kNodeFail);
+    end_job(job, SimJob::State::kNodeFail);
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
@@ -250,6 +260,7 @@ void SimSlurm::lose_state() {
   nodes_.clear();
   jobs_.clear();
   turns_.clear();
+  reservations_.clear();
 }
 
 SlurmErrno SimSlurm::reconfigure() {
@@ -257,7 +268,18 @@ SlurmErrno SimSlurm::reconfigure() {
   core::Result<Loaded> loaded = load(config_());
   if (!loaded) return SlurmErrno::kUnspecified;
   put_in_force(std::move(*loaded));
+  for (auto& [name, node] : nodes_) node.weight = node.conf_weight;
+  later(options_.reload, [this] { reload_all(); });
   return SlurmErrno::kSuccess;
+}
+
+/// slurmctld tells every slurmd that it knows; one whose record is gone is not known.
+void SimSlurm::reload_all() {
+  if (!up_) return;
+  for (auto& [name, slurmd] : slurmds_) {
+    const auto node = nodes_.find(name);
+    if (slurmd.registered && node != nodes_.end()) renew_record(node->second, slurmd, Registration::kReload);
+  }
 }
 
 // --- slurmd -----------------------------------------------------------------------------------------------------------
@@ -267,11 +289,26 @@ bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, c
   const std::string words = unquoted(given);
   const conf::NodeConf parsed = conf::parse_node_conf(words);
   if (std::any_of(parsed.problems.begin(), parsed.problems.end(), [](const conf::Problem& p) { return p.fatal; })) return false;
+  for (const conf::Setting& s : parsed.settings) {
+    if (lower(s.key) == "state" && !node_state_word(s.value)) return false;
+  }
   Slurmd& slurmd = slurmds_[name];
   slurmd = Slurmd{words, address, instance, ++last_incarnation_, false, false};
   const core::Duration wait = up_ ? options_.registration : options_.config_retry;
   later(wait, [this, name, incarnation = slurmd.incarnation] { register_slurmd(name, incarnation); });
   return true;
+}
+
+void SimSlurm::reload_slurmd(const std::string& name) {
+  const auto it = slurmds_.find(name);
+  if (it == slurmds_.end()) return;
+  Slurmd& slurmd = it->second;
+  if (const auto node = nodes_.find(name); up_ && slurmd.registered && node != nodes_.end()) {
+    renew_record(node->second, slurmd, Registration::kReload);
+    return;
+  }
+  slurmd.registered = slurmd.refused = false;
+  later(options_.registration, [this, name, incarnation = slurmd.incarnation] { register_slurmd(name, incarnation); });
 }
 
 void SimSlurm::stop_slurmd(const std::string& name) {
@@ -318,7 +355,7 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
   Slurmd& slurmd = it->second;
   if (const auto known = nodes_.find(name); known != nodes_.end()) {
     slurmd.registered = true;
-    renew_record(known->second, slurmd, true);
+    renew_record(known->second, slurmd, Registration::kStart);
     return moved(name);
   }
   if (nodes_.size() >= max_nodes_ || node_sets_.contains(name)) {
@@ -337,6 +374,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   node.address = slurmd.address;
   node.instance_id = slurmd.instance;
   node.cpus = options_.cpus;
+  node.real_memory = options_.memory;
   node.registered_at = now_seconds();
   std::string reason;
   for (const conf::Setting& s : conf::parse_node_conf(slurmd.conf).settings) {
@@ -350,17 +388,20 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
     } else if (key == "reason") {
       reason = s.value;
     } else if (key == "weight") {
-      node.weight = number(s.value, 1);
+      node.weight = node.conf_weight = number(s.value, 1);
     } else if (key == "cpus" || key == "procs") {
       node.cpus = number(s.value, options_.cpus);
     } else if (key == "realmemory") {
       node.real_memory = number(s.value, 1000);
+    } else if (key == "gres") {
+      node.gres = s.value;
     }
   }
   if (node.drain || node.down) {
     node.reason = reason;
     node.reason_user = "root";
   }
+  check_resources(node);
   nodes_[name] = std::move(node);
   recompute_membership();
   touch_nodes();
@@ -368,18 +409,41 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   schedule_soon();
 }
 
+/// A node that has less than its record says is drained. Its reason says so: at once, unless there is one that is no drain's,
+/// and then with the next registration. When it has enough again, drain and reason stay.
+bool SimSlurm::check_resources(SimNode& node) const {
+  std::string lacks;
+  for (const std::string& gres : split(node.gres, ',')) {
+    const std::size_t colon = gres.rfind(':');
+    const int wanted = colon == std::string::npos ? 1 : number(std::string_view(gres).substr(colon + 1), 1);
+    const std::string name = gres.substr(0, gres.find(':'));
+    if (wanted > 0) lacks += fmt::format("gres/{} count reported lower than configured (0 < {}), ", name, wanted);
+  }
+  if (node.real_memory > options_.memory) {
+    lacks += fmt::format("Low RealMemory (reported:{} < 100.00% of configured:{}), ", options_.memory, node.real_memory);
+  }
+  node.invalid_reg = !lacks.empty();
+  if (lacks.empty()) return true;
+  if (node.drain || node.reason.empty()) {
+    node.reason = lacks.substr(0, lacks.size() - 2);
+    node.reason_user = "slurm";
+  }
+  node.drain = true;
+  return false;
+}
+
 /// --conf of a node that is known says nothing.
-void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, bool restarted) {
+void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   node.address = slurmd.address;
   node.not_responding = false;
-  if (restarted) {
+  if (kind != Registration::kAnswer) {
     node.instance_id = slurmd.instance;
     node.registered_at = now_seconds();
-    // Its jobs went with the process before.
-    release_jobs(node.name, true);
   }
+  if (kind == Registration::kStart) release_jobs(node.name, true);
   const bool own_silence = node.reason == "Not responding";
-  if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence))) {
+  // One that lacks something stays DOWN.
+  if (check_resources(node) && node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence))) {
     node.down = false;
     // The reason of a drain stays with the drain.
     if (!node.drain && (release_at_least(26, 5) || own_silence)) node.reason.clear();
@@ -397,7 +461,7 @@ void SimSlurm::ask_again(const std::string& name) {
       watch_silence(name);
       return;
     }
-    if (up_ && slurmd->second.registered) renew_record(node->second, slurmd->second, false);
+    if (up_ && slurmd->second.registered) renew_record(node->second, slurmd->second, Registration::kAnswer);
   });
 }
 
@@ -414,11 +478,17 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
     const auto kept = [&](const std::string& f) { return std::ranges::find(*update.features, f) != update.features->end(); };
     if (!std::ranges::all_of(active, kept)) return SlurmErrno::kActiveFeatures;
   }
+  const bool frees = update.state && (*update.state == "UNDRAIN" || *update.state == "RESUME" || *update.state == "IDLE");
+  if (frees && node.invalid_reg) {
+    return release_at_least(26, 5) ? SlurmErrno::kInvalidTransition : SlurmErrno::kInvalidState;
+  }
   if (on_update) on_update(node, update, user);
   touch_nodes();
   if (update.comment) node.comment = *update.comment;
   if (update.extra) node.extra = *update.extra;
   if (update.weight) node.weight = *update.weight;
+  // Whether the machine has it is looked at with the next registration.
+  if (update.gres) node.gres = *update.gres;
   if (update.features) node.features = node.active_features = *update.features;
   if (update.reason) {
     node.reason = *update.reason;
@@ -473,6 +543,7 @@ SlurmErrno SimSlurm::delete_node(const std::string& name) {
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
   const std::vector<const SimJob*> holders = jobs_on(name);
+  if (!it->second.reservation.empty()) return SlurmErrno::kBusy;
   // Suspended jobs do not count: slurmctld deletes the node under them, and their processes are orphans.
   if (std::any_of(holders.begin(), holders.end(), [](const SimJob* job) { return job->state != SimJob::State::kSuspended; })) {
     return SlurmErrno::kBusy;
@@ -481,12 +552,54 @@ SlurmErrno SimSlurm::delete_node(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (job.holds(name)) job.completing = true;
   }
-  nodes_.erase(it);
-  // slurmd, if it lives, does not notice.
+  forget_record(name);
+  return SlurmErrno::kSuccess;
+}
+
+/// slurmd, if it lives, does not notice.
+void SimSlurm::forget_record(const std::string& name) {
+  nodes_.erase(name);
+  for (auto& [reservation, nodes] : reservations_) nodes.erase(name);
+  std::erase_if(reservations_, [](const auto& entry) { return entry.second.empty(); });
+  recompute_membership();
+  touch_nodes();
+  partitions_changed_ = now_seconds();
+}
+
+SlurmErrno SimSlurm::create_node(const std::string& name) {
+  if (!up_) return SlurmErrno::kNoController;
+  if (nodes_.contains(name)) {
+    if (!release_at_least(26, 5)) (void)delete_node(name);
+    return SlurmErrno::kNodeExists;
+  }
+  SimNode node;
+  node.name = node.hostname = node.address = name;
+  node.cpus = options_.cpus;
+  node.cloud = true;
+  nodes_[name] = std::move(node);
   recompute_membership();
   touch_nodes();
   partitions_changed_ = now_seconds();
   return SlurmErrno::kSuccess;
+}
+
+void SimSlurm::reserve(const std::string& reservation, std::set<std::string> nodes) {
+  if (!up_ || std::ranges::any_of(nodes, [&](const std::string& node) { return busy(node); })) return;
+  reservations_[reservation] = std::move(nodes);
+  later(options_.reservation, [this] { mark_reserved(); });
+}
+
+void SimSlurm::end_reservation(const std::string& reservation) {
+  if (up_ && reservations_.erase(reservation) > 0) mark_reserved();
+}
+
+void SimSlurm::mark_reserved() {
+  for (auto& [name, node] : nodes_) {
+    const auto over = std::ranges::find_if(reservations_, [&](const auto& entry) { return entry.second.contains(name); });
+    node.reservation = over == reservations_.end() ? "" : over->first;
+  }
+  touch_nodes();
+  schedule_soon();
 }
 
 // --- Jobs -------------------------------------------------------------------------------------------------------------
@@ -561,6 +674,7 @@ bool SimSlurm::try_start(SimJob& job) {
   const auto take = [&](const std::string& name) {
     const auto node = nodes_.find(name);
     if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
+    if (!node->second.reservation.empty()) return false;
     const int free = free_cpus(node->second);
     if (free < (job.request.exclusive ? node->second.cpus : 1) || (job.request.exclusive && busy(name))) return false;
     chosen.push_back(name);
@@ -696,6 +810,8 @@ std::vector<std::string> SimSlurm::state_words(const SimNode& node) const {
   std::vector<std::string> out;
   const int free = free_cpus(node);
   out.emplace_back(node.down ? "DOWN" : free == 0 ? "ALLOCATED" : free < node.cpus ? "MIXED" : "IDLE");
+  if (node.cloud) out.insert(out.end(), {"CLOUD", "POWERED_DOWN"});
+  if (!node.reservation.empty()) out.emplace_back("RESERVED");
   if (node.drain) out.emplace_back("DRAIN");
   if (completing(node.name)) out.emplace_back("COMPLETING");
   if (node.not_responding) out.emplace_back("NOT_RESPONDING");

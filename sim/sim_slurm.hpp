@@ -6,8 +6,9 @@
 //   slurm.start_slurmd("cpu-0", "Features=cpu");       // -Z --conf
 //   slurm.submit({.user = "alice", .partition = "cpu", .duration = 60s});
 //
-// Every rule here was seen on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise. Not modelled:
-// accounting, reservations, topology, GRES, backfill, power saving.
+// Every rule here was seen on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise; which test holds it to
+// that stands in tests/conformance/slurm/README.md. Not modelled: accounting, topology, backfill, power saving, jobs inside of
+// reservations.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,10 @@ struct SlurmOptions {
   core::Duration requeue_delay{20000};    ///< BeginTime of a requeued job (real: 120 s).
   core::Duration slurmd_timeout{300000};  ///< SlurmdTimeout, unless the configuration has one.
   core::Duration config_retry{10000};     ///< slurmd's sleep when it finds no slurmctld.
+  core::Duration reload{300};             ///< From a reconfigure to the registrations of all slurmds.
+  core::Duration reservation{3000};       ///< From the begin of a reservation to the RESERVED of its nodes.
   int cpus = 4;                           ///< Of a node, unless its --conf says.
+  std::int64_t memory = 24000;            ///< Of a machine, MiB, unless set_memory says. It has no GRES.
 };
 
 /// Slurm's error numbers that this model answers.
@@ -48,19 +52,23 @@ enum class SlurmErrno : int {
   kInvalidNode = 2018,
   kInvalidState = 2028,
   kActiveFeatures = 2031,
+  kNodeExists = 2168,
   kInvalidTransition = 2180,
 };
 
 struct SimNode {
-  std::string name, address, hostname, reason, reason_user, comment, extra, instance_id;
+  std::string name, address, hostname, reason, reason_user, comment, extra, instance_id, gres;
+  std::string reservation;  ///< Of an active one; "": none.
   std::vector<std::string> features, active_features;
   std::set<std::string> partitions;  ///< Recomputed when nodes come or go, and by reconfigure; not by an update of features.
   bool down = false;
   bool drain = false;
   bool not_responding = false;
   bool invalid_reg = false;
+  bool cloud = false;  ///< Made by hand with State=CLOUD: powered down, and nothing here powers it up.
   int cpus = 4;
   int weight = 1;
+  int conf_weight = 1;  ///< Of --conf: what a reconfigure goes back to.
   std::int64_t real_memory = 1000;
   std::int64_t registered_at = 0;  ///< Seconds, wall clock.
 };
@@ -105,7 +113,7 @@ struct SimPartition {
 
 /// A change to a node, as REST and scontrol make it.
 struct SimNodeUpdate {
-  std::optional<std::string> state{}, reason{}, comment{}, extra{};
+  std::optional<std::string> state{}, reason{}, comment{}, extra{}, gres{};
   std::optional<std::vector<std::string>> features{}, active_features{};
   std::optional<int> weight{};
 };
@@ -138,6 +146,10 @@ class SimSlurm {
   /// slurmd -Z --conf. False: it ends at once (unknown keys, NodeName).
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
                     const std::string& instance = "");
+  /// SIGHUP: it starts anew under its jobs, and registers, also when its record was deleted or refused.
+  void reload_slurmd(const std::string& name);
+  /// What slurmds see of their machines from their next registrations on, MiB.
+  void set_memory(std::int64_t memory) { options_.memory = memory; }
   /// It ends or its machine goes; the record stays.
   void stop_slurmd(const std::string& name);
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
@@ -147,6 +159,11 @@ class SimSlurm {
   // What clients ask for. kNoController when it is down.
   SlurmErrno update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user = "slurm");
   SlurmErrno delete_node(const std::string& name);
+  /// A node with State=CLOUD, from no slurmd. Before 26.05 an idle one of that name is deleted by the refusal.
+  SlurmErrno create_node(const std::string& name);
+  /// From now on, over these nodes. Refused while jobs hold one.
+  void reserve(const std::string& reservation, std::set<std::string> nodes);
+  void end_reservation(const std::string& reservation);
   std::int64_t submit(JobRequest request);
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
@@ -164,7 +181,7 @@ class SimSlurm {
   [[nodiscard]] bool busy(std::string_view node) const { return !jobs_on(node).empty(); }
   /// Slurm would start jobs on it.
   [[nodiscard]] bool usable(const SimNode& node) const {
-    return !node.down && !node.drain && !node.not_responding && !node.invalid_reg;
+    return !node.down && !node.drain && !node.not_responding && !node.invalid_reg && !node.cloud;
   }
 
   /// When tables last changed, seconds of the wall clock.
@@ -184,6 +201,11 @@ class SimSlurm {
 
  private:
   struct Loaded;
+  enum class Registration {
+    kAnswer,  ///< Asked for by slurmctld.
+    kReload,  ///< slurmd began anew, under its jobs.
+    kStart,   ///< A new process; its jobs went with the one before.
+  };
   struct Slurmd {
     std::string conf, address, instance;
     std::uint64_t incarnation = 0;
@@ -196,7 +218,11 @@ class SimSlurm {
   void recompute_membership();
   void register_slurmd(const std::string& name, std::uint64_t incarnation);
   void add_record(const std::string& name, Slurmd& slurmd);
-  void renew_record(SimNode& node, Slurmd& slurmd, bool restarted);
+  void renew_record(SimNode& node, Slurmd& slurmd, Registration kind);
+  bool check_resources(SimNode& node) const;
+  void forget_record(const std::string& name);
+  void reload_all();
+  void mark_reserved();
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
   void set_down(SimNode& node);
@@ -229,6 +255,7 @@ class SimSlurm {
   core::Duration slurmd_timeout_{300000};
   std::map<std::string, std::string> node_sets_;  ///< NodeSet name -> feature.
   std::map<std::string, SimPartition> partitions_;
+  std::map<std::string, std::set<std::string>> reservations_;  ///< Name -> nodes.
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;

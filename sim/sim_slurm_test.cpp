@@ -50,7 +50,7 @@ class SimSlurmTest : public testing::TestWithParam<std::string> {
   SlurmRest rest{loop, slurm, [] { return std::string("key"); }};
   SlurmFault fault;
   std::unique_ptr<net::HttpTransport> transport = slurm_transport(
-      loop, loop.random(), [this] { return &rest; }, [this](const net::HttpRequest&) { return fault; });
+      loop, loop, loop.random(), [this] { return &rest; }, [this](const net::HttpRequest&) { return fault; });
   core::NullLogger log;
   slurm::Hs256Tokens tokens{loop.clock(), "key", "slurm"};
   slurm::Client client{loop, *transport, tokens, log};
@@ -58,6 +58,35 @@ class SimSlurmTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Releases, SimSlurmTest, testing::Values("24.11.5", "26.05.5"));
 
 using Words = std::vector<std::string>;
+
+TEST_P(SimSlurmTest, ARequestUnderWayIsCarriedOutWhateverBecomesOfItsClient) {
+  nodes(2);
+  SimHost host(loop);
+  auto theirs = slurm_transport(loop, host, loop.random(), [this] { return &rest; });
+  int answers = 0;
+  const auto remove = [&](const std::string& node) {
+    const auto credentials = tokens.current();
+    theirs->send({"DELETE",
+                  "/slurm/v0.0.42/node/" + node,
+                  {{"x-slurm-user-name", credentials.user}, {"x-slurm-user-token", credentials.token}},
+                  "",
+                  60s},
+                 [&](const auto& reply) { answers += reply && reply->status == 200 ? 1 : 0; });
+  };
+  remove("cpu-0");
+  host.pause();
+  loop.run_for(1s);
+  EXPECT_EQ(slurm.node("cpu-0"), nullptr);
+  EXPECT_EQ(answers, 0);
+  host.resume();
+  loop.run_for(1s);
+  EXPECT_EQ(answers, 1);
+  remove("cpu-1");
+  theirs.reset();
+  loop.run_for(1s);
+  EXPECT_EQ(slurm.node("cpu-1"), nullptr);
+  EXPECT_EQ(answers, 1);
+}
 
 TEST_P(SimSlurmTest, AKnownNameIgnoresConf) {
   nodes(1);

@@ -10,6 +10,7 @@
 #include "core/json.hpp"
 #include "core/jwt.hpp"
 #include "sim/sim_loop.hpp"
+#include "slurm/conf/conf.hpp"
 
 namespace sim {
 namespace {
@@ -57,14 +58,17 @@ std::string_view text_of(SlurmErrno number) {
       return "Invalid node state specified";
     case SlurmErrno::kInvalidTransition:
       return "Invalid node state transition requested";
+    case SlurmErrno::kNodeExists:
+      return "Node already exists in the node table";
     case SlurmErrno::kUnspecified:
       break;
   }
   return "Unspecified error";
 }
 
-/// The claims of a token that this key signed; the header is always the same one.
-std::optional<Json> verify(const std::string& token, const std::string& key) {
+}  // namespace
+
+std::optional<Json> verify_token(const std::string& token, const std::string& key) {
   const std::size_t first = token.find('.');
   const std::size_t last = token.rfind('.');
   if (first == std::string::npos || first == last) return {};
@@ -78,8 +82,6 @@ std::optional<Json> verify(const std::string& token, const std::string& key) {
   if (!claims || core::sign_hs256(key, *claims) != token) return {};
   return *std::move(claims);
 }
-
-}  // namespace
 
 struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   Impl(core::Loop& l, SimSlurm& s, std::function<std::string()> k) : loop(l), slurm(s), key(std::move(k)) {}
@@ -194,7 +196,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       if (!body) return reply({500, {{"content-type", "text/plain"}}, "unable to parse body"});
       call.body = *std::move(body);
     }
-    const auto claims = verify(token->second, key());
+    const auto claims = verify_token(token->second, key());
     const bool trusted =
         claims && core::get_string(*claims, {"sun"}) == call.user && core::get_int(*claims, {"exp"}) > slurm.now_seconds();
     if (call.path == "ping") return ping(call, trusted, std::move(reply));
@@ -240,6 +242,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                                             : refused(call, number, "slurm_reconfigure() failed", "op_handler_reconfigure");
     }
     if (call.method == "POST" && call.path == "nodes") return post_nodes(call);
+    if (call.method == "POST" && call.path == "new/node" && call.parser >= "v0.0.44") return post_new_node(call);
     if (call.path.starts_with("node/")) {
       const std::string name = call.path.substr(5);
       if (get) return get_node(call, name);
@@ -288,6 +291,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       add(base + "node/{node_name}", {"get", "post", "delete"});
       add(base + "jobs/", {"get"});
       add(base + "partitions/", {"get"});
+      if (parser >= "v0.0.44") add(base + "new/node/", {"post"});
       if (parser >= "v0.0.45") add(base + "conf", {"get"});
     }
     const std::string& release = slurm.options().release;
@@ -333,7 +337,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"real_memory", node.real_memory},
             {"boot_time", triple(node.registered_at - 100)},
             {"slurmd_start_time", triple(node.registered_at)},
-            {"reservation", ""},
+            {"reservation", node.reservation},
+            {"gres", node.gres},
             {"tres", "cpu=" + std::to_string(node.cpus)},
             {"version", slurm.options().release}};
   }
@@ -454,6 +459,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     text("reason", out.reason);
     text("comment", out.comment);
     text("extra", out.extra);
+    text("gres", out.gres);
+    if (body.contains("weight")) out.weight = body["weight"].get<int>();
     if (body.contains("state")) {
       const Json& state = body["state"];
       if (state.is_string()) out.state = state.get<std::string>();
@@ -471,6 +478,18 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     const SlurmErrno number = slurm.update_node(name, update_of(call.body), call.user);
     return number == SlurmErrno::kSuccess ? good(call)
                                           : refused(call, number, "Failure to update node " + name, "_update_node");
+  }
+
+  HttpResponse post_new_node(const Call& call) {
+    const auto parsed = ::slurm::conf::parse(::slurm::conf::Kind::kSlurm, core::get_string(call.body, {"node_conf"}) + "\n");
+    SlurmErrno number = SlurmErrno::kInvalidNode;
+    for (const ::slurm::conf::Entry& entry : parsed.conf.entries()) {
+      if (entry.head().key != "NodeName") continue;
+      const bool cloud = std::ranges::any_of(
+          entry.settings, [](const ::slurm::conf::Setting& s) { return s.key == "State" && s.value == "CLOUD"; });
+      number = cloud ? slurm.create_node(entry.head().value) : SlurmErrno::kInvalidState;
+    }
+    return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
   /// Of many nodes the good ones are changed, also when some are unknown.
@@ -507,8 +526,9 @@ namespace {
 
 class SlurmTransport final : public net::HttpTransport {
  public:
-  SlurmTransport(core::Loop& loop, core::Random& random, std::function<SlurmRest*()> find, SlurmRest::Faults faults)
-      : loop_(loop), random_(random), find_(std::move(find)), faults_(std::move(faults)) {}
+  SlurmTransport(core::Loop& network, core::Loop& client, core::Random& random, std::function<SlurmRest*()> find,
+                 SlurmRest::Faults faults)
+      : network_(network), loop_(client), random_(random), find_(std::move(find)), faults_(std::move(faults)) {}
   ~SlurmTransport() override { *alive_ = false; }
 
   RequestId send(HttpRequest request, Done done) override {
@@ -519,7 +539,20 @@ class SlurmTransport final : public net::HttpTransport {
       if (*alive) finish(id, std::unexpected(lost("no answer in time")));
     });
     const SlurmFault fault = faults_ ? faults_(request) : SlurmFault{};
-    travel([this, id, request = std::move(request), fault] { arrive(id, request, fault); });
+    if (fault.kind == SlurmFault::Kind::kRefused) {
+      answer(id, core::fail(core::ErrorCode::kUnavailable, kRefusedText));
+    } else if (fault.kind == SlurmFault::Kind::kLostEarly) {
+      answer(id, std::unexpected(lost("the connection was cut")));
+    } else {
+      // On its way whatever becomes of the client.
+      network_.after(hop(), [this, alive = alive_, find = find_, id, request = std::move(request), fault] {
+        if (SlurmRest* server = find()) {
+          arrive(*server, alive, id, request, fault);
+        } else if (*alive) {
+          answer(id, core::fail(core::ErrorCode::kUnavailable, kRefusedText));
+        }
+      });
+    }
     return id;
   }
 
@@ -541,44 +574,40 @@ class SlurmTransport final : public net::HttpTransport {
     core::Loop::TimerId deadline = 0;
   };
 
+  static constexpr const char* kRefusedText = "slurmrestd: connection refused";
+
   static core::Error lost(std::string message) {
     return {core::ErrorCode::kUnknownOutcome, "slurmrestd: " + std::move(message), 0, {}, {}};
   }
 
-  void travel(std::function<void()> call) {
-    loop_.after(core::Duration{static_cast<std::int64_t>(1 + random_.below(8))}, [alive = alive_, call = std::move(call)] {
-      if (*alive) call();
+  core::Duration hop() { return core::Duration{static_cast<std::int64_t>(1 + random_.below(8))}; }
+
+  /// On the client's loop, if it still waits.
+  void answer(RequestId id, core::Result<HttpResponse> result) {
+    loop_.after(hop(), [this, id, alive = alive_, result = std::move(result)]() mutable {
+      if (*alive) finish(id, std::move(result));
     });
   }
 
-  void arrive(RequestId id, const HttpRequest& request, const SlurmFault& fault) {
-    using Kind = SlurmFault::Kind;
-    SlurmRest* server = find_();
-    if (server == nullptr || fault.kind == Kind::kRefused) {
-      finish(id, core::fail(core::ErrorCode::kUnavailable, "slurmrestd: connection refused"));
-      return;
-    }
-    if (fault.kind == Kind::kLostEarly) {
-      finish(id, std::unexpected(lost("the connection was cut")));
-      return;
-    }
-    if (fault.kind == Kind::kError) {
-      finish(
+  /// The client may be gone.
+  void arrive(SlurmRest& server, const std::shared_ptr<bool>& alive, RequestId id, const HttpRequest& request,
+              const SlurmFault& fault) {
+    if (fault.kind == SlurmFault::Kind::kError) {
+      if (!*alive) return;
+      return answer(
           id,
           HttpResponse{
               500,
               {{"content-type", "application/json"}},
               R"({"errors":[{"description":"slurmctld is unwell","error_number":-1,"error":"Unspecified error","source":""}],)"
               R"("warnings":[],"meta":{}})"});
-      return;
     }
-    server->serve(request, [this, id, fault, alive = alive_](HttpResponse reply) {
+    server.serve(request, [this, id, fault, alive](HttpResponse reply) {
       if (!*alive) return;
       if (fault.after) fault.after();
-      loop_.after(fault.delay + core::Duration{static_cast<std::int64_t>(1 + random_.below(8))},
-                  [this, id, fault, alive, reply = std::move(reply)]() mutable {
-                    if (*alive) deliver(id, std::move(reply), fault);
-                  });
+      loop_.after(fault.delay + hop(), [this, id, fault, alive, reply = std::move(reply)]() mutable {
+        if (*alive) deliver(id, std::move(reply), fault);
+      });
     });
   }
 
@@ -599,6 +628,7 @@ class SlurmTransport final : public net::HttpTransport {
     entry.mapped()->done(std::move(result));
   }
 
+  core::Loop& network_;
   core::Loop& loop_;
   core::Random& random_;
   std::function<SlurmRest*()> find_;
@@ -610,9 +640,9 @@ class SlurmTransport final : public net::HttpTransport {
 
 }  // namespace
 
-std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& loop, core::Random& random, std::function<SlurmRest*()> find,
-                                                    SlurmRest::Faults faults) {
-  return std::make_unique<SlurmTransport>(loop, random, std::move(find), std::move(faults));
+std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& network, core::Loop& client, core::Random& random,
+                                                    std::function<SlurmRest*()> find, SlurmRest::Faults faults) {
+  return std::make_unique<SlurmTransport>(network, client, random, std::move(find), std::move(faults));
 }
 
 }  // namespace sim

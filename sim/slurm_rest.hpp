@@ -2,7 +2,7 @@
 //
 //   sim::SlurmRest rest(loop, slurm, [&] { return jwt_key; });
 //   rest.serve(request, [](net::HttpResponse reply) { ... });          // behind net::HttpServer
-//   auto transport = slurm_transport(host_loop, random, find, faults);  // on the virtual loop
+//   auto transport = slurm_transport(loop, host, random, find, faults);  // on the virtual loop
 //
 // Answers were taken from real ones of 24.11.5 and 26.05.5; of a node or job only the fields that matter are there, and a few
 // beside.
@@ -10,13 +10,18 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "core/json.hpp"
 #include "core/loop.hpp"
 #include "net/http.hpp"
 #include "sim/sim_slurm.hpp"
 
 namespace sim {
+
+/// The claims of a token that this key signed; nothing of any other. Whether it has expired is not asked.
+std::optional<core::Json> verify_token(const std::string& token, const std::string& key);
 
 /// What may become of one request to slurmrestd.
 struct SlurmFault {
@@ -57,8 +62,9 @@ class SlurmRest {
   std::shared_ptr<Impl> impl_;
 };
 
-/// A transport on the virtual loop. `find` gives the server that listens there now, or null: connection refused.
-std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& loop, core::Random& random, std::function<SlurmRest*()> find,
-                                                    SlurmRest::Faults faults = {});
+/// A transport on the virtual loop. `find` gives the server that listens there now, or null: connection refused. Requests
+/// travel on the network's loop, and are carried out even if the client has died or stands still meanwhile.
+std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& network, core::Loop& client, core::Random& random,
+                                                    std::function<SlurmRest*()> find, SlurmRest::Faults faults = {});
 
 }  // namespace sim

@@ -212,7 +212,9 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
   cluster->slurm = std::make_unique<SimSlurm>(
       loop_, random_,
       [cluster] {
-        return cluster->pod ? cluster->pod->file(std::string(op::kAppController), "/etc/slurm/slurm.conf").value_or("") : "";
+        if (!cluster->pod) return std::string();
+        cluster->etc = cluster->pod->files(std::string(op::kAppController), "/etc/slurm");
+        return cluster->etc["slurm.conf"];
       },
       options_);
   cluster->rest = std::make_unique<SlurmRest>(loop_, *cluster->slurm, [cluster] { return cluster->jwt_key; });

@@ -30,6 +30,7 @@ class SlurmSite {
     std::unique_ptr<SlurmRest> rest;
     std::optional<PodView> pod;                  ///< Of the slurmctld that runs.
     std::string jwt_key;                         ///< Read when it started.
+    std::map<std::string, std::string> etc;      ///< /etc/slurm as it last read it, at its start or to reconfigure.
     std::string volume;                          ///< Uid of the claim that holds its state.
     std::map<std::string, std::string> slurmds;  ///< The pod (uid) whose slurmd has the node.
   };

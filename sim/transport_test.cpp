@@ -219,6 +219,21 @@ TEST(Faults, ChancesComeFromTheSeed) {
   EXPECT_GT(drawn(3).size(), 40U);
 }
 
+TEST(Faults, WhatMeetsNoSingleRequestBeginsAtAWrite) {
+  Faults faults;
+  int begun = 0;
+  faults.at_write(1, [&] {
+    ++begun;
+    faults.rates.forbidden = 1;
+  });
+  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kNone);
+  EXPECT_EQ(faults.decide({"GET", "/x"}), Fault::kNone);
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);  // It meets that write already.
+  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);
+  EXPECT_EQ(begun, 1);
+}
+
 TEST(Faults, LeasesAndEventsAreNoNumberedWrites) {
   Faults faults;
   (void)faults.decide({"PUT", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l"});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "core/base64.hpp"
 #include "operator/common/names.hpp"
 
 namespace sim {
@@ -14,23 +15,22 @@ namespace kinds = kube::resources;
 
 // --- A process of the operator ----------------------------------------------------------------------------------------
 
-kube::ClientOptions OperatorProcess::client_options() {
+kube::ClientOptions OperatorProcess::client_options() const {
   kube::ClientOptions out;
-  out.user_agent = std::string(kOperatorAgent) + "/sim";
+  out.user_agent = operator_agent(identity_);
   return out;
 }
 
-kube::ManagerOptions OperatorProcess::manager_options(World& world, int which) {
+kube::ManagerOptions OperatorProcess::manager_options(World& world) const {
   kube::ManagerOptions out;
-  if (world.options_.operators > 1) {
+  if (!identity_.empty()) {
     kube::LeaseOptions lease;
     lease.key = kLeaseKey;
-    lease.identity = fmt::format("operator-{}-{}", which, world.random_.below(1U << 30U));
-    world.identities_[static_cast<std::size_t>(which)] = lease.identity;
+    lease.identity = identity_;
     out.election = lease;
   }
   // A process that lost its lease ends, and its pod is started again.
-  out.on_lost = [&world, which](const std::string& why) {
+  out.on_lost = [&world, which = which_](const std::string& why) {
     world.oracles_->note(fmt::format("operator {} ends: {}", which, why));
     world.crash_operator(which, core::Duration{1000});
   };
@@ -38,17 +38,19 @@ kube::ManagerOptions OperatorProcess::manager_options(World& world, int which) {
 }
 
 OperatorProcess::OperatorProcess(World& world, int which)
-    : host_(world.loop_),
+    : which_(which),
+      host_(world.loop_),
       random_(world.random_.fork()),
       log_(*world.oracles_, host_.clock(), fmt::format("op{}", which), world.options_.print),
       transport_(world.loop_, host_, *world.tap_, world.faults_, world.random_.fork()),
+      identity_(world.options_.operators < 2 ? "" : fmt::format("operator-{}-{}", which, world.random_.below(1U << 30U))),
       credentials_(net::Endpoint{}),
       client_(host_, random_, transport_, credentials_, client_options()),
-      manager_(host_, random_, log_, client_, manager_options(world, which)),
-      operator_(host_, random_, log_, manager_, [this, &world, which](const slurm::Endpoint& endpoint) {
+      manager_(host_, random_, log_, client_, manager_options(world)),
+      operator_(host_, random_, log_, manager_, [this, &world](const slurm::Endpoint& endpoint) {
         return slurm_transport(
-            host_, random_, [&world, endpoint] { return world.site_.listening(endpoint.host, endpoint.port); },
-            [&world, which](const net::HttpRequest& request) { return world.slurm_fault(request, which); });
+            world.loop_, host_, random_, [&world, endpoint] { return world.site_.listening(endpoint.host, endpoint.port); },
+            [this, &world](const net::HttpRequest& request) { return world.slurm_fault(request, *this); });
       }) {
   transport_.set_on_crash([&world, which] { world.crash_operator(which, core::Duration{500}); });
   manager_.start();
@@ -83,7 +85,6 @@ World::World(WorldOptions options)
     return (request.method != "GET" && !timed) || request.target.ends_with("/reconfigure/");
   };
   operators_.resize(static_cast<std::size_t>(options_.operators));
-  identities_.resize(operators_.size());
 }
 
 World::~World() {
@@ -120,10 +121,29 @@ void World::jump_clock(int which, core::Duration by) {
   if (OperatorProcess* process = operator_process(which)) process->host().jump(by);
 }
 
-SlurmFault World::slurm_fault(const net::HttpRequest& request, int which) {
+void World::stop_api(core::Duration length) {
+  oracles_->note(fmt::format("the API server is away for {} ms", length.count()));
+  kube_->set_listening(false);
+  loop_.after(length, [this] { kube_->set_listening(true); });
+}
+
+int World::leader() const {
+  const std::string holder = lease_holder(kube_->api());
+  const auto leads = [&](const auto& process) { return process && process->identity() == holder; };
+  const auto found = std::ranges::find_if(operators_, leads);
+  return found == operators_.end() ? 0 : static_cast<int>(found - operators_.begin());
+}
+
+void World::correct_clocks() {
+  for (const auto& process : operators_) {
+    if (process) process->host().jump(loop_.clock().wall() - process->host().clock().wall());
+  }
+}
+
+SlurmFault World::slurm_fault(const net::HttpRequest& request, const OperatorProcess& process) {
   using Kind = SlurmFault::Kind;
-  oracles_->request(request, true, identities_[static_cast<std::size_t>(which)]);
-  const auto crash = [this, which] { crash_operator(which, core::Duration{500}); };
+  oracles_->request(request, true, process.identity());
+  const auto crash = [this, which = process.which()] { crash_operator(which, core::Duration{500}); };
   switch (faults_.decide(request)) {
     case Fault::kNone:
       break;
@@ -273,6 +293,23 @@ Json nodeset_json(const std::string& name, int replicas) {
             {"oversubscribeNode", true},
             {"extraConf", "CPUs=2 RealMemory=1000"},
             {"partition", {{"enabled", true}}}}}};
+}
+
+Json token_json(const std::string& name, const std::string& secret, const std::string& key) {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", "Token"},
+          {"metadata", {{"name", name}}},
+          {"spec", {{"jwtKeyRef", {{"name", secret}, {"key", key}}}, {"username", name}}}};
+}
+
+Json config_map_json(const std::string& name, const std::map<std::string, std::string>& data) {
+  return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}}}, {"data", data}};
+}
+
+Json secret_json(const std::string& name, const std::map<std::string, std::string>& data) {
+  Json out{{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", name}}}, {"data", Json::object()}};
+  for (const auto& [key, text] : data) out["data"][key] = core::base64_encode(text);
+  return out;
 }
 
 }  // namespace sim

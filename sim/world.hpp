@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,12 @@ class World {
   void crash_operator(int which, core::Duration delay);
   void pause_operator(int which, core::Duration length);
   void jump_clock(int which, core::Duration by);
+  /// Nobody answers at the API server's address for so long.
+  void stop_api(core::Duration length);
+  /// Who holds the Lease; the first where nobody is elected.
+  [[nodiscard]] int leader() const;
+  /// Ends what jumps did.
+  void correct_clocks();
   [[nodiscard]] int operator_count() const { return static_cast<int>(operators_.size()); }
   /// Null while it is dead.
   [[nodiscard]] OperatorProcess* operator_process(int which) { return operators_[static_cast<std::size_t>(which)].get(); }
@@ -91,7 +98,7 @@ class World {
 
  private:
   void start_operator(int which);
-  SlurmFault slurm_fault(const net::HttpRequest& request, int which);
+  SlurmFault slurm_fault(const net::HttpRequest& request, const OperatorProcess& process);
 
   friend class OperatorProcess;
   WorldOptions options_;
@@ -103,7 +110,6 @@ class World {
   std::unique_ptr<Tap> tap_;
   Faults faults_;
   std::vector<std::unique_ptr<OperatorProcess>> operators_;
-  std::vector<std::string> identities_;  ///< In the Lease, of each one's latest process; "" while they elect nobody.
 };
 
 class OperatorProcess {
@@ -112,15 +118,20 @@ class OperatorProcess {
   [[nodiscard]] kube::Manager& manager() { return manager_; }
   [[nodiscard]] op::Operator& op() { return operator_; }
   [[nodiscard]] SimHost& host() { return host_; }
+  [[nodiscard]] int which() const { return which_; }
+  /// In the Lease; "" where nobody is elected.
+  [[nodiscard]] const std::string& identity() const { return identity_; }
 
  private:
-  static kube::ClientOptions client_options();
-  static kube::ManagerOptions manager_options(World& world, int which);
+  [[nodiscard]] kube::ClientOptions client_options() const;
+  [[nodiscard]] kube::ManagerOptions manager_options(World& world) const;
 
+  int which_;
   SimHost host_;
   SeededRandom random_;
   OracleLogger log_;
   Transport transport_;
+  std::string identity_;
   kube::StaticCredentials credentials_;
   kube::Client client_;
   kube::Manager manager_;
@@ -131,5 +142,10 @@ class OperatorProcess {
 core::Json controller_json(const std::string& extra_conf = "");
 core::Json restapi_json();
 core::Json nodeset_json(const std::string& name, int replicas);
+/// Signed by a Secret's key.
+core::Json token_json(const std::string& name, const std::string& secret, const std::string& key);
+/// `data`: as text, by key.
+core::Json config_map_json(const std::string& name, const std::map<std::string, std::string>& data);
+core::Json secret_json(const std::string& name, const std::map<std::string, std::string>& data);
 
 }  // namespace sim

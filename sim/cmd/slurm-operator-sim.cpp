@@ -6,11 +6,14 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/json.hpp"
 #include "sim/bench.hpp"
 #include "sim/history.hpp"
+#include "sim/trials.hpp"
 #include "sim/world.hpp"
 
 namespace {
@@ -22,6 +25,8 @@ struct Flags {
   bool enumerate = false;
   bool no_enumerate = false;
   std::uint64_t stride = 0;
+  std::string fault;
+  std::optional<std::uint64_t> at_write;
   std::uint64_t parts = 1, part = 0;
   bool bench = false;
   sim::BenchOptions size;
@@ -39,15 +44,14 @@ sim::WorldOptions options_of(std::uint64_t seed, bool print) {
   out.operators = seed % 4 == 0 ? 2 : 1;
   if (seed % 3 == 0) out.slurm_release = "24.11.5";
   out.api.watch_list = seed % 5 != 0;
+  out.api.watch_progress = seed % 7 != 0;
   out.print = print;
   return out;
 }
 
-void report(const sim::World& world, const std::vector<std::string>& wrong, const std::string& replay, int notes) {
-  (void)world;
+void report(const std::vector<std::string>& wrong, const std::string& replay) {
   for (const std::string& line : wrong) fmt::print("    {}\n", line);
   fmt::print("    replay: {}\n", replay);
-  (void)notes;
 }
 
 void print_notes(const std::deque<std::string>& notes, int count) {
@@ -74,8 +78,7 @@ void run_seeds(const Flags& flags, Sum& sum) {
     ++(wrong.empty() ? sum.passed : sum.failed);
     if (!wrong.empty()) {
       fmt::print("seed {} failed\n", seed);
-      report(world, wrong, fmt::format("slurm-operator-sim --seeds 1 --seed-base {} --no-enumerate --verbose", seed),
-             flags.notes);
+      report(wrong, fmt::format("slurm-operator-sim --seeds 1 --seed-base {} --no-enumerate --verbose", seed));
       print_notes(world.oracles().notes(), flags.notes);
     }
     if ((i + 1) % 20 == 0 || i + 1 == flags.seeds) {
@@ -86,53 +89,64 @@ void run_seeds(const Flags& flags, Sum& sum) {
   }
 }
 
-sim::WorldOptions fixed_options(bool print) {
-  sim::WorldOptions out;
-  out.seed = 20260102;
-  out.print = print;
+std::vector<std::string> fault_names() {
+  std::vector<std::string> out;
+  for (const sim::Trial& trial : sim::all_trials()) out.push_back(trial.name);
   return out;
 }
 
+/// The fixed history with a fault from one write on; without any when `trial` is null.
+sim::FixedResult run_trial(const Flags& flags, int operators, const sim::Trial* trial, std::uint64_t write,
+                           const std::string& replay, const core::Json* expected) {
+  sim::WorldOptions options;
+  options.seed = 20260102;
+  options.operators = operators;
+  options.print = flags.verbose;
+  sim::World world(options);
+  if (trial != nullptr) trial->arm(world, write);
+  sim::FixedResult result;
+  try {
+    result = sim::run_fixed(world);
+  } catch (const std::exception& error) {
+    result.wrong.push_back(std::string("exception: ") + error.what());
+  }
+  if (result.wrong.empty() && expected != nullptr) sim::differences(*expected, result.state, "", result.wrong);
+  if (!result.wrong.empty()) {
+    fmt::print("{} failed\n", trial == nullptr ? "the fixed history without a fault"
+                                               : fmt::format("fault \"{}\" at write {}", trial->name, write));
+    report(result.wrong, replay);
+    print_notes(world.oracles().notes(), flags.notes);
+  }
+  return result;
+}
+
 void enumerate(const Flags& flags, Sum& sum) {
-  sim::World reference(fixed_options(false));
-  const sim::FixedResult expected = sim::run_fixed(reference);
-  if (!expected.wrong.empty()) {
-    fmt::print("the fixed history failed without a fault\n");
-    report(reference, expected.wrong, "slurm-operator-sim --enumerate --seeds 0", flags.notes);
-    print_notes(reference.oracles().notes(), flags.notes);
+  const auto begun = std::chrono::steady_clock::now();
+  const std::string replay = "slurm-operator-sim --seeds 0 --enumerate --verbose";
+  // One leader or another: the end is the same.
+  const sim::FixedResult alone = run_trial(flags, 1, nullptr, 0, replay, nullptr);
+  const sim::FixedResult two = run_trial(flags, 2, nullptr, 0, replay, &alone.state);
+  if (!alone.wrong.empty() || !two.wrong.empty()) {
     ++sum.failed;
     return;
   }
-  // Every fault kind alone at every write, or, for a quick look, at every n-th of these pairs.
-  const std::uint64_t stride = flags.stride != 0 ? flags.stride : flags.enumerate ? 1 : 29;
-  std::uint64_t pair = 0, tried = 0;
-  for (std::uint64_t write = 0; write < expected.writes; ++write) {
-    for (const sim::Fault fault : sim::all_faults()) {
-      if (pair++ % stride != flags.seed_base % stride) continue;
-      if (tried++ % flags.parts != flags.part) continue;
-      sim::World world(fixed_options(flags.verbose));
-      world.faults().at_write(write, fault);
-      sim::FixedResult result;
-      try {
-        result = sim::run_fixed(world);
-      } catch (const std::exception& error) {
-        result.wrong.push_back(std::string("exception: ") + error.what());
-      }
-      if (result.wrong.empty() && result.state != expected.state) {
-        for (const std::string& path : core::diff_paths(expected.state, result.state))
-          result.wrong.push_back("another end: " + path);
-      }
+  // Every fault alone at every write, or, for a quick look, at every n-th of these pairs.
+  const std::uint64_t stride = flags.stride != 0 ? flags.stride : flags.enumerate ? 1 : 67;
+  std::uint64_t pairs = 0, tried = 0;
+  for (const sim::Trial& trial : sim::all_trials()) {
+    const std::uint64_t writes = trial.operators == 1 ? alone.writes : two.writes;
+    for (std::uint64_t write = 0; write < writes; ++write) {
+      const bool named = (flags.fault.empty() || flags.fault == trial.name) && (!flags.at_write || *flags.at_write == write);
+      if (!named || pairs++ % stride != flags.seed_base % stride || tried++ % flags.parts != flags.part) continue;
+      const sim::FixedResult result =
+          run_trial(flags, trial.operators, &trial, write,
+                    fmt::format("{} --fault \"{}\" --at-write {}", replay, trial.name, write), &alone.state);
       ++(result.wrong.empty() ? sum.passed : sum.failed);
-      if (result.wrong.empty()) continue;
-      fmt::print("fault {} at write {} failed\n", sim::to_string(fault), write);
-      report(world, result.wrong,
-             fmt::format("slurm-operator-sim --enumerate --seeds 0 --stride {} --seed-base {} --verbose", expected.writes * 100,
-                         pair - 1),
-             flags.notes);
-      print_notes(world.oracles().notes(), flags.notes);
     }
   }
-  fmt::print("{} of {} faults at {} writes tried, each alone\n", tried, pair, expected.writes);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  fmt::print("{} of {} pairs of a fault and a write tried, part {} of {}, {:.0f} s\n", tried, pairs, flags.part + 1,
+             flags.parts, seconds);
 }
 
 }  // namespace
@@ -146,6 +160,8 @@ int main(int argc, char** argv) {
   app.add_flag("--enumerate", flags.enumerate, "Every fault at every write of the fixed history, not only a part of them");
   app.add_flag("--no-enumerate", flags.no_enumerate, "No fixed history");
   app.add_option("--stride", flags.stride, "Of the pairs of write and fault, try every n-th");
+  app.add_option("--fault", flags.fault, "Only this fault at writes of the fixed history")->check(CLI::IsMember(fault_names()));
+  app.add_option("--at-write", flags.at_write, "Only faults at this write of the fixed history");
   app.add_option("--parts", flags.parts, "Of the seeds and faults, do every n-th: for n processes at once")
       ->check(CLI::PositiveNumber);
   app.add_option("--part", flags.part, "Which of these, from 0");

@@ -25,9 +25,11 @@ const FieldList& field_list(const TokenSpec*) {
           .add(field("refresh", &TokenSpec::refresh)
                    .has_default()
                    .describe("Whether the token is renewed. If not, the Secret is immutable."))
-          .add(field("secretRef", &TokenSpec::secret_ref)
-                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                   .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT."))
+          .add(
+              field("secretRef", &TokenSpec::secret_ref)
+                  .rule("has(self.name) && self.name != ''", "must not be empty", "name")
+                  .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT. A Secret in which "
+                            "the token was before is deleted when there is a token in the new one."))
           .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "required", "jwtKeyRef")
           .rule(jwt_key_unchanged());
   return kList;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/random.hpp"
 #include "kube/client.hpp"
@@ -38,16 +39,6 @@ struct Flags {
 std::string hostname() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
-
-std::string hex(const std::string& bytes) {
-  std::string out;
-  for (const char c : bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    out += kDigits[static_cast<unsigned char>(c) >> 4U];
-    out += kDigits[static_cast<unsigned char>(c) & 15U];
-  }
-  return out;
 }
 
 /// "host:port" or ":port" (all addresses); "0" for none.
@@ -111,7 +102,7 @@ int run(const Flags& flags) {
     const std::string ns =
         flags.leader_elect_namespace.empty() ? (*credentials)->default_namespace() : flags.leader_elect_namespace;
     lease.key = {ns, "slurm-operator"};
-    lease.identity = hostname() + "_" + hex(random.bytes(8));
+    lease.identity = hostname() + "_" + core::hex(random.bytes(8));
     options.election = lease;
   }
   kube::Manager manager(loop, random, log, client, options);
@@ -126,6 +117,7 @@ int run(const Flags& flags) {
                                   .metrics =
                                       [&] {
                                         manager.collect();
+                                        metrics.process(kube::read_process_usage());
                                         return metrics.text();
                                       }};
   std::vector<std::unique_ptr<net::HttpServer>> servers;

@@ -20,15 +20,20 @@ Digest sha256(std::string_view bytes) {
 
 }  // namespace
 
-std::string sha256_hex(std::string_view bytes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  out.reserve(64);
-  for (unsigned char byte : sha256(bytes)) {
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
+  out.reserve(2 * bytes.size());
+  for (const char c : bytes) {
+    out += kDigits[static_cast<unsigned char>(c) >> 4U];
+    out += kDigits[static_cast<unsigned char>(c) & 15U];
   }
   return out;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  const Digest digest = sha256(bytes);
+  return hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 std::string short_hash(std::string_view bytes, std::size_t n) {

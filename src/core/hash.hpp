@@ -9,6 +9,8 @@
 
 namespace core {
 
+/// Lower-case hexadecimal, two characters a byte.
+std::string hex(std::string_view bytes);
 /// Lower-case hexadecimal SHA-256, 64 characters.
 std::string sha256_hex(std::string_view bytes);
 /// n (at most 32) characters of an alphabet that is safe in names and spells no words: no vowels, no 0, 1 or 3.

@@ -7,6 +7,8 @@
 #include <optional>
 #include <regex>
 
+template class nlohmann::basic_json<>;
+
 namespace core {
 namespace {
 

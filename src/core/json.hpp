@@ -11,6 +11,8 @@
 
 #include "core/result.hpp"
 
+extern template class nlohmann::basic_json<>;  // Compiled once, in json.cpp, not in every file.
+
 namespace core {
 
 using Json = nlohmann::json;

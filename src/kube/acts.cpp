@@ -59,7 +59,6 @@ core::Json Delete::describe() const {
   json["uid"] = uid;
   json["propagation"] = propagation;
   if (!resource_version.empty()) json["resourceVersion"] = resource_version;
-  if (grace_seconds) json["graceSeconds"] = *grace_seconds;
   if (evidence) {
     json["evidence"] = {
         {"kind", plan::to_string(evidence->kind())}, {"subject", evidence->subject()}, {"detail", evidence->detail()}};
@@ -69,6 +68,13 @@ core::Json Delete::describe() const {
 
 core::Json Get::describe() const {
   return base("kube.Get", resource, key);
+}
+
+core::Json List::describe() const {
+  core::Json json = base("kube.List", resource, {ns, ""});
+  json["fieldSelector"] = field_selector;
+  json["limit"] = limit;
+  return json;
 }
 
 core::Json EventAct::describe() const {
@@ -99,15 +105,15 @@ plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, cor
   return act;
 }
 
-plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, std::optional<int> grace_seconds) {
+plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, PodVersion version) {
   auto act = std::make_shared<Delete>();
   act->resource = resources::kPod;
   act->key = pod.meta.key();
   act->uid = pod.meta.uid;
   // That it has no node is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be
   // undone.
-  if (evidence.kind() == plan::Evidence::Kind::kNeverStarted) act->resource_version = pod.meta.resource_version;
-  act->grace_seconds = grace_seconds;
+  if (version == PodVersion::kAsSeen || evidence.kind() == plan::Evidence::Kind::kNeverStarted)
+    act->resource_version = pod.meta.resource_version;
   act->evidence = std::move(evidence);
   return act;
 }
@@ -120,8 +126,18 @@ plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object) {
   return act;
 }
 
+bool has_finalizer(const ObjectMeta& object, std::string_view finalizer) {
+  return std::ranges::find(object.finalizers, finalizer) != object.finalizers.end();
+}
+
+bool has_finalizer(const core::Json& object, std::string_view finalizer) {
+  const core::Json* list = core::find(object, {"metadata", "finalizers"});
+  const auto same = [&](const core::Json& item) { return item.is_string() && item.get_ref<const std::string&>() == finalizer; };
+  return list != nullptr && std::ranges::any_of(*list, same);
+}
+
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer) {
-  if (std::ranges::find(object.finalizers, finalizer) != object.finalizers.end()) return nullptr;
+  if (has_finalizer(object, finalizer)) return nullptr;
   auto act = std::make_shared<Patch>();
   act->resource = resource;
   act->key = object.key();

@@ -55,7 +55,6 @@ struct Delete final : plan::Act {
   std::string uid;               ///< Required.
   std::string resource_version;  ///< Optional.
   std::string propagation = "Background";
-  std::optional<int> grace_seconds;
   std::optional<plan::Evidence> evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
@@ -65,6 +64,15 @@ struct Delete final : plan::Act {
 struct Get final : plan::Act {
   Resource resource;
   Key key;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// A live read of a few objects, for Plan::need: the answer is {"items": [...]}, at most `limit` of them, in the API server's
+/// order.
+struct List final : plan::Act {
+  Resource resource;
+  std::string ns, field_selector;
+  int limit = 0;
   [[nodiscard]] core::Json describe() const override;
 };
 
@@ -83,10 +91,16 @@ struct EventAct final : plan::Act {
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr apply(const Resource& resource, core::Json object, std::string manager);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
-/// Deletes a worker pod; there is no way to do it without evidence.
-plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, std::optional<int> grace_seconds = {});
+/// Whether a delete is refused when the pod has changed since it was seen.
+enum class PodVersion { kAny, kAsSeen };
+/// Deletes a worker pod; there is no way to do it without evidence. With evidence that lies in the pod, and that time can undo,
+/// it is always the pod as seen.
+plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, PodVersion version = PodVersion::kAny);
 /// Deletes an object of ours that is not a pod, by uid.
 plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
+/// The object, of which there is a record or the whole body, has this finalizer.
+[[nodiscard]] bool has_finalizer(const ObjectMeta& object, std::string_view finalizer);
+[[nodiscard]] bool has_finalizer(const core::Json& object, std::string_view finalizer);
 /// Adds or removes one finalizer, guarded by a test so that nobody else's is touched. Null when there is nothing to do.
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);

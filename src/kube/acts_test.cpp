@@ -70,6 +70,7 @@ TEST(ActsTest, DeletingAWorkerCarriesItsEvidence) {
   PodRecord failed = pod;
   failed.phase = "Failed";
   EXPECT_FALSE(delete_pod(failed, *PodWitness::ended(failed))->describe().contains("resourceVersion"));
+  EXPECT_EQ(delete_pod(failed, *PodWitness::ended(failed), PodVersion::kAsSeen)->describe()["resourceVersion"], "3");
 }
 
 TEST(ActsTest, FinalizersAreChangedOneByOne) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/hash.hpp"
 #include "kube/metrics.hpp"
 
 namespace kube {
@@ -37,6 +38,7 @@ struct CacheEntry {
 struct Pass {
   WorkKey key;
   std::string controller;
+  std::string id;  ///< In all its log lines: "reconcileID", as controller-runtime has it.
   core::MonoTime began;
   core::MonoTime observed_at;
   core::Duration planning{0};  ///< How long observing and planning took, the last time.
@@ -72,6 +74,7 @@ struct Manager::Impl {
         stop_timer(l) {
     if (options.secret_salt.empty()) options.secret_salt = random.bytes(16);
     context.secret_salt = options.secret_salt;
+    process_id = core::hex(random.bytes(4));
     router.add(target);
     target.on_settled([this] { manager.moved(); });
   }
@@ -84,6 +87,8 @@ struct Manager::Impl {
   ManagerOptions options;
   ParseContext context;
   DocumentParser parser;
+  std::string process_id;    ///< Tells the passes of this process from those of others.
+  std::uint64_t passes = 0;  ///< Begun so far.
   std::vector<std::unique_ptr<CacheEntry>> entries;
 
   struct ControllerEntry {
@@ -215,6 +220,7 @@ struct Manager::Impl {
     auto pass = std::make_shared<Pass>();
     pass->key = key;
     pass->controller = controllers[key.controller].name;
+    pass->id = process_id + "-" + std::to_string(++passes);
     pass->began = now();
     running[key] = pass;
     if (options.metrics != nullptr) {
@@ -369,7 +375,7 @@ struct Manager::Impl {
 
   [[nodiscard]] static std::vector<core::Field> fields(const Pass& pass, std::vector<core::Field> more) {
     std::vector<core::Field> all = {
-        {"controller", pass.controller}, {"namespace", pass.key.key.ns}, {"name", pass.key.key.name}};
+        {"controller", pass.controller}, {"namespace", pass.key.key.ns}, {"name", pass.key.key.name}, {"reconcileID", pass.id}};
     for (core::Field& field : more) all.push_back(std::move(field));
     return all;
   }

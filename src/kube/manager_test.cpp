@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
+#include <vector>
 
 #include "core/testing/manual_loop.hpp"
 #include "kube/apply_helper.hpp"
@@ -207,6 +209,15 @@ Json config(std::string_view name, Json data = Json::object()) {
   return {{"metadata", {{"namespace", "ns"}, {"name", name}}}, {"data", std::move(data)}};
 }
 
+/// Keeps the lines.
+class LineLogger final : public core::Logger {
+ public:
+  void log(core::Level level, std::string_view message, std::vector<core::Field> fields) override {
+    lines.push_back(core::Json::parse(core::format_log_line({}, level, message, fields)));
+  }
+  std::vector<core::Json> lines;
+};
+
 class ManagerTest : public testing::Test {
  protected:
   explicit ManagerTest(ManagerOptions options = {}) {
@@ -239,7 +250,7 @@ class ManagerTest : public testing::Test {
 
   core::ManualLoop loop;
   FakeRandom random;
-  core::NullLogger log;
+  LineLogger log;
   MiniApi api{loop};
   StaticCredentials credentials{{}};
   Client client{loop, random, api, credentials, {}};
@@ -658,6 +669,23 @@ TEST_F(ManagerTest, MetricsCountPasses) {
   EXPECT_THAT(text, HasSubstr("slurm_operator_steps_total{controller=\"test\",outcome=\"done\"} 1"));
   EXPECT_THAT(text, HasSubstr("slurm_operator_cache_objects{cache=\"configmaps\"} 1"));
   EXPECT_THAT(text, HasSubstr("controller_runtime_active_workers{controller=\"test\"} 0"));
+}
+
+TEST_F(ManagerTest, APassThatDidSomethingIsALineWithAnIdOfItsOwn) {
+  controller->planner = wants_service;
+  start();
+  api.put(kConfigs, config("a"));
+  api.put(kConfigs, config("b"));
+  loop.advance(1s);
+  std::set<std::string> ids;
+  for (const core::Json& line : log.lines) {
+    if (line["msg"] != "pass") continue;
+    EXPECT_EQ(line["controller"], "test");
+    EXPECT_EQ(line["namespace"], "ns");
+    EXPECT_EQ(line["done"], core::Json::array({"create service"}));
+    ids.insert(line["reconcileID"].get<std::string>());
+  }
+  EXPECT_EQ(ids.size(), 2U);
 }
 
 class DryRunTest : public ManagerTest {

@@ -89,6 +89,13 @@ struct Metrics::Impl {
   Family<Histogram>& gate_seconds = histogram("slurm_operator_gate_wait_seconds", "Time until the caches showed a write");
   Family<Counter>& gates_settled = counter("slurm_operator_gates_settled_live_total", "Gates that a live read had to settle");
   Family<Gauge>& dropped_events = gauge("slurm_operator_events_dropped", "Events that were not written");
+  Family<Counter>& cpu_seconds = counter("process_cpu_seconds_total", "User and system CPU time");
+  Family<Gauge>& start_time = gauge("process_start_time_seconds", "Start of the process since the epoch");
+  Family<Gauge>& resident_bytes = gauge("process_resident_memory_bytes", "Resident memory");
+  Family<Gauge>& virtual_bytes = gauge("process_virtual_memory_bytes", "Virtual memory");
+  Family<Gauge>& open_fds = gauge("process_open_fds", "Open file descriptors");
+  Family<Gauge>& max_fds = gauge("process_max_fds", "Most file descriptors that may be open");
+  Family<Gauge>& heap_bytes = gauge("slurm_operator_heap_bytes", "What malloc has handed out (used) and holds back (free)");
 
   struct PerController {
     std::map<PassEnd, Counter*> ends;
@@ -215,6 +222,18 @@ void Metrics::watch_failures(const std::string& name, std::uint64_t total) {
 
 void Metrics::events_dropped(std::uint64_t total) {
   impl_->dropped_events.Add({}).Set(static_cast<double>(total));
+}
+
+void Metrics::process(const ProcessUsage& usage) {
+  Counter& cpu = impl_->cpu_seconds.Add({});
+  if (usage.cpu_seconds > cpu.Value()) cpu.Increment(usage.cpu_seconds - cpu.Value());
+  impl_->start_time.Add({}).Set(usage.start_time_seconds);
+  impl_->resident_bytes.Add({}).Set(usage.resident_bytes);
+  impl_->virtual_bytes.Add({}).Set(usage.virtual_bytes);
+  impl_->open_fds.Add({}).Set(usage.open_fds);
+  impl_->max_fds.Add({}).Set(usage.max_fds);
+  impl_->heap_bytes.Add({{"state", "used"}}).Set(usage.heap_used_bytes);
+  impl_->heap_bytes.Add({{"state", "free"}}).Set(usage.heap_free_bytes);
 }
 
 std::string Metrics::text() {

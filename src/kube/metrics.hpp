@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "kube/client.hpp"
+#include "kube/process.hpp"
 
 namespace kube {
 
@@ -39,6 +40,7 @@ class Metrics {
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
+  void process(const ProcessUsage& usage);
   /// The exposition text.
   [[nodiscard]] std::string text();
 

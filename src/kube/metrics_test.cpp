@@ -71,5 +71,20 @@ TEST(MetricsTest, Counts) {
   }
 }
 
+TEST(MetricsTest, SayWhatTheProcessUses) {
+  Metrics metrics;
+  metrics.process({.cpu_seconds = 2, .resident_bytes = 4096, .heap_used_bytes = 300, .heap_free_bytes = 20});
+  metrics.process({.cpu_seconds = 5, .resident_bytes = 8192, .heap_used_bytes = 300, .heap_free_bytes = 20});
+  const std::string text = metrics.text();
+  for (const char* line : {
+           "process_cpu_seconds_total 5",
+           "process_resident_memory_bytes 8192",
+           "slurm_operator_heap_bytes{state=\"used\"} 300",
+           "slurm_operator_heap_bytes{state=\"free\"} 20",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 }  // namespace
 }  // namespace kube

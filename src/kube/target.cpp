@@ -304,7 +304,6 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     options.uid = act->uid;
     options.resource_version = act->resource_version;
     options.propagation = act->propagation;
-    options.grace_seconds = act->grace_seconds;
     const core::MonoTime until = deadline();
     client.remove(act->resource, act->key, options,
                   [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
@@ -358,6 +357,18 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     client.get(act->resource, act->key, [act, done](core::Result<core::Json> reply) {
       if (!reply) return done({std::unexpected(std::move(reply.error())), {}});
       done({without_secrets(act->resource, std::move(*reply)), {}});
+    });
+  }
+
+  void run(std::shared_ptr<const List> act, Done done) {
+    const ListOptions options{.field_selector = act->field_selector, .limit = act->limit};
+    client.list(act->resource, act->ns, options, [act, done](core::Result<core::Json> reply) {
+      if (!reply) return done({std::unexpected(std::move(reply.error())), {}});
+      core::Json items = core::Json::array();
+      for (core::Json& item : (*reply)["items"]) items.push_back(without_secrets(act->resource, std::move(item)));
+      core::Json found = core::Json::object();
+      found["items"] = std::move(items);
+      done({std::move(found), {}});
     });
   }
 
@@ -506,7 +517,8 @@ void Target::on_settled(std::function<void()> call) {
 bool Target::handles(const plan::Act& act) const {
   return dynamic_cast<const Create*>(&act) != nullptr || dynamic_cast<const Apply*>(&act) != nullptr ||
          dynamic_cast<const Patch*>(&act) != nullptr || dynamic_cast<const Delete*>(&act) != nullptr ||
-         dynamic_cast<const Get*>(&act) != nullptr || dynamic_cast<const EventAct*>(&act) != nullptr;
+         dynamic_cast<const Get*>(&act) != nullptr || dynamic_cast<const List*>(&act) != nullptr ||
+         dynamic_cast<const EventAct*>(&act) != nullptr;
 }
 
 void Target::execute(plan::ActPtr act, Done done) {
@@ -515,6 +527,7 @@ void Target::execute(plan::ActPtr act, Done done) {
   if (auto patch = std::dynamic_pointer_cast<const Patch>(act)) return impl_->run(std::move(patch), std::move(done));
   if (auto remove = std::dynamic_pointer_cast<const Delete>(act)) return impl_->run(std::move(remove), std::move(done));
   if (auto get = std::dynamic_pointer_cast<const Get>(act)) return impl_->run(std::move(get), std::move(done));
+  if (auto list = std::dynamic_pointer_cast<const List>(act)) return impl_->run(std::move(list), std::move(done));
   if (auto event = std::dynamic_pointer_cast<const EventAct>(act)) {
     impl_->events.record(*event);
     return impl_->later({core::Json::object(), {}}, done);

@@ -332,6 +332,23 @@ TEST_F(TargetTest, AMissingSigningKeySaysWhich) {
   EXPECT_FALSE(api.has("POST"));
 }
 
+TEST_F(TargetTest, AListIsOnePageOfWhatIsSelected) {
+  auto act = std::make_shared<List>();
+  act->resource = resources::kSecret;
+  act->ns = "ns";
+  act->field_selector = "type=a/b";
+  act->limit = 2;
+  run(act);
+  Json secret = object_json("ns", "s", "2");
+  secret["data"]["password"] = core::base64_encode("hunter2");
+  const auto request = api.take("GET");
+  EXPECT_EQ(request.request.target, "/api/v1/namespaces/ns/secrets?fieldSelector=type%3Da%2Fb&limit=2");
+  request.reply(200, {{"items", Json::array({secret})}});
+  ASSERT_TRUE(result.value);
+  ASSERT_EQ((*result.value)["items"].size(), 1U);
+  EXPECT_EQ((*result.value)["items"][0]["data"]["password"], (Json{{"bytes", 7}}));
+}
+
 TEST_F(TargetTest, FactsHoldNoSecretBytes) {
   auto act = std::make_shared<Get>();
   act->resource = resources::kSecret;

@@ -426,7 +426,10 @@ struct Watch::Impl {
     phase = Phase::kWaiting;
     error = why;
     ++stats.failures;
-    const bool refused = why.code == core::ErrorCode::kInvalid || why.code == core::ErrorCode::kUnsupported;
+    // kInternal: an API server whose etcd cannot report progress (3.4) says 500, by an ERROR event; it counts on clients that
+    // then list.
+    const bool refused = why.code == core::ErrorCode::kInvalid || why.code == core::ErrorCode::kUnsupported ||
+                         why.code == core::ErrorCode::kInternal;
     if (was == Phase::kWatchList && refused && why.http_status != 0 && !pages_next) {
       // This server has no WatchList.
       pages_next = true;

@@ -323,6 +323,21 @@ TEST_F(WatchTest, AServerWithoutWatchListIsListedByPages) {
   EXPECT_THAT(api.take_stream().request.target, HasSubstr("sendInitialEvents"));
 }
 
+TEST_F(WatchTest, AServerWhoseEtcdHasNoProgressRequestsIsListedByPages) {
+  start();
+  const auto refused = api.take_stream();
+  refused.head();
+  refused.event("ERROR", status_json(500, "InternalError",
+                                     "a watch stream was requested by the client but the required storage feature "
+                                     "RequestWatchProgress is disabled"));
+  loop.run_ready();
+  const auto page = api.take_stream();
+  EXPECT_THAT(page.request.target, HasSubstr("limit=500"));
+  page.answer(200, {{"metadata", {{"resourceVersion", "10"}}}, {"items", {object("a", "3")}}});
+  EXPECT_THAT(changes, ElementsAre("+a@3"));
+  EXPECT_THAT(api.take_stream().request.target, HasSubstr("&resourceVersion=10"));
+}
+
 TEST_F(WatchTest, APageWhoseTokenExpiredBeginsTheListAnew) {
   start();
   api.take_stream().answer(422, status_json(422, "Invalid"));

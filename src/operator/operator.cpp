@@ -80,6 +80,7 @@ struct Operator::Impl {
     watch_for_controllers();
     watch_for_restapis();
     watch<Object>(token, caches.tokens, kube::self<Object>());
+    watch<kube::SecretRecord>(token, caches.token_secrets, kube::controller_owner<kube::SecretRecord>(resources::kToken.kind));
     watch_for_nodesets();
     connections.start();
   }
@@ -114,6 +115,7 @@ struct Operator::Impl {
             cache<Object>(core_kinds::kPodDisruptionBudget, kChildSelector),
             cache<Object>(core_kinds::kControllerRevision, kChildSelector),
             cache<Object>(core_kinds::kPersistentVolumeClaim, kClaimSelector),
+            cache<kube::SecretRecord>(core_kinds::kSecret, kTokenSelector),
             [this](const slurm::ClusterKey& cluster) { return clusters.snapshot(cluster); }};
   }
 

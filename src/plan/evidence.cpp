@@ -12,6 +12,8 @@ std::string_view to_string(Evidence::Kind kind) {
       return "Ended";
     case Evidence::Kind::kNeverRegistered:
       return "NeverRegistered";
+    case Evidence::Kind::kForgotten:
+      return "Forgotten";
     case Evidence::Kind::kOwnerEnds:
       return "OwnerEnds";
   }

@@ -22,6 +22,7 @@ class Evidence {
     kNeverStarted,     ///< No container of the pod ever ran.
     kEnded,            ///< The pod's phase is Failed or Succeeded.
     kNeverRegistered,  ///< Never stamped as seen in Slurm, and absent from a fresh snapshot.
+    kForgotten,        ///< Registered once, but absent for long from Slurm's fresh answers, and no job names it.
     kOwnerEnds,        ///< The user deleted the Controller or namespace without deletionPolicy Drain: the cluster ends.
   };
 
@@ -33,7 +34,7 @@ class Evidence {
  private:
   friend class kube::PodWitness;        // NeverStarted, Ended
   friend class kube::OwnerWitness;      // OwnerEnds
-  friend class slurm::SnapshotWitness;  // Drained, NeverRegistered
+  friend class slurm::SnapshotWitness;  // Drained, NeverRegistered, Forgotten
   Evidence(Kind kind, std::string subject, std::string detail)
       : kind_(kind), subject_(std::move(subject)), detail_(std::move(detail)) {}
 

@@ -19,6 +19,11 @@ inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
   return reason.starts_with(kReasonPrefix);
 }
 
+/// Neither ours nor slurmctld's own for a silent slurmd: somebody else gave it.
+[[nodiscard]] inline bool given_by_others(std::string_view reason) {
+  return !reason.empty() && reason != "Not responding" && !ours(reason);
+}
+
 /// Drains nodes with our reason (given without prefix). A node that is draining already keeps its reason and owner. Batched
 /// where the server can.
 struct DrainNodes final : plan::Act {

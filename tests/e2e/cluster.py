@@ -97,6 +97,12 @@ class Namespace:
 
         return wait(f"{kind}/{name} {condition}={status}", holds, timeout)
 
+    def events(self, name, reason):
+        """What events of this reason say about objects of this name."""
+        selector = f"involvedObject.name={name},reason={reason}"
+        items = json.loads(self.kubectl("get", "events", "--field-selector", selector, "-o", "json").stdout)["items"]
+        return "\n".join(item["message"] for item in items)
+
     def slurm(self, *command, controller="demo", check=True, timeout=60):
         """A Slurm command in the slurmctld pod."""
         return self.kubectl("exec", f"{controller}-controller-0", "-c", "slurmctld", "--", *command, check=check, timeout=timeout)

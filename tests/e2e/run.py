@@ -195,9 +195,8 @@ def malformed_extra_conf_names_its_line(ns):
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 30)
 
 
-@test
-def bad_worker_templates_are_told_and_mend(ns):
-    manifest = """
+# A NodeSet of one worker, to be given an image and a pod template.
+ODD = """
 apiVersion: slinky.slurm.net/v1beta1
 kind: NodeSet
 metadata: {name: odd}
@@ -209,16 +208,53 @@ spec:
   extraConf: CPUs=1 RealMemory=500
   template: {spec: TEMPLATE}
 """
+
+
+@test
+def bad_worker_templates_are_told_and_mend(ns):
     good = "local/slurmd:" + ns.tag
-    ns.apply(manifest.replace("IMAGE", good).replace("TEMPLATE", "{nodeSelectr: {a: b}}"))
+    ns.apply(ODD.replace("IMAGE", good).replace("TEMPLATE", "{nodeSelectr: {a: b}}"))
     bad = ns.wait_condition("nodesets.slinky.slurm.net", "odd", "Degraded", "True", 30)
     expect("nodeSelectr" in bad["message"], f"the message does not name the field: {bad['message']}")
-    ns.apply(manifest.replace("IMAGE", "local/nonesuch:1").replace("TEMPLATE", "{}"))
+    ns.apply(ODD.replace("IMAGE", "local/nonesuch:1").replace("TEMPLATE", "{}"))
     bad = wait("the missing image is told", lambda: (lambda c: c if c and "nonesuch" in c["message"] else None)(
         ns.condition("nodesets.slinky.slurm.net", "odd", "Degraded")), 60)
-    ns.apply(manifest.replace("IMAGE", good).replace("TEMPLATE", "{}"))
+    ns.apply(ODD.replace("IMAGE", good).replace("TEMPLATE", "{}"))
     ns.wait_condition("nodesets.slinky.slurm.net", "odd")
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "odd", "--wait=true")
+
+
+@test
+def a_missing_secret_is_told_and_mends(ns):
+    volumes = "{volumes: [{name: tmp, emptyDir: {}}, {name: site, secret: {secretName: site}}]}"
+    ns.apply(ODD.replace("IMAGE", "local/slurmd:" + ns.tag).replace("TEMPLATE", volumes))
+    bad = ns.wait_condition("nodesets.slinky.slurm.net", "odd", "Degraded", "True", 30)
+    wanted = f"spec.template.spec.volumes[1].secret.secretName: Secret {ns.name}/site does not exist"
+    expect(bad["message"] == wanted, f"the message is: {bad['message']}")
+    wait("an event says the same", lambda: wanted in ns.events("odd", "SecretMissing"), 15)
+    ns.kubectl("create", "secret", "generic", "site", "--from-literal=a=b")
+    ns.wait_condition("nodesets.slinky.slurm.net", "odd", "Degraded", "False", 15)
+    ns.wait_condition("nodesets.slinky.slurm.net", "odd")
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "odd", "--wait=true")
+    ns.kubectl("delete", "secret", "site")
+
+
+@test
+def the_state_of_slurmctld_survives_its_pod(ns):
+    uid = lambda: (ns.get("pod", "demo-controller-0") or {"metadata": {"uid": None}})["metadata"]["uid"]
+    before = uid()
+    running = ns.submit("sleep 600", "-N3", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[running]["job_state"] == ["RUNNING"])
+    queued = ns.submit("true", "-N3", "--exclusive")
+    ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+    jobs = wait("slurmctld answers again", lambda: uid() not in (None, before) and ns.jobs(), 90)
+    states = {job: jobs[job]["job_state"] for job in jobs}
+    expect(states == {running: ["RUNNING"], queued: ["PENDING"]}, f"the jobs are now: {states}")
+    after = ns.submit("true", "-N1")
+    expect(after == queued + 1, f"job {after} follows on job {queued}")
+    ns.slurm("scancel", str(running))
+    wait("the queued job completes", lambda: ns.completed(queued), 30)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
 @test
@@ -298,6 +334,51 @@ def two_clusters(tag, plugin):
             wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
 
 
+def two_controllers_in_a_namespace(tag, plugin):
+    """Two clusters side by side: each runs its own job, and the end of one is nothing to the other."""
+    with Namespace(f"e2e-side-{tag.replace('.', '-')}", tag, plugin) as ns:
+        one = demo_manifest().replace("replicas: 3", "replicas: 1")
+        ns.apply(one)
+        ns.apply(re.sub(r"name: cpu$", "name: gpu", re.sub(r"name: demo$", "name: other", one, flags=re.M), flags=re.M))
+        for controller, worker in (("demo", "cpu-0"), ("other", "gpu-0")):
+            wait(f"srun on {controller}", lambda c=controller, w=worker: ns.slurm(
+                "srun", "hostname", controller=c, timeout=20).stdout.strip() == w, 120)
+            nodes = sorted(ns.nodes(controller))
+            expect(nodes == [worker], f"{controller} has the nodes {nodes}")
+        secrets = [ns.get("secret", f"{name}-slurm-key")["data"]["slurm.key"] for name in ("demo", "other")]
+        expect(secrets[0] != secrets[1], "both clusters have the same key")
+        before = slurmctld_identity(ns)
+        job = ns.submit("sleep 600")
+        wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+        for kind, name in (("controllers", "other"), ("restapis", "other"), ("nodesets", "gpu")):
+            ns.kubectl("delete", f"{kind}.slinky.slurm.net", name, "--wait=false")
+        kinds = "pods,services,statefulsets,deployments,nodesets.slinky.slurm.net"
+        wait("nothing of the other is left", lambda: not any(
+            item["metadata"]["name"].startswith(("other", "gpu")) for item in ns.get(kinds)), 60)
+        expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job of the cluster that stays did not survive")
+        expect(slurmctld_identity(ns) == before, "the slurmctld that stays was restarted")
+        expect(ns.get("secret", "demo-slurm-key")["data"]["slurm.key"] == secrets[0], "the key of the cluster that stays was changed")
+        ns.slurm("scancel", str(job))
+        wait("it still runs jobs", lambda: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 30)
+
+
+def slurmctld_refused_by_a_quota(tag, plugin):
+    """Of slurmctld's pod only events of its StatefulSet say that a quota refuses it: told in their words, and mended by a larger quota."""
+    with Namespace(f"e2e-quota-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ns.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: few}, spec: {hard: {pods: 0}}}")
+        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1"))
+        cause = "exceeded quota: few"
+        for kind, name, reason in (("controllers", "demo", "PodNotCreated"), ("restapis", "demo", "PodsRefused"),
+                                   ("nodesets", "cpu", "FailedCreate")):
+            wait(f"{kind} tell the quota", lambda k=kind, n=name: cause in (
+                ns.condition(f"{k}.slinky.slurm.net", n, "Degraded") or {"message": ""})["message"], 45)
+            wait(f"an event of {kind} does too", lambda n=name, r=reason: cause in ns.events(n, r), 15)
+        ns.patch("resourcequota", "few", {"spec": {"hard": {"pods": "20"}}})
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name, timeout=120)
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False", 15)
+
+
 def bad_configuration_at_first(tag, plugin):
     """slurmctld never starts: its own words are told, and the mended configuration starts it."""
     with Namespace(f"e2e-bad-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -365,7 +446,8 @@ def main():
                         results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
             else:
                 results.append(False)
-        for function in (two_clusters, bad_configuration_at_first, namespace_with_drain, namespace_at_once):
+        for function in (two_clusters, two_controllers_in_a_namespace, slurmctld_refused_by_a_quota, bad_configuration_at_first,
+                         namespace_with_drain, namespace_at_once):
             if wanted(function.__name__):
                 results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, tag=tag: f(tag, plugin)))
         passed += sum(results)

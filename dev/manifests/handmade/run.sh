@@ -3,6 +3,7 @@
 # and a login node, a job over both workers, REST from outside, reconfigures good and bad, and how fast each daemon stops.
 # Usage: dev/manifests/handmade/run.sh [VERSION, as make demo by default] [--keep]; ends with "N passed, N failed", and stops at the first failure.
 . "$(dirname "$0")/../../lib.sh"
+. "$DEV/cluster.sh"
 
 version=${1:-}
 : "${version:=$(slurm_releases made | head -n1)}"
@@ -20,6 +21,7 @@ result() { # of a check that held
 
 clean() {
   local status=$?
+  [[ -z $database ]] || { kill -KILL "$database" && wait "$database"; } 2>/dev/null || true
   rm -rf "$scratch"
   if ((status != 0)); then
     k get pods -o wide >&2 || true
@@ -34,6 +36,7 @@ clean() {
 }
 keep=no
 [[ ${2:-} != --keep ]] || keep=yes
+database= database_port=24306
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -50,6 +53,7 @@ kubectl delete namespace "$namespace" --ignore-not-found >/dev/null
 kubectl create namespace "$namespace" >/dev/null
 head -c 1024 /dev/urandom >"$scratch/slurm.key"
 head -c 32 /dev/urandom >"$scratch/jwt.key"
+password=$(openssl rand -hex 16)
 k create secret generic slurm-keys --from-file="$scratch/slurm.key" --from-file="$scratch/jwt.key" >/dev/null
 applied=${EPOCHREALTIME/./}
 {
@@ -60,6 +64,8 @@ applied=${EPOCHREALTIME/./}
   cat "$here/cluster.yaml"
   echo ---
   cat "$here/login.yaml"
+  echo ---
+  sed "s/@DATABASE_HOST@/$HOST_IP/; s/@DATABASE_PORT@/$database_port/; s/@DATABASE_PASSWORD@/$password/" "$here/slurmdbd.yaml"
 } | sed "s/@VERSION@/$version/; s/@NAMESPACE@/$namespace/" | k apply -f - >/dev/null
 
 step "waiting for both workers to be idle"
@@ -83,6 +89,11 @@ job login
 k exec slurmctld-0 -- sbatch -N2 --exclusive --output=/dev/null --wrap 'sleep 3' >/dev/null
 job login setpriv --reuid=1 --regid=1 --clear-groups
 
+step "ssh to the login node"
+banner() { bash -c "exec 3<>/dev/tcp/$(k get pod login -o jsonpath='{.status.podIP}')/22; head -n 1 <&3" | grep '^SSH-2.0-'; }
+wait_for 10 "" banner || die "sshd of the login node does not answer"
+result "login: $(banner)"
+
 step "REST from outside of the cluster"
 k rollout status deployment/slurmrestd --timeout=60s >/dev/null
 url=http://$(k get service slurmrestd -o jsonpath='{.spec.clusterIP}'):6820
@@ -94,6 +105,30 @@ ping=$(rest "/slurm/$parser/ping" | jq -r '.pings[0].responding')
 nodes=$(rest "/slurm/$parser/nodes" | jq -r '[.nodes[] | .name + "=" + (.state | join("+"))] | sort | join(" ")')
 [[ $ping == true && $nodes == *cpu-0=IDLE*cpu-1=IDLE* ]] || die "REST said ping=$ping nodes=$nodes"
 result "$parser ping=$ping $nodes"
+
+step "slurmdbd and its database"
+"$DEV/deps.sh" database
+dbd() { k exec slurmdbd -c slurmdbd -- "$@"; }
+waits() { grep -qi 'database must be up' <<<"$(k logs slurmdbd -c slurmdbd)"; }
+wait_for 30 "" waits || die "slurmdbd does not wait for its database"
+result "it waits for it"
+# Not root's and not the machine's: a MariaDB with nothing but this database.
+mkdir "$scratch/database"
+mariadb() { exec setpriv --reuid=65534 --regid=65534 --clear-groups mariadbd --no-defaults --datadir="$scratch/database" "$@"; }
+printf '%s\n' "create user slurm@'%' identified by '$password';" "grant all on slurm_acct_db.* to slurm@'%';" >"$scratch/database/users.sql"
+chown -R 65534:65534 "$scratch/database"
+chmod 711 "$scratch"
+chmod 600 "$scratch"/*.key
+{ printf '%s\n' 'create database mysql;' 'use mysql;'; cat /usr/share/mysql/mysql_system_tables{,_data}.sql; } |
+  mariadb --bootstrap >"$scratch/log" 2>&1 || die "MariaDB's own tables could not be made: $(grep ERROR "$scratch/log")"
+mariadb --socket="$scratch/database/socket" --bind-address="$HOST_IP" --port=$database_port --skip-name-resolve \
+  --init-file="$scratch/database/users.sql" >"$scratch/log" 2>&1 </dev/null &
+database=$!
+k wait --for=condition=Ready --timeout=60s pod/slurmdbd >/dev/null || die "slurmdbd is not ready; MariaDB says: $(tail -n3 "$scratch/log")"
+dbd sacctmgr --immediate add account physics >/dev/null
+accounts=$(dbd sacctmgr --noheader --parsable2 list account format=account | sort | paste -sd' ')
+[[ $accounts == "physics root" ]] || die "sacctmgr lists the accounts '$accounts'"
+result "accounts: $accounts"
 
 step "reconfigure: good, bad, mended"
 # configure SED-EXPRESSION MARK: changes slurm.conf and waits until the pod has a file with that mark.
@@ -128,7 +163,7 @@ result "mended: MaxNodeCount=800, no restart"
 job slurmctld-0
 
 step "stopping"
-for pod in login cpu-0 "$(k get pod -l app=slurmrestd -o jsonpath='{.items[0].metadata.name}')" slurmctld-0; do
+for pod in login slurmdbd cpu-0 "$(k get pod -l app=slurmrestd -o jsonpath='{.items[0].metadata.name}')" slurmctld-0; do
   uid=$(k get pod "$pod" -o jsonpath='{.metadata.uid}')
   begun=${EPOCHREALTIME/./}
   k delete pod "$pod" --wait=false >/dev/null

@@ -19,8 +19,9 @@ std::vector<std::string> host_prefix_of(const kube::Object& nodeset) {
   return keys;
 }
 
-std::vector<std::string> owner_of(const kube::Object& object) {
-  const kube::OwnerReference* owner = object.meta.controller_owner();
+template <class Record>
+std::vector<std::string> owner_of(const Record& record) {
+  const kube::OwnerReference* owner = record.meta.controller_owner();
   return owner == nullptr ? std::vector<std::string>{} : std::vector{owner->uid};
 }
 
@@ -43,7 +44,8 @@ void add_indices(Caches& caches) {
   caches.restapis.add_index(std::string(kIndexController), controller_of);
   caches.nodesets.add_index(std::string(kIndexController), controller_of);
   caches.nodesets.add_index(std::string(kIndexHostPrefix), host_prefix_of);
-  caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of);
+  caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of<kube::Object>);
+  caches.token_secrets.add_index(std::string(kIndexOwner), owner_of<kube::SecretRecord>);
   caches.pods.add_index(std::string(kIndexInstance), instance_of);
   caches.pods.add_index(std::string(kIndexCluster), cluster_of);
 }

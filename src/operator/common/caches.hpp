@@ -1,6 +1,6 @@
 // The caches that the controllers read. Wired in src/cmd; scenarios and the simulator fill their own.
 //
-// Secrets, and ConfigMaps that users name, have no cache: they are read one by one through kube::Recorder.
+// Secrets and ConfigMaps that users name have no cache: they are read one by one through kube::Recorder.
 #pragma once
 
 #include <functional>
@@ -21,6 +21,9 @@ inline constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (s
 /// What Slurm last said of a cluster; null when no server is known for it.
 using SnapshotSource = std::function<slurm::SnapshotPtr(const slurm::ClusterKey&)>;
 
+/// Label selector of the cache of Secrets that hold Tokens' tokens.
+inline constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
+
 struct Caches {
   // Our kinds, whole.
   kube::Cache<kube::Object>& controllers;
@@ -35,7 +38,8 @@ struct Caches {
   kube::Cache<kube::Object>& deployments;
   kube::Cache<kube::Object>& pod_disruption_budgets;
   kube::Cache<kube::Object>& controller_revisions;
-  kube::Cache<kube::Object>& claims;  ///< By kClaimSelector.
+  kube::Cache<kube::Object>& claims;               ///< By kClaimSelector.
+  kube::Cache<kube::SecretRecord>& token_secrets;  ///< By kTokenSelector.
 
   SnapshotSource snapshot;
 };
@@ -47,7 +51,7 @@ inline constexpr std::string_view kIndexCluster = "cluster";
 inline constexpr std::string_view kIndexController = "controller";
 /// Index of NodeSets by that key and the prefix of their workers' host names, "ns/name/prefix".
 inline constexpr std::string_view kIndexHostPrefix = "hostPrefix";
-/// Index of ControllerRevisions by the uid of their owner.
+/// Index of ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
 
 /// Adds the indices above; once, before the caches are fed.

@@ -22,12 +22,6 @@ std::string cut(std::string text, std::size_t limit) {
   return text.substr(0, limit) + "...";
 }
 
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return cut(std::move(text), kMaxDetail);
-}
-
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string out;
   for (const std::string& part : parts) {
@@ -84,6 +78,13 @@ std::string condition_changes(const core::Json& before, const core::Json& after)
 }
 
 }  // namespace
+
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return cut(std::move(text), kMaxDetail);
+}
 
 std::string last_words(std::string_view log) {
   std::vector<std::string> causes;

@@ -65,6 +65,8 @@ plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object
 std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
                                          const std::vector<api::Condition>& before, const Conditions& after);
 
+/// What somebody else wrote, for a message of ours: without line ends and other control characters, at most 600 bytes.
+std::string one_line(std::string text);
 /// Of the last lines that a daemon wrote, those that say why it ended: its errors up to the first fatal one; without any, its
 /// last line. On one line, at most 600 bytes.
 std::string last_words(std::string_view log);

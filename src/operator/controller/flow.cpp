@@ -84,11 +84,6 @@ plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
           std::make_shared<kube::Patch>(std::move(act))};
 }
 
-/// The annotation remembers with which content the pod was first seen to fail.
-void mark_crash(const kube::PodRecord& pod, const ConfigState& state, plan::Plan& plan) {
-  if (read_refresh(pod).hash.empty()) plan.lane("load").add(refresh_step(pod, {state.offered_hash, 0}));
-}
-
 /// True when `from` + `wait` is past; else the plan wakes then.
 bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why) {
   const core::Duration left = from + wait - observed.context.mono;
@@ -197,6 +192,8 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
   // Without something to go back to a crash is only shown: see pod_problems.
   if (!state.can_roll_back()) return {};
   for (const kube::PodPtr& pod : observed.pods) {
+    // A content that is offered to a pod which already fails is not to blame.
+    if (read_refresh(*pod).hash != state.offered_hash) continue;
     for (const kube::ContainerState& container : pod->containers) {
       if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused) {
         const std::string words = last_words(container.message);
@@ -231,13 +228,15 @@ void add_script_refresh(const Observed& observed, const ConfigState& state, plan
   plan.lane("load").add(refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1}));
 }
 
+void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || !state.exists() || !crashing(*pod) || !read_refresh(*pod).hash.empty()) return;
+  plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 0}));
+}
+
 void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   const kube::PodRecord* pod = running_pod(observed);
-  if (pod == nullptr || !state.exists()) return;
-  if (crashing(*pod)) {
-    mark_crash(*pod, state, plan);
-    return;
-  }
+  if (pod == nullptr || !state.exists() || crashing(*pod)) return;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
   // Refused, and nothing known to go back to: trying it again would not make it better.
   if (!loaded || state.offered_hash == state.refused_hash) return;

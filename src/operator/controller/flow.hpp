@@ -69,6 +69,9 @@ bool awaits_load(const Observed& observed, const ConfigState& state);
 /// stands.
 void add_script_refresh(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
+/// Adds a step that makes the pod remember with which content it was first seen to fail. `state`: as it stands.
+void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);
+
 /// Adds the steps that bring `state` (as it stands) into slurmctld.
 void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "api/nodeset.hpp"
+#include "kube/acts.hpp"
 #include "operator/common/keys.hpp"
+#include "operator/common/named_objects.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/controller/plan.hpp"
 
@@ -74,6 +76,12 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->epilog_slurmctld = read_all(recorder, key.ns, spec.epilog_slurmctld_script_refs);
   if (spec.jwks_key_ref) out->jwks = read_files(recorder, key.ns, spec.jwks_key_ref->name);
 
+  const core::Json none = core::Json::object();
+  out->missing = missing_objects(recorder, key.ns, spec.pod_template,
+                                 {{"spec.slurmctld", spec.slurmctld},
+                                  {"spec.reconfigure", spec.inplace_reconfigure ? spec.reconfigure : none},
+                                  {"spec.logfile", spec.logfile}});
+
   for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, out->cluster)) {
     out->nodesets.push_back(nodeset_facts(*nodeset));
   }
@@ -82,8 +90,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   });
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
     // With foreground deletion it waits for its slurmrestd, which may wait for the Controller: what counts is our finalizer.
-    const std::vector<std::string>& finalizers = restapi->meta.finalizers;
-    const bool serves = std::find(finalizers.begin(), finalizers.end(), api::kFinalizerRestApi) != finalizers.end();
+    const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) {

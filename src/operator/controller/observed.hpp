@@ -48,6 +48,7 @@ struct Observed {
   SecretFacts slurm_key, jwt_key;
   std::vector<NamedFiles> config_files, prolog, epilog, prolog_slurmctld, epilog_slurmctld;
   std::optional<NamedFiles> jwks;
+  std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pod's parts name.
 
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name.
   std::vector<RestApiFacts> restapis;

@@ -109,6 +109,7 @@ ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
   const ConfigState now = read_config_state(observed.config_map.get());
   ConfigState next = next_config_state(now, wanted, loaded_config_hash(observed), find_refusal(observed, now));
   if (!next.exists()) return next;
+  add_crash_mark(observed, now, pass.plan);
   if (wanted.ok()) {
     add_script_refresh(observed, now, pass.plan);
     next.scripts_hash = scripts_digest(observed);
@@ -195,10 +196,39 @@ std::vector<Problem> token_problems(const Observed& observed) {
                                observed.object->meta.ns + "/" + observed.jwt_key.ref.secret + ": " + observed.snapshot->error}};
 }
 
-/// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account. Where to
-/// look is told once it takes longer than making a pod does.
+/// When the event was seen last. Controllers write the old fields or the new ones.
+core::WallTime last_seen(const core::Json& event) {
+  core::WallTime last;
+  for (const std::string& text :
+       {core::get_string(event, {"series", "lastObservedTime"}), core::get_string(event, {"deprecatedLastTimestamp"}),
+        core::get_string(event, {"eventTime"}), core::get_string(event, {"metadata", "creationTimestamp"})}) {
+    if (const auto time = core::parse_rfc3339(text)) last = std::max(last, *time);
+  }
+  return last;
+}
+
+/// What the newest of the events says, or "". One from before `since` was about something else.
+std::string newest_note(const plan::Fact& events, core::WallTime since) {
+  std::string note;
+  if (!events.value) return note;
+  for (const core::Json& event : (*events.value)["items"]) {
+    const core::WallTime seen = last_seen(event);
+    if (seen < since) continue;
+    since = seen;
+    note = core::get_string(event, {"note"});
+  }
+  return one_line(note);
+}
+
+/// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account. They are
+/// read, live, once it takes longer than making a pod does; no cache holds events.
 void find_missing_pod(Pass& pass) {
   constexpr core::Duration kPodMade{15000};
+  /// How often they are read again: the one reason may be mended, and another one be left.
+  constexpr core::Duration kReadAgain{60000};
+  /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
+  constexpr core::Duration kSlack{60000};
+  constexpr int kMostEvents = 100;
   const Observed& observed = pass.observed;
   if (!observed.stateful_set || !observed.pods.empty()) return;
   if (core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) == 0) return;
@@ -210,8 +240,21 @@ void find_missing_pod(Pass& pass) {
     return;
   }
   const kube::ObjectMeta& meta = observed.stateful_set->meta;
-  pass.problems.push_back({"PodNotCreated", "StatefulSet " + meta.name + " has made no pod; why is told by `kubectl -n " +
-                                                meta.ns + " describe statefulset " + meta.name + "`"});
+  const std::string need = "events of StatefulSet " + meta.name;
+  const auto events = observed.context.facts.find(need);
+  if (events == observed.context.facts.end()) {
+    auto list = std::make_shared<kube::List>();
+    list->resource = kube::resources::kEvent;
+    list->ns = meta.ns;
+    list->field_selector = "regarding.uid=" + meta.uid + ",reason=FailedCreate";
+    list->limit = kMostEvents;
+    return pass.plan.need({need, std::move(list)});
+  }
+  pass.plan.wake_after(kReadAgain, "why no pod is made may change");
+  const std::string why = newest_note(events->second, *ready->last_transition_time - kSlack);
+  const std::string where = "; why is told by `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
+  pass.problems.push_back(
+      {"PodNotCreated", "StatefulSet " + meta.name + " has made no pod" + (why.empty() ? where : ": " + why)});
 }
 
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
@@ -255,6 +298,7 @@ void plan_running(Pass& pass) {
   if (wanted.ok() && state.refused_hash == wanted.hash) {
     pass.problems.push_back({"ConfigRefused", refusal_text(observed, state)});
   }
+  append(pass.problems, observed.missing);
   append(pass.problems, immutable_problems(observed));
   append(pass.problems, step_problems(without_refusals(observed.context.outcomes)));
   const bool ready = slurmctld_ready(observed);

@@ -90,6 +90,15 @@ void happen(World& world, int what, int number) {
     case 15:
       world.outcomes.clear();
       break;  // The operator starts again.
+    case 16:
+      if (!name.empty() && world.pod(name).phase == "Pending") {
+        world.pod(name).node_name = "kube-1";
+        world.pod(name).containers = {{"slurmd", false, false, false, 0, "ImagePullBackOff", "", false}};
+      }
+      break;
+    case 17:
+      world.edit("slurmd", {{"image", "slurmd:" + std::to_string(number)}});
+      break;
     default:
       world.advance(core::Duration{number * 100});
       break;
@@ -127,7 +136,7 @@ void come_to_rest(World& world) {
 RC_GTEST_PROP(NodeSetHistories, EndInTheDeclaredState, ()) {
   World world(Json{{"replicas", 3}});
   const auto events =
-      *rc::gen::container<std::vector<std::pair<int, int>>>(rc::gen::pair(rc::gen::inRange(0, 17), rc::gen::inRange(0, 60)));
+      *rc::gen::container<std::vector<std::pair<int, int>>>(rc::gen::pair(rc::gen::inRange(0, 19), rc::gen::inRange(0, 60)));
   for (const auto& [what, number] : events) {
     happen(world, what, number);
     world.run(plan_nodeset(world.observe()));

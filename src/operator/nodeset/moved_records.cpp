@@ -1,4 +1,5 @@
-// Records that workers leave behind when they move: with host networking the Slurm node is named after the Kubernetes node.
+// Records that workers leave behind: when they move (with host networking the Slurm node is named after the Kubernetes node),
+// and for a next one of the name, with an extraConf that is not its own.
 #include <algorithm>
 
 #include "operator/common/worker_names.hpp"
@@ -25,8 +26,28 @@ bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
 
 }  // namespace
 
+bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_view revision) {
+  const auto hash = pass.conf_hashes.find(revision);
+  if (hash == pass.conf_hashes.end() || record.comment.find(hash->second) != std::string::npos) return false;
+  // One that an earlier release stamped does not tell.
+  return stamped_by_us(pass, record) && !core::get_string(*worker_comment(record.comment), {kStampedConf}).empty();
+}
+
+OldRecord judge_old_record(const Pass& pass, const std::string& name) {
+  const slurm::Node* record = pass.slurm_known() ? pass.in.snapshot->node(name) : nullptr;
+  if (record == nullptr || pass.keeps(name, -1) || !has_other_conf(pass, *record, pass.hash)) return OldRecord::kStays;
+  // What an administrator said is meant for the next pod too; and jobs that name the node would be lost with it.
+  const slurm::NodeState& state = record->state;
+  if (slurm::given_by_others(record->reason) || (state.has("DRAIN") && !slurm::ours(record->reason))) return OldRecord::kStays;
+  if (state.has("RESERVED") || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
+      pass.in.snapshot->job_names(name)) {
+    return OldRecord::kStays;
+  }
+  return state.base == "DOWN" && pass.slurm_fresh() ? OldRecord::kGoesFirst : OldRecord::kSettles;
+}
+
 void delete_moved(Pass& pass) {
-  if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
   if (!uses_host_network(pass.in.nodeset.spec) || !all_placed(pass)) return;
   const std::string prefix =
       host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
@@ -34,12 +55,13 @@ void delete_moved(Pass& pass) {
     if (ordinal_of(name, prefix)) continue;  // delete_records has looked at it.
     if (pass.keeps(name, -1) || pass.in.other_workers.contains(name)) continue;
     // What somebody else said of the machine is to be found there when a worker comes back to it.
-    if (!stamped_by_us(pass, *node) || said_by_others(*node)) continue;
+    if (!stamped_by_us(pass, *node) || slurm::given_by_others(node->reason)) continue;
     // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
     if (node->state.base != "DOWN") {
       if (pass.doubtful_record.empty()) pass.doubtful_record = name;
       continue;
     }
+    if (!pass.slurm_fresh_or_again()) return;
     ++pass.records_left;
     const std::string why = "its worker has moved to another Kubernetes node";
     pass.step(pass.out.lane("record " + name), "delete Slurm node " + name, why,

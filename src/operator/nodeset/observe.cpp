@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "operator/common/named_objects.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/plan.hpp"
 
@@ -29,6 +30,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.slurm_key = slurm_key_ref(controller->spec, key.name);
   view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
+  view.persistent = controller->spec.persistence.enabled;
   view.key = key_presence(view.slurm_key, key.ns, recorder);
   return view;
 }
@@ -42,8 +44,9 @@ std::string find_older_namesake(const Caches& caches, const kube::Object& self, 
   return {};
 }
 
-/// Slurm is about to say something that this NodeSet waits for: a drain that ends, or a worker that registers.
+/// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
 bool waits_for_slurm(const Observed& observed) {
+  if (observed.podless_since) return true;
   const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
   int live = 0;
   bool registering = false;
@@ -73,7 +76,10 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     return nullptr;
   }
   const kube::ObjectPtr object = caches_.nodesets.find(key);
-  if (object == nullptr) return nullptr;
+  if (object == nullptr) {
+    podless_.erase(key);
+    return nullptr;
+  }
 
   auto out = std::make_shared<Observed>();
   out->now = context.now;
@@ -86,6 +92,10 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   } else {
     out->invalid = nodeset.error().message;
   }
+
+  const api::NodeSetSpec& spec = out->nodeset.spec;
+  out->missing =
+      missing_objects(recorder, key.ns, spec.pod_template, {{"spec.slurmd", spec.slurmd}, {"spec.logfile", spec.logfile}});
 
   const std::string controller = core::get_string(object->body, {"spec", "controllerRef", "name"});
   out->nodeset.spec.controller_ref.name = controller;
@@ -103,6 +113,11 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     out->pods.push_back(pod);
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
     if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
+  }
+  if (object->meta.terminating() && out->pods.empty()) {
+    out->podless_since = podless_.try_emplace(key, context.mono).first->second;
+  } else {
+    podless_.erase(key);
   }
   if (uses_host_network(out->nodeset.spec)) {
     for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {

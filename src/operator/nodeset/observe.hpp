@@ -14,6 +14,7 @@
 #include "kube/controller.hpp"
 #include "operator/common/caches.hpp"
 #include "operator/common/names.hpp"
+#include "operator/common/status.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset {
@@ -33,6 +34,7 @@ struct ControllerView {
   Endpoint endpoint;
   KeyRef slurm_key;
   bool drain_on_deletion = false;                 ///< deletionPolicy: Drain.
+  bool persistent = true;                         ///< slurmctld's state outlives its pod.
   kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
 };
 
@@ -45,11 +47,14 @@ struct Observed {
   api::NodeSet nodeset;    ///< The same, read.
   std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
 
+  std::vector<Problem> missing;              ///< Of the Secrets and ConfigMaps that the workers' parts name.
   std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
   std::vector<kube::PodPtr> pods;            ///< Owned by this NodeSet.
-  std::vector<kube::PodPtr> orphans;         ///< Workers of its name and labels that nobody owns.
-  std::vector<kube::ObjectPtr> revisions;    ///< ControllerRevisions owned by this NodeSet.
+  /// Of one that was deleted: since when its last pod is seen to be gone.
+  std::optional<core::MonoTime> podless_since;
+  std::vector<kube::PodPtr> orphans;                   ///< Workers of its name and labels that nobody owns.
+  std::vector<kube::ObjectPtr> revisions;              ///< ControllerRevisions owned by this NodeSet.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
   std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
@@ -80,6 +85,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
   Caches& caches_;
   KubeNodeSource nodes_;
   Options options_;
+  std::map<kube::Key, core::MonoTime> podless_;  ///< See Observed::podless_since. A restart forgets it: then it is later.
 };
 
 }  // namespace op::nodeset

@@ -56,26 +56,27 @@ class ObserveNodeSet : public ::testing::Test {
   void fill_all() {
     const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", 1}}}};
     fill(set_.nodesets, {document("NodeSet", "cpu", spec)});
-    fill(set_.controllers, {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}}}})});
+    fill(set_.controllers,
+         {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}, {"persistence", {{"enabled", false}}}}}})});
     fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
     fill(set_.revisions, {});
   }
 
-  std::shared_ptr<const Observed> observe() {
-    NodeSetController controller(set_.caches,
-                                 [](std::string_view name) -> std::optional<KubeNode> {
-                                   if (name == "kube-1") return KubeNode{true, "fan"};
-                                   return {};
-                                 },
-                                 {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }});
-    kube::Controller& base = controller;
-    return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {}));
+  std::shared_ptr<const Observed> observe(core::MonoTime mono = {}) {
+    kube::Controller& base = controller_;
+    return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {{}, mono, {}, {}}));
   }
 
   Reader reader_;
   std::vector<std::string> hurried_;
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
   testing::CacheSet set_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
+  NodeSetController controller_{set_.caches,
+                                [](std::string_view name) -> std::optional<KubeNode> {
+                                  if (name == "kube-1") return KubeNode{true, "fan"};
+                                  return {};
+                                },
+                                {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }}};
 };
 
 TEST_F(ObserveNodeSet, WaitsForItsCaches) {
@@ -96,12 +97,33 @@ TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   EXPECT_EQ(seen->nodeset.spec.replicas, 1);
 }
 
+TEST_F(ObserveNodeSet, RemembersSinceWhenItsPodsAreGone) {
+  const auto at = [](int ms) { return core::MonoTime{core::Duration{ms}}; };
+  fill_all();
+  fill(set_.pods, {});
+  EXPECT_FALSE(observe(at(1))->podless_since) << "it was not deleted: more may come";
+  Json deleted = document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}}}});
+  deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  fill(set_.nodesets, {deleted});
+  fill(set_.pods, {worker("cpu-0", "cpu-uid")});
+  EXPECT_FALSE(observe(at(2))->podless_since);
+  fill(set_.pods, {worker("cpu-1", "another")});
+  EXPECT_EQ(observe(at(3))->podless_since, at(3));
+  EXPECT_EQ(observe(at(4))->podless_since, at(3));
+  EXPECT_FALSE(hurried_.empty());
+  fill(set_.nodesets, {});
+  EXPECT_EQ(observe(at(5)), nullptr);
+  fill(set_.nodesets, {deleted});
+  EXPECT_EQ(observe(at(6))->podless_since, at(6)) << "another of that name";
+}
+
 TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   fill_all();
   auto seen = observe();
   ASSERT_TRUE(seen->controller);
   EXPECT_EQ(seen->controller->endpoint.str(), "demo-controller.default:6817");
   EXPECT_TRUE(seen->controller->drain_on_deletion);
+  EXPECT_FALSE(seen->controller->persistent);
   EXPECT_EQ(seen->controller->key, kube::Presence::kUnknown);
   EXPECT_EQ(reader_.asked, std::vector<std::string>{"default/demo-slurm-key"});
 
@@ -113,6 +135,22 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
 
   fill(set_.controllers, {});
   EXPECT_FALSE(observe()->controller);
+}
+
+TEST_F(ObserveNodeSet, LooksForWhatTheWorkersName) {
+  fill_all();
+  Json nodeset = document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}}}});
+  nodeset["spec"]["template"]["spec"]["volumes"] = *core::parse_json(R"([{"name": "v", "secret": {"secretName": "a"}}])");
+  nodeset["spec"]["slurmd"]["envFrom"] = *core::parse_json(R"([{"secretRef": {"name": "b"}}])");
+  nodeset["spec"]["logfile"]["envFrom"] = *core::parse_json(R"([{"secretRef": {"name": "c"}}])");
+  fill(set_.nodesets, {nodeset});
+  EXPECT_TRUE(observe()->missing.empty()) << "not known yet";
+  reader_.answer.presence = kube::Presence::kAbsent;
+  std::vector<std::string> places;
+  const auto seen = observe();
+  for (const Problem& problem : seen->missing) places.push_back(problem.message.substr(0, problem.message.find(':')));
+  EXPECT_EQ(places, (std::vector<std::string>{"spec.slurmd.envFrom[0].secretRef.name", "spec.logfile.envFrom[0].secretRef.name",
+                                              "spec.template.spec.volumes[0].secret.secretName"}));
 }
 
 TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/revision.hpp"
@@ -16,9 +17,12 @@ namespace {
 
 /// How long conditions rest on the last answer of a Slurm that does not answer.
 constexpr core::Duration kShown{30000};
+constexpr core::Duration kFreshAgain{1000};
 constexpr core::Duration kEventAgain{10 * 60 * 1000};
 /// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
 constexpr core::Duration kRegistration{3 * 60 * 1000};
+
+constexpr std::string_view kMissing = "Slurm has had no such node since ";
 
 Life life_of(const kube::PodRecord& pod) {
   if (pod.meta.terminating()) return Life::kTerminating;
@@ -34,6 +38,10 @@ bool seen_in_slurm(const kube::PodRecord& pod) {
   if (!pod.meta.annotation(api::kAnnotationRegistered).empty()) return true;
   return std::any_of(pod.conditions.begin(), pod.conditions.end(),
                      [](const kube::PodCondition& condition) { return condition.type.starts_with(api::kPodConditionPrefix); });
+}
+
+std::string conf_hash(const std::string& extra_conf) {
+  return core::short_hash(extra_conf, 10);
 }
 
 bool slurmd_started(const kube::PodRecord& pod) {
@@ -78,7 +86,14 @@ core::Duration backoff(const plan::Outcome& outcome) {
 Pass::Pass(const Observed& observed) : in(observed) {
   slurm_known_ = in.snapshot != nullptr && in.snapshot->complete();
   slurm_fresh_ = slurm_known_ && in.snapshot->fresh(in.mono, slurm::kFresh);
-  if (in.invalid.empty()) hash = revision_hash(in.nodeset.spec);
+  for (const kube::ObjectPtr& revision : in.revisions) {
+    conf_hashes.emplace(revision->meta.label(api::kLabelRevisionHash),
+                        conf_hash(core::get_string(revision->body, {"data", "spec", "extraConf"})));
+  }
+  if (in.invalid.empty()) {
+    hash = revision_hash(in.nodeset.spec);
+    conf_hashes.emplace(hash, conf_hash(in.nodeset.spec.extra_conf));
+  }
   read_work();
   read_workers();
 }
@@ -124,6 +139,10 @@ void Pass::read_workers() {
     worker.cleared = !pod->meta.annotation(api::kAnnotationDeletionEvidence).empty();
     const auto node = in.nodes.find(pod->node_name);
     worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
+    if (worker.record == nullptr && worker.stamped && !worker.cleared && pod->ready() && pod->ready_since()) {
+      // An earlier time may be of the slurmd before this one.
+      if (const auto since = missing_since(*pod)) worker.missing_since = std::max(*since, *pod->ready_since());
+    }
     worker.outdated = stuck_outdated(worker);
     worker.lost = worker.outdated || will_not_register(worker);
     workers.push_back(std::move(worker));
@@ -135,13 +154,23 @@ void Pass::read_workers() {
 }
 
 bool Pass::will_not_register(const Worker& worker) {
-  if (worker.life != Life::kLive || worker.record != nullptr || !slurm_fresh_) return false;
+  if (worker.life != Life::kLive || worker.record != nullptr) return false;
+  if (worker.stamped && !worker.cleared && !worker.missing_since) return false;
+  if (!worker.cleared && (!worker.pod->ready() || !worker.pod->ready_since())) return false;
+  if (!slurm_fresh_or_again()) return false;
   if (worker.cleared) return true;
-  if (worker.stamped || !worker.pod->ready() || !worker.pod->ready_since()) return false;
-  const core::Duration left = kRegistration - (in.now - *worker.pod->ready_since());
-  if (left.count() <= 0) return true;
-  out.wake_after(left, "a worker that does not register is replaced");
-  return false;
+  const core::Duration left = kRegistration - (in.now - worker.missing_since.value_or(*worker.pod->ready_since()));
+  if (left.count() > 0) {
+    out.wake_after(left, "a worker that does not register is replaced");
+    return false;
+  }
+  if (!worker.stamped) return true;
+  // A state that outlives slurmctld's pod was lost, with all jobs: what runs on the workers, nobody can tell.
+  if (in.snapshot->nodes.empty() && (!in.controller || in.controller->persistent)) {
+    slurm_blank = true;
+    return false;
+  }
+  return !in.snapshot->job_names(worker.node);
 }
 
 bool Pass::stuck_outdated(const Worker& worker) const {
@@ -151,7 +180,10 @@ bool Pass::stuck_outdated(const Worker& worker) const {
   if (worker.record == nullptr) {
     // What was seen may have been the record of an earlier pod of the same name.
     if (worker.stamped && slurmd_started(pod)) return false;
-  } else if (worker.record->state.base != "DOWN" || said_by_others(*worker.record)) {
+  } else if (keeps_others_word(worker)) {
+    // Said of an earlier pod of the name, for this one never ran slurmd.
+    if (slurmd_started(pod)) return false;
+  } else if (worker.record->state.base != "DOWN") {
     return false;
   }
   // A kubelet that has it may start slurmd at any moment, unless it says why it cannot.
@@ -190,6 +222,12 @@ bool Pass::step(plan::Lane& lane, plan::Step step) {
   --room_;
   lane.add(std::move(step));
   return true;
+}
+
+bool Pass::slurm_fresh_or_again() {
+  if (slurm_fresh_) return true;
+  if (slurm_known_) out.wake_after(kFreshAgain, "what Slurm last said is too old to act on");
+  return false;
 }
 
 bool Pass::slurm_shows() {
@@ -239,8 +277,20 @@ bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std
   return true;
 }
 
-bool said_by_others(const slurm::Node& node) {
-  return !node.reason.empty() && node.reason != "Not responding" && !slurm::ours(node.reason);
+std::string missing_text(core::WallTime since) {
+  return std::string(kMissing) + core::format_rfc3339(since);
+}
+
+std::optional<core::WallTime> missing_since(const kube::PodRecord& pod) {
+  const kube::PodCondition* condition = pod.condition(std::string(api::kPodConditionPrefix) + "Unknown");
+  if (condition == nullptr || !condition->message.starts_with(kMissing)) return {};
+  const core::Result<core::WallTime> since = core::parse_rfc3339(std::string_view(condition->message).substr(kMissing.size()));
+  return since ? std::optional(*since) : std::nullopt;
+}
+
+bool keeps_others_word(const Worker& worker) {
+  return worker.record != nullptr && slurm::given_by_others(worker.record->reason) &&
+         (worker.record->state.has("DRAIN") || worker.record->state.base == "DOWN");
 }
 
 std::string self_text(const Pass& pass) {

@@ -2,6 +2,7 @@
 // the declared state from being reached. Private to this folder.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,6 +52,8 @@ struct Worker {
   bool victim = false;       ///< It goes.
   bool lost = false;         ///< Its slurmd will not register (again): it can only be replaced.
   bool outdated = false;     ///< Lost, for it is of an earlier template and got stuck before its slurmd ever ran.
+  /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
+  std::optional<core::WallTime> missing_since;
 
   [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
   [[nodiscard]] bool drained_by_us() const;
@@ -68,19 +71,24 @@ class Pass {
   const Observed& in;
   plan::Plan out;
   Goal goal = Goal::kServe;
-  int desired = 0;                ///< How many workers there are to be.
-  std::string hash;               ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
-  std::vector<Worker> workers;    ///< By ordinal.
-  std::vector<Problem> problems;  ///< What is wrong, or takes time.
-  int to_create = 0;              ///< Workers still to be created, those of this pass included.
-  int to_delete = 0;              ///< Workers still to be deleted, likewise.
-  bool patches_nodeset = false;   ///< A step of this pass writes the NodeSet itself.
-  int records_left = 0;           ///< Slurm records of workers that are gone for good.
-  std::string doubtful_record;    ///< One that looks like it, but answers still; "": none.
-  std::set<int> vacant;           ///< Ordinals whose workers are to be created, now or later.
+  int desired = 0;   ///< How many workers there are to be.
+  std::string hash;  ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
+  std::map<std::string, std::string, std::less<>> conf_hashes;  ///< Of extraConf, by revision.
+  std::vector<Worker> workers;                                  ///< By ordinal.
+  std::vector<Problem> problems;                                ///< What is wrong, or takes time.
+  int to_create = 0;                                            ///< Workers still to be created, those of this pass included.
+  int to_delete = 0;                                            ///< Workers still to be deleted, likewise.
+  bool patches_nodeset = false;                                 ///< A step of this pass writes the NodeSet itself.
+  int records_left = 0;                                         ///< Slurm records of workers that are gone for good.
+  std::string doubtful_record;                                  ///< One that looks like it, but answers still; "": none.
+  std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
+  bool slurm_blank = false;  ///< Slurm should remember our workers, and has known no node at all for long.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
+  /// The same, asked where there is something to do: when Slurm answered too long ago, the key is planned again soon. A later
+  /// answer that says the same wakes nobody.
+  [[nodiscard]] bool slurm_fresh_or_again();
   /// Slurm answered completely once; good enough for showing, and for acts that are checked live.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
   /// What Slurm last said may still be shown: a restart of slurmctld does not change what workers are.
@@ -129,7 +137,7 @@ class Pass {
  private:
   void read_work();
   void read_workers();
-  /// Its record was deleted by us, or it never came.
+  /// Its record was deleted by us or by somebody else, or it never came.
   [[nodiscard]] bool will_not_register(const Worker& worker);
   /// Its template was mended since, which helps only its successor; nothing ever ran on it.
   [[nodiscard]] bool stuck_outdated(const Worker& worker) const;
@@ -162,12 +170,23 @@ void stamp_comments(Pass& pass);    // slurm_states.cpp
 void remove_finalizer(Pass& pass);  // workers.cpp
 void write_status(Pass& pass);      // status.cpp
 
+/// The message of the condition that a worker has while Slurm does not know its node (any more), and its way back.
+[[nodiscard]] std::string missing_text(core::WallTime since);
+[[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
+/// In the comment of a Slurm node: the hash of the extraConf with which its record was made.
+inline constexpr std::string_view kStampedConf = "extraConfHash";
+/// The record is known to come from a pod of another extraConf than pods of `revision` have.
+[[nodiscard]] bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_view revision);
+enum class OldRecord { kStays, kGoesFirst, kSettles };
+/// What becomes of the record that an earlier worker left under the Slurm node's name of one that is to be created. Slurm
+/// ignores the --conf of a node that it knows.
+[[nodiscard]] OldRecord judge_old_record(const Pass& pass, const std::string& node);
 /// "default/cpu-1" for a worker.
 [[nodiscard]] inline std::string pod_text(const Worker& worker) {
   return worker.pod->meta.key().str();
 }
-/// The node's reason is neither ours nor slurmctld's own for a silent slurmd: an administrator gave it.
-[[nodiscard]] bool said_by_others(const slurm::Node& node);
+/// An administrator drained its node, or set it down.
+[[nodiscard]] bool keeps_others_word(const Worker& worker);
 /// "NodeSet default/cpu".
 [[nodiscard]] std::string self_text(const Pass& pass);
 /// The reason, without prefix, with which workers that go are drained; by it a victim stays a victim.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "kube/acts.hpp"
 #include "operator/nodeset/pass.hpp"
 
 namespace op::nodeset {
@@ -12,8 +13,7 @@ namespace {
 
 /// `kubectl delete --cascade=orphan`: the workers are to stay.
 bool orphans(const Pass& pass) {
-  const std::vector<std::string>& finalizers = pass.in.meta().finalizers;
-  return pass.in.meta().terminating() && std::find(finalizers.begin(), finalizers.end(), "orphan") != finalizers.end();
+  return pass.in.meta().terminating() && kube::has_finalizer(pass.in.meta(), "orphan");
 }
 
 void hold(Pass& pass, std::string_view reason, std::string message) {

@@ -529,6 +529,19 @@ TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
   EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
 }
 
+TEST(NodeSetPlan, AMissingSecretIsToldOnceAndMends) {
+  World world(Json{{"replicas", 2}});
+  world.missing = {{"SecretMissing", "spec.template.spec.volumes[0].secret.secretName: Secret default/a does not exist"}};
+  world.settle(20);
+  EXPECT_EQ(world.condition("Degraded"), "True SecretMissing");
+  EXPECT_EQ(world.message("Degraded"), world.missing[0].message);
+  EXPECT_EQ(std::ranges::count(world.events, "Warning SecretMissing: " + world.missing[0].message), 1);
+  EXPECT_EQ(world.pods.size(), 2U) << "workers wait for it in their kubelets";
+  world.missing.clear();
+  world.settle(2);
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
+}
+
 TEST(NodeSetPlan, AMendedSpecIsTriedAtOnce) {
   World world(Json{{"replicas", 2}});
   world.refuse["create Pod"] = {core::ErrorCode::kInvalid, "unknown field \"spec.contaners\"", 400, "BadRequest", {}};
@@ -691,6 +704,31 @@ TEST(NodeSetPlan, CoalescesReports) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
+/// The answer was long under way; the next one will say the same, and wake nobody.
+TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
+  World world = serving(1);
+  world.pod("cpu-0").conditions.pop_back();
+  ASSERT_EQ(world.pod("cpu-0").condition("SlurmNodeStateIdle"), nullptr);
+  world.snapshot_age = core::Duration{10000};
+  const plan::Plan put_off = plan_nodeset(world.observe());
+  EXPECT_THAT(ids(put_off), IsEmpty());
+  ASSERT_TRUE(put_off.wake());
+  world.snapshot_age = core::Duration{100};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("report Slurm state on Pod default/cpu-0"));
+
+  // Neither does a comment wait for another event, nor a record that is left; nothing put off is no reason to come again.
+  world = serving(1);
+  world.snapshot_age = core::Duration{10000};
+  EXPECT_FALSE(plan_nodeset(world.observe()).wake());
+  world.node("cpu-0").comment.clear();
+  EXPECT_TRUE(plan_nodeset(world.observe()).wake());
+  world = serving(1);
+  world.snapshot_age = core::Duration{10000};
+  world.add_node("cpu-7").comment = world.node("cpu-0").comment;
+  world.node("cpu-7").state = slurm::NodeState{"DOWN", {}};
+  EXPECT_TRUE(plan_nodeset(world.observe()).wake());
+}
+
 TEST(NodeSetPlan, KeepsOldRevisionsWithinTheLimit) {
   World world = serving(1);
   ASSERT_EQ(world.revisions.size(), 1U);
@@ -727,6 +765,31 @@ TEST(NodeSetPlan, ReplacesAWorkerThatNeverRegisters) {
   world.finish_pods();
   world.settle(3);
   EXPECT_EQ(world.pod("cpu-1").phase, "Pending");
+}
+
+TEST(NodeSetPlan, LeavesACommentOfAnEarlierReleaseAsItIs) {
+  World world(Json{{"replicas", 1}});
+  world.settle(3);
+  world.start_pods();
+  world.settle(3);
+  Json comment = Json::parse(world.node("cpu-0").comment);
+  ASSERT_EQ(comment.erase("extraConfHash"), 1U);
+  world.node("cpu-0").comment = comment.dump();
+  world.settle(3);
+  EXPECT_EQ(world.node("cpu-0").comment, comment.dump());
+}
+
+TEST(NodeSetPlan, GivesASlurmdThatStartedAgainItsTimeToRegister) {
+  World world = serving(2);
+  world.nodes.erase("cpu-1");
+  world.settle(3);
+  world.advance(core::Duration{600000});
+  world.pod("cpu-1").ready_since_ = world.now;
+  world.settle(3);
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+  world.advance(core::Duration{181000});
+  world.settle(3);
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
 }
 
 TEST(NodeSetPlan, AdoptsOrphansBeforeItCreates) {

@@ -77,9 +77,10 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const plan::Evidence
   return act;
 }
 
-void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
+void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why,
+                kube::PodVersion version = kube::PodVersion::kAny) {
   plan::Lane& lane = lane_of(pass, worker);
-  if (!pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence)) || !pass.room(1)) return;
+  if (!pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence, version)) || !pass.room(1)) return;
   lane.then();
   pass.step(lane, pass.event_step("Normal", "SuccessfulDelete", "Delete",
                                   fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
@@ -102,10 +103,18 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   delete_pod(pass, worker, evidence, why);
 }
 
+constexpr std::string_view kReserved = " is kept by a reservation in Slurm until that ends, or no longer names it";
+
+/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
+bool reserved(const slurm::Node& node) {
+  return node.state.has("RESERVED");
+}
+
 std::string what_holds(const Worker& worker) {
   if (worker.work.jobs > 0)
     return fmt::format("{} runs {} job{}", worker.node, worker.work.jobs, worker.work.jobs == 1 ? "" : "s");
   if (worker.busy()) return worker.node + " is completing a job";
+  if (reserved(*worker.record)) return worker.node + std::string(kReserved);
   return worker.node + " is being drained";
 }
 
@@ -126,8 +135,11 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
     // one that never started was an earlier pod's.
     const bool stamped = worker.stamped && !worker.cleared && !worker.outdated;
+    const std::string& uid = worker.pod->meta.uid;
     const auto evidence =
-        slurm::SnapshotWitness::never_registered(snapshot, worker.node, worker.pod->meta.uid, stamped, pass.in.mono);
+        worker.lost && worker.missing_since
+            ? slurm::SnapshotWitness::forgotten(snapshot, worker.node, uid, *worker.missing_since, pass.in.mono)
+            : slurm::SnapshotWitness::never_registered(snapshot, worker.node, uid, stamped, pass.in.mono);
     if (evidence) {
       delete_fenced(pass, worker, *evidence, why);
     } else {
@@ -139,8 +151,12 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     }
     return;
   }
-  if (!worker.busy()) {
+  if (!worker.busy() && !reserved(*worker.record)) {
     if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, pass.in.mono)) {
+      // With the record an administrator's drain would go, which is meant for the next pod of the name as well. Without the
+      // fence: the node is drained, and the pod is deleted only as it was seen, with a slurmd that never ran.
+      if (worker.outdated && keeps_others_word(worker))
+        return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
       delete_fenced(pass, worker, *evidence, why);
       return;
     }
@@ -195,6 +211,7 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
 
 std::string why_lost(const Worker& worker) {
   if (worker.outdated) return "it never started, and its template has changed since";
+  if (worker.missing_since) return "its Slurm node was deleted under it, and its slurmd does not register again by itself";
   return worker.cleared ? "its Slurm node was deleted, and it does not register again" : "it does not register with Slurm";
 }
 
@@ -266,15 +283,18 @@ void delete_workers(Pass& pass) {
       pass.out.intent.jobs += worker.work.jobs;
       delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
       if (worker.lost && !worker.cleared && !worker.outdated) {
+        const std::string what = worker.missing_since ? fmt::format("Slurm has had no node {} since {}", worker.node,
+                                                                    core::format_rfc3339(*worker.missing_since))
+                                                      : "it is ready, but does not register with Slurm";
         pass.lasting_event("Warning", "SlurmNodeNotRegistered", "Delete",
-                           fmt::format("Pod {} is ready, but does not register with Slurm: it is replaced", pod_text(worker)));
+                           fmt::format("Pod {} is replaced: {}", pod_text(worker), what));
       }
     }
   }
 }
 
 void delete_records(Pass& pass) {
-  if (!pass.slurm_fresh() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || !pass.in.older_namesake.empty()) return;
+  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || !pass.in.older_namesake.empty()) return;
   const std::string prefix =
       host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
   const auto& nodes = pass.in.snapshot->nodes;
@@ -284,7 +304,12 @@ void delete_records(Pass& pass) {
     const Ours ours = is_ours(pass, *it->second);
     if (ours == Ours::kPerhaps && pass.doubtful_record.empty()) pass.doubtful_record = it->first;
     if (ours != Ours::kYes) continue;
+    if (!pass.slurm_fresh_or_again()) return;
     ++pass.records_left;
+    if (reserved(*it->second)) {
+      pass.waiting("RecordReserved", "the record of " + it->first + std::string(kReserved));
+      continue;
+    }
     const std::string why = "its worker is gone for good";
     pass.step(pass.out.lane("record " + it->first), "delete Slurm node " + it->first, why,
               slurm::delete_node(pass.cluster(), it->first, why));

@@ -9,6 +9,7 @@
 //         - start: true              # pending pods run and register
 //         - finish: true             # terminating pods go
 //         - job: cpu-0               # a job starts there (or `suspended: cpu-0`); jobs are numbered from 1
+//         - waits_for: cpu-0         # a job waits for that node by its name
 //         - end: 1                   # job 1 ends
 //         - node: {name: cpu-1, state: IDLE+DRAIN, reason: bad disk, comment: "...", features: [cpu]}
 //         - forget: cpu-1            # Slurm loses the node
@@ -16,7 +17,7 @@
 //         - user_deletes: cpu-1      # kubectl delete pod
 //         - kube_node: {name: kube-1, unschedulable: true, reason: "..."}
 //         - slurm: away              # or stale, answers
-//         - controller: absent       # or deleting, draining, present
+//         - controller: absent       # or deleting, draining, ephemeral, present
 //         - delete: true             # kubectl delete nodeset; `orphan: true` with --cascade=orphan
 //         - fail: {step: create, code: Forbidden, message: ...}   # steps whose id begins so
 //         - mend: true
@@ -158,6 +159,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.add_job({value.get<std::string>()});
     } else if (verb == "suspended") {
       world_.add_job({value.get<std::string>()}, "SUSPENDED");
+    } else if (verb == "waits_for") {
+      world_.jobs[world_.add_job({}, "PENDING")].required_nodes = {value};
     } else if (verb == "end") {
       world_.end_job(value);
     } else if (verb == "node") {
@@ -197,6 +200,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     world_.controller = view;
     if (how == "absent") world_.controller.reset();
     if (how == "deleting" || how == "draining") world_.controller->meta.deletion_timestamp = world_.now;
+    if (how == "ephemeral") world_.controller->persistent = false;
     if (how == "draining") world_.controller->drain_on_deletion = true;
   }
 

@@ -94,6 +94,8 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
 
 bool must_resume(const Pass& pass, const Worker& worker) {
   if (worker.victim || worker.user_cordon || worker.kube_cordon || !worker.drained_by_us() || !worker.ready()) return false;
+  // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there.
+  if (worker.has_flag("INVALID_REG")) return false;
   return registered_anew(pass, worker);
 }
 
@@ -127,14 +129,14 @@ Json marks(const Pass& pass, const Worker& worker) {
 }
 
 /// Condition type to message, as Slurm's states give them.
-std::map<std::string, std::string, std::less<>> wanted_conditions(const Worker& worker) {
+std::map<std::string, std::string, std::less<>> wanted_conditions(const Pass& pass, const Worker& worker) {
   std::map<std::string, std::string, std::less<>> out;
   const auto add = [&](std::string_view name, std::string_view message) {
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
     // It stays stamped as seen: otherwise its absence could be taken for evidence later.
-    if (worker.stamped) add("Unknown", "Slurm has no such node");
+    if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(pass.in.now)));
     return out;
   }
   for (const StateName& base : kBases) {
@@ -148,7 +150,7 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const Worker& 
 
 /// Entries of a strategic merge patch: it touches conditions of these types only.
 Json condition_changes(const Pass& pass, const Worker& worker) {
-  const auto wanted = wanted_conditions(worker);
+  const auto wanted = wanted_conditions(pass, worker);
   Json out = Json::array();
   for (const auto& [type, message] : wanted) {
     const kube::PodCondition* have = worker.pod->condition(type);
@@ -183,12 +185,33 @@ void report(Pass& pass, const Worker& worker, Json changes) {
   pass.step(pass.out.lane("report"), "report Slurm state on Pod " + pod_text(worker), why, std::move(act));
 }
 
+/// Without what tells how its record was made.
 Json comment_json(const Pass& pass, const Worker& worker) {
   return {{"namespace", pass.in.meta().ns},
           {"podName", worker.pod->meta.name},
           {"node", worker.pod->node_name},
           {"nodeSetName", pass.in.meta().name},
           {"nodeSetUID", pass.in.meta().uid}};
+}
+
+/// What the comment of the worker's node is to be; empty: it stays as it is.
+std::string wanted_comment(const Pass& pass, const Worker& worker) {
+  const std::string& have = worker.record->comment;
+  Json wanted = comment_json(pass, worker);
+  // One of an earlier release is not written anew for that alone.
+  if (have == core::canonical(wanted)) return {};
+  const auto conf = pass.conf_hashes.find(worker.pod->meta.label(api::kLabelRevisionHash));
+  std::string stamp = conf == pass.conf_hashes.end() ? "" : conf->second;
+  if (!have.empty()) {
+    const auto comment = worker_comment(have);
+    if (!comment) return {};
+    // Slurm keeps the --conf with which the record was made, whoever is behind it now.
+    const std::string recorded = core::get_string(*comment, {kStampedConf});
+    if (!recorded.empty()) stamp = recorded;
+  }
+  if (!stamp.empty()) wanted[std::string(kStampedConf)] = std::move(stamp);
+  std::string out = core::canonical(wanted);
+  return out == have ? "" : out;
 }
 
 /// It was made lately, and Slurm is about to hear of it.
@@ -247,7 +270,7 @@ void keep_metadata(Pass& pass) {
 }
 
 void report_states(Pass& pass) {
-  if (!pass.slurm_fresh()) return;
+  if (!pass.slurm_known()) return;
   int left = kReportsPerPass;
   // Workers that were never seen in Slurm before come first: the stamp is what later decisions rest on.
   for (const bool first : {true, false}) {
@@ -255,6 +278,7 @@ void report_states(Pass& pass) {
       if (worker.life != Life::kLive || (first != !worker.stamped)) continue;
       Json changes = condition_changes(pass, worker);
       if (changes.empty()) continue;
+      if (!pass.slurm_fresh_or_again()) return;
       if (left-- == 0) {
         pass.out.wake_after(core::Duration{50}, "more pods to report on");
         return;
@@ -266,14 +290,14 @@ void report_states(Pass& pass) {
 
 void stamp_comments(Pass& pass) {
   // A write to Slurm makes the key wait for the next snapshot: comments are for quiet times.
-  if (!pass.slurm_fresh() || pass.goal != Goal::kServe || pass.to_create > 0 || pass.to_delete > 0 || !pass.out.empty()) return;
+  if (!pass.slurm_known() || pass.goal != Goal::kServe || pass.to_create > 0 || pass.to_delete > 0 || !pass.out.empty()) return;
   if (std::any_of(pass.workers.begin(), pass.workers.end(), [&](const Worker& w) { return starting(pass, w); })) return;
   for (const Worker& worker : pass.workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
-    std::string wanted = core::canonical(comment_json(pass, worker));
+    std::string wanted = wanted_comment(pass, worker);
     const std::string id = "comment Slurm node " + worker.node;
-    const std::string& have = worker.record->comment;
-    if (have == wanted || (!have.empty() && !worker_comment(have)) || !pass.room(1)) continue;
+    if (wanted.empty() || !pass.room(1)) continue;
+    if (!pass.slurm_fresh_or_again()) return;
     auto act = std::make_shared<slurm::UpdateNode>();
     act->cluster = pass.cluster();
     act->node = worker.node;

@@ -86,10 +86,12 @@ std::string some(const std::vector<std::string>& items) {
 
 /// What keeps wanted workers from being usable; true when nothing does.
 bool judge_workers(Pass& pass) {
-  std::vector<std::string> starting, unusable;
+  std::vector<std::string> starting, unusable, otherwise;
   int usable = 0;
   for (const Worker& worker : pass.workers) {
     if (worker.life != Life::kLive || worker.victim) continue;
+    if (worker.record != nullptr && has_other_conf(pass, *worker.record, worker.pod->meta.label(api::kLabelRevisionHash)))
+      otherwise.push_back(worker.node);
     if (!worker.ready()) {
       starting.push_back(worker.pod->meta.name);
     } else if (worker.usable()) {
@@ -103,10 +105,23 @@ bool judge_workers(Pass& pass) {
     pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return false;
   }
+  if (pass.slurm_blank && pass.goal != Goal::kEndAll) {
+    pass.wrong(
+        "SlurmStateLost",
+        "Slurm knows no node at all: slurmctld has lost its state, or its nodes were deleted by hand. The workers do not "
+        "register again by themselves, and processes of jobs may still run on them. Restore slurmctld's state volume, or "
+        "delete the worker pods");
+  }
   if (!starting.empty())
     pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
   if (!unusable.empty()) {
     pass.waiting("NotUsable", fmt::format("{} of {} workers take no jobs: {}", unusable.size(), pass.desired, some(unusable)));
+  }
+  if (!otherwise.empty()) {
+    pass.waiting("OldConfiguration",
+                 fmt::format("Slurm keeps an earlier extraConf of {}, whose record was held when the pod was made; "
+                             "resume the node if somebody drained it, then delete its pod",
+                             some(otherwise)));
   }
   return usable >= pass.desired;
 }
@@ -149,6 +164,9 @@ void judge_failures(Pass& pass) {
 }
 
 void judge_pods(Pass& pass) {
+  if (pass.goal == Goal::kServe) {
+    for (const Problem& problem : pass.in.missing) pass.wrong(problem.reason, problem.message, "Run");
+  }
   std::vector<kube::PodPtr> live;
   for (const Worker& worker : pass.workers) {
     if (worker.life == Life::kLive && !worker.victim && !worker.ready()) live.push_back(worker.pod);

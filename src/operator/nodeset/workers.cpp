@@ -9,11 +9,14 @@
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
+#include "slurm/acts.hpp"
 
 namespace op::nodeset {
 namespace {
 
 constexpr std::size_t kCreatesPerPass = 48;
+/// How long a worker is not created because slurmctld has not missed the slurmd before it, whose record is of another --conf.
+constexpr core::Duration kSettles{10000};
 /// How long after the end of its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
 constexpr core::Duration kOverdue{30000};
 /// How long a name that somebody else's pod has is not tried again.
@@ -21,6 +24,7 @@ constexpr core::Duration kTakenName{60000};
 /// How long a NodeSet that goes waits for a Slurm that does not answer, or that has not missed the last slurmd, to delete the
 /// records of its workers. Controllers tidy up what is left.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
+constexpr core::Duration kNextAnswer{300};
 
 std::string create_id(const Pass& pass, int ordinal) {
   return "create Pod " + pass.in.meta().ns + "/" + pod_name(pass.in.meta().name, ordinal, pass.in.nodeset.spec.ordinal_padding);
@@ -99,26 +103,65 @@ std::size_t tries(Pass& pass) {
   return 0;
 }
 
+plan::Step created_event(const Pass& pass, std::vector<std::string> names) {
+  return pass.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(names)));
+}
+
+/// Whether the record of an earlier worker goes before this one is created. That is tried once: the worker is not to wait for
+/// Slurm.
+bool record_goes_first(Pass& pass, OldRecord old, const std::string& id) {
+  // A NodeSet that gets its finalizer now had no worker.
+  if (old != OldRecord::kGoesFirst || pass.patches_nodeset) return false;
+  if (pass.failure(id) == nullptr) return true;
+  pass.out.remember(id);
+  return false;
+}
+
 void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
   const std::size_t limit = tries(pass);
   if (limit == 0) return;
   const std::string why = fmt::format("{} wants {} workers", self_text(pass), pass.desired);
   std::vector<std::string> created;
+  std::size_t renewed = 0;
   for (const int ordinal : pass.vacant) {
-    if (created.size() == limit) {
+    if (created.size() + renewed == limit) {
       pass.out.wake_after(core::Duration{10}, "more workers to create");
       break;
     }
     if (!pass.room(1)) break;
     core::Json one = worker_pod(pod, pass.in, ordinal);
     std::string name = core::get_string(one, {"metadata", "name"});
+    const std::string node = core::get_string(one, {"spec", "hostname"});
+    const std::string record_id = "delete Slurm node " + node;
+    const OldRecord old = judge_old_record(pass, node);
+    if (old == OldRecord::kSettles &&
+        pass.wait_at_most(kSettles, "WaitingForSlurm", "waiting for Slurm to miss the slurmd of " + node)) {
+      continue;
+    }
+    if (record_goes_first(pass, old, record_id)) {
+      if (!pass.room(3)) break;
+      const std::string because =
+          "Slurm ignores the extraConf of a node that it knows, and that of the next worker has changed";
+      plan::Lane& own = pass.out.lane("create " + name);
+      pass.step(own, record_id, because, slurm::delete_node(pass.cluster(), node, because, /*expect_down=*/true));
+      own.then();
+      if (!pass.step(own, create_id(pass, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
+      own.then();
+      pass.step(own, created_event(pass, {name}));
+      ++renewed;
+      continue;
+    }
     if (!pass.step(lane, create_id(pass, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
     created.push_back(std::move(name));
   }
   if (created.empty()) return;
   lane.then();
-  lane.add(
-      pass.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(created))));
+  lane.add(created_event(pass, std::move(created)));
+}
+
+/// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
+bool asked_since_podless(const Pass& pass) {
+  return pass.in.podless_since && pass.in.snapshot->requested_at > *pass.in.podless_since;
 }
 
 }  // namespace
@@ -172,6 +215,9 @@ void remove_finalizer(Pass& pass) {
   const bool cluster_ends = pass.goal == Goal::kEndAll || !pass.in.controller;
   if (!cluster_ends && pass.goal != Goal::kHold) {
     if (pass.records_left > 0) return;
+    // No longer than an answer is fresh.
+    if (pass.slurm_fresh() && !asked_since_podless(pass))
+      return pass.out.wake_after(kNextAnswer, "waiting for what Slurm has left");
     const std::string what = !pass.slurm_fresh() ? "waiting for Slurm, to delete the records of workers that are gone"
                              : pass.doubtful_record.empty() ? ""
                                                             : "waiting for Slurm to miss the slurmd of " + pass.doubtful_record;

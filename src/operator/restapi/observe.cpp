@@ -1,5 +1,6 @@
 #include "operator/restapi/observe.hpp"
 
+#include "operator/common/named_objects.hpp"
 #include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
@@ -25,6 +26,9 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
   } else {
     out->parse_error = parsed.error().message;
   }
+
+  out->missing =
+      missing_objects(recorder, key.ns, out->restapi.spec.pod_template, {{"spec.slurmrestd", out->restapi.spec.slurmrestd}});
 
   // Read even when the rest cannot be: the end must not depend on a spec that somebody broke.
   const std::string controller = core::get_string(out->object->body, {"spec", "controllerRef", "name"});

@@ -26,7 +26,8 @@ struct Observed {
   bool controller_exists = false;
   std::string controller_error;  ///< The Controller's spec cannot be read.
   SecretFacts slurm_key;
-  kube::ObjectPtr config_map;  ///< The Controller's "X-config".
+  std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pods' parts name.
+  kube::ObjectPtr config_map;    ///< The Controller's "X-config".
   std::vector<std::string>
       ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
   std::vector<std::string> ending_workers;  ///< Of a Controller that is being deleted with deletionPolicy: Drain.

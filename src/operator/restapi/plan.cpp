@@ -35,7 +35,7 @@ bool rolled_out(const Observed& observed) {
 std::vector<Problem> problems_of(const Observed& observed) {
   const std::string& ns = observed.object->meta.ns;
   const std::string controller = ns + "/" + observed.restapi.spec.controller_ref.name;
-  std::vector<Problem> out;
+  std::vector<Problem> out = observed.missing;
   if (!observed.controller_exists) {
     out.push_back({"ControllerMissing", "Controller " + controller + " does not exist"});
   } else if (!observed.controller_error.empty()) {
@@ -51,7 +51,7 @@ std::vector<Problem> problems_of(const Observed& observed) {
     if (const core::Json* conditions = core::find(observed.deployment->body, {"status", "conditions"})) {
       for (const core::Json& condition : *conditions) {
         if (core::get_string(condition, {"type"}) == "ReplicaFailure" && core::get_string(condition, {"status"}) == "True") {
-          out.push_back({"PodsRefused", core::get_string(condition, {"message"})});
+          out.push_back({"PodsRefused", one_line(core::get_string(condition, {"message"}))});
         }
       }
     }
@@ -75,17 +75,21 @@ void plan_status(const Observed& observed, std::vector<Problem> problems, bool r
   add(plan.lane("status"), status_step(resources::kRestApi, object, std::move(status)));
 }
 
-void plan_running(const Observed& observed, plan::Plan& plan) {
-  const kube::ObjectMeta& meta = observed.object->meta;
-  if (auto act = kube::add_finalizer(resources::kRestApi, meta, api::kFinalizerRestApi)) {
-    plan.lane("guard").add({"add finalizer", "NodeSets that are deleted are drained through it", std::move(act)});
-  }
+void plan_children(const Observed& observed, plan::Plan& plan) {
   add(plan.lane("network"),
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerRestApi));
   if (observed.controller_exists && mountable(observed)) {
     add(plan.lane("pod"),
         apply_step(kube::resources::kDeployment, build_deployment(observed), observed.deployment.get(), kManagerRestApi));
   }
+}
+
+void plan_running(const Observed& observed, plan::Plan& plan) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  if (auto act = kube::add_finalizer(resources::kRestApi, meta, api::kFinalizerRestApi)) {
+    plan.lane("guard").add({"add finalizer", "NodeSets that are deleted are drained through it", std::move(act)});
+  }
+  plan_children(observed, plan);
   plan_status(observed, problems_of(observed), rolled_out(observed), "slurmrestd is starting", plan);
 }
 
@@ -119,6 +123,10 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     return;
   }
   plan.intent.remaining.push_back(waiting);
+  // What is drained through it may need one that was not made yet, or that must be made anew.
+  if (observed.parse_error.empty() && !(observed.ending_nodesets.empty() && observed.ending_workers.empty())) {
+    plan_children(observed, plan);
+  }
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", false}}, false, waiting, plan);
 }
 

@@ -9,8 +9,8 @@ namespace op::testing {
 
 struct CacheSet {
   explicit CacheSet(SnapshotSource snapshot = nullptr)
-      : caches{controllers,   restapis,    nodesets, tokens,    pods,   services,           config_maps,
-               stateful_sets, deployments, budgets,  revisions, claims, std::move(snapshot)} {
+      : caches{controllers,   restapis,    nodesets, tokens,    pods,   services,      config_maps,
+               stateful_sets, deployments, budgets,  revisions, claims, token_secrets, std::move(snapshot)} {
     add_indices(caches);
   }
   CacheSet(const CacheSet&) = delete;
@@ -19,6 +19,7 @@ struct CacheSet {
   kube::Cache<kube::Object> controllers, restapis, nodesets, tokens, services, config_maps, stateful_sets, deployments, budgets,
       revisions, claims;
   kube::Cache<kube::PodRecord> pods;
+  kube::Cache<kube::SecretRecord> token_secrets;
   Caches caches;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,11 +90,17 @@ class World {
     fill();
     Controller controller(set_.caches);
     Reader reader(*this);
-    const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, {}});
-    if (observed == nullptr) return {};
-    plan::Plan made = static_cast<kube::Controller&>(controller).plan(observed.get());
-    forget_outcomes(made);
-    return made;
+    plan::Facts facts;
+    for (;;) {
+      const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, facts});
+      if (observed == nullptr) return {};
+      plan::Plan made = static_cast<kube::Controller&>(controller).plan(observed.get());
+      const std::size_t known = facts.size();
+      for (const plan::Need& need : made.needs()) facts.insert_or_assign(need.id, plan::Fact{answer(*need.query), mono});
+      if (facts.size() > known) continue;
+      forget_outcomes(made);
+      return made;
+    }
   }
 
   /// Carries a plan out; the ids of the steps tried, failed ones with "!" in front.
@@ -165,6 +172,32 @@ class World {
     fill(set_.budgets, "PodDisruptionBudget");
     fill(set_.revisions, "ControllerRevision");
     fill(set_.claims, "PersistentVolumeClaim");
+    fill(set_.token_secrets, "Secret");
+  }
+
+  /// Live reads. Of field selectors only "a.b=value,c=value" is known.
+  [[nodiscard]] core::Result<Json> answer(const plan::Act& query) const {
+    const auto* list = dynamic_cast<const kube::List*>(&query);
+    if (list == nullptr) return core::fail(core::ErrorCode::kUnsupported, query.describe().dump());
+    if (auto broken = fault({list->resource.kind, {list->ns, ""}}); !broken) return std::unexpected(broken.error());
+    Json items = Json::array();
+    for (const auto& [id, document] : objects_) {
+      if (id.first == list->resource.kind && id.second.ns == list->ns && selected(document, list->field_selector))
+        items.push_back(document);
+    }
+    return Json{{"items", std::move(items)}};
+  }
+
+  static bool selected(const Json& document, const std::string& selector) {
+    std::istringstream clauses(selector);
+    for (std::string clause; std::getline(clauses, clause, ',');) {
+      const std::size_t equals = clause.find('=');
+      std::istringstream path(clause.substr(0, equals));
+      const Json* at = &document;
+      for (std::string part; at != nullptr && std::getline(path, part, '.');) at = core::find(*at, {part});
+      if (at == nullptr || *at != clause.substr(equals + 1)) return false;
+    }
+    return true;
   }
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {

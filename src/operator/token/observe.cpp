@@ -6,7 +6,7 @@ namespace op::token {
 
 std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                const kube::Context& context) {
-  if (!caches_.tokens.synced()) return nullptr;
+  if (!caches_.tokens.synced() || !caches_.token_secrets.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.tokens.find(key);
@@ -25,6 +25,8 @@ std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& 
   }
   out->target = api::token_secret(out->token.spec, key.name);
   out->secret = recorder.secret({key.ns, out->target.name});
+  out->superseded = caches_.token_secrets.by_index(kIndexOwner, out->object->meta.uid);
+  std::erase_if(out->superseded, [&](const kube::SecretPtr& secret) { return secret->meta.name == out->target.name; });
   return out;
 }
 

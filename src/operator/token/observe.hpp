@@ -1,11 +1,12 @@
 // Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token.
 //
-// Wake a key when the Token changes. Both Secrets, the key's and the token's, are read through the recorder, and wake it
-// themselves.
+// Wake a key when the Token or a Secret that it owns changes. Both Secrets, the key's and the token's, are read through the
+// recorder, and wake it themselves.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/token.hpp"
 #include "kube/controller.hpp"
@@ -19,9 +20,10 @@ struct Observed {
   kube::ObjectPtr object;
   api::Token token;
   std::string parse_error;
-  SecretFacts key;                         ///< The key that signs.
-  api::SecretKeySelector target;           ///< Where the token is kept.
-  kube::Named<kube::SecretRecord> secret;  ///< What is there.
+  SecretFacts key;                          ///< The key that signs.
+  api::SecretKeySelector target;            ///< Where the token is kept.
+  kube::Named<kube::SecretRecord> secret;   ///< What is there.
+  std::vector<kube::SecretPtr> superseded;  ///< Its other Secrets: it kept its token there before.
 };
 
 class TokenController final : public kube::TypedController<Observed> {

@@ -15,6 +15,8 @@ namespace {
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
 /// New ones cannot be shorter; those of before that rule would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};
+/// Sleep is measured by another clock than a token's age: one that is set right must not find it asleep for long.
+constexpr core::Duration kLongestSleep{5 * 60 * 1000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {
   return std::clamp(spec.lifetime.value_or(api::kDefaultTokenLifetime), kShortestLifetime, kLongestLifetime);
@@ -134,9 +136,16 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
       plan.lane("secret").add(
           {"renew " + id, decision.why, kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
     }
-  } else if (decision.wait) {
-    plan.wake_after(*decision.wait, "the token is renewed then");
+    return;
   }
+  // What it says is valid until it expires, though nobody is to use it any more.
+  for (const kube::SecretPtr& old : observed.superseded) {
+    if (old->meta.terminating()) continue;
+    plan.lane("superseded")
+        .add({"delete Secret " + old->meta.name, "the token is in " + id,
+              kube::delete_object(kube::resources::kSecret, old->meta)});
+  }
+  if (decision.wait) plan.wake_after(*decision.wait, "the token is renewed then");
 }
 
 }  // namespace
@@ -162,12 +171,13 @@ plan::Plan plan(const Observed& observed) {
   const bool expired = left && *left <= core::Duration{0};
   if (expired) problems.push_back({"Expired", "the token has expired, and is not to be refreshed"});
   if (left && !expired) out.wake_after(*left, "the token expires then");
+  if (issued) out.wake_after(kLongestSleep, "the clock may have been set");
   const bool ready = !expired && observed.parse_error.empty() && observed.secret.record && ours(observed) &&
                      observed.secret.record->sizes.contains(observed.target.key) &&
                      observed.secret.record->meta.annotation(kAnnotationInputHash) == input_hash(observed);
   Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
-  set_summary(conditions, ready, problems, ready ? "" : "the token is being minted");
+  set_summary(conditions, ready, problems, ready || expired ? "" : "the token is being minted");
   if (auto event = degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions)) {
     out.lane("events").add(std::move(*event));
   }

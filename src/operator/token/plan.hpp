@@ -1,6 +1,8 @@
 // What a Token needs done: mint it once, and again at four fifths of its life, or at once when its key, user or lifetime
 // changes.
 //
+// Told to keep it elsewhere, it deletes the Secret in which it was before, as soon as the other one holds a token.
+//
 // When it was minted, and from what, stands in annotations of the Secret. An immutable Secret (refresh: false) is minted once;
 // when it must be another, it is deleted and made anew.
 #pragma once

@@ -18,7 +18,6 @@ constexpr std::size_t kReadSingly = 8;
 /// slurmrestd may try for as long as its own timeout, a little longer than ours; and it does not notice that nobody waits.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
-constexpr std::string_view kNotResponding = "Not responding";
 
 /// Whose word keeps the node from work. A reason on a node that works is left over from an earlier drain (before 26.05).
 bool kept_from_work(const Node& node) {
@@ -164,8 +163,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     for (const Node& node : found.nodes) {
       if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) {
         wish.kept.push_back(node.name);
-      } else if (node.state.base == "DOWN" && !node.reason.empty() && !ours(node.reason) &&
-                 !node.reason.starts_with(kNotResponding)) {
+      } else if (node.state.base == "DOWN" && given_by_others(node.reason)) {
         wish.theirs.push_back(node.name);
       } else {
         wish.ours.push_back(node.name);

@@ -25,6 +25,14 @@ std::vector<std::shared_ptr<const Job>> Snapshot::jobs_on(std::string_view node_
   return out;
 }
 
+bool Snapshot::job_names(std::string_view node) const {
+  const auto in = [node](const std::vector<std::string>& names) { return std::ranges::find(names, node) != names.end(); };
+  return std::ranges::any_of(jobs, [&](const auto& entry) {
+    const Job& job = *entry.second;
+    return (job.holds_nodes() && in(job.nodes)) || (job.state == "PENDING" && in(job.required_nodes));
+  });
+}
+
 void Snapshot::index_jobs() {
   std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>> index;
   for (const auto& [id, job] : jobs) {
@@ -56,6 +64,14 @@ std::optional<plan::Evidence> SnapshotWitness::never_registered(const Snapshot& 
   if (stamped || !snapshot.fresh(now, kFresh) || snapshot.node(node) != nullptr) return std::nullopt;
   return plan::Evidence(plan::Evidence::Kind::kNeverRegistered, std::string(pod_uid),
                         "node " + std::string(node) + " never registered with Slurm");
+}
+
+std::optional<plan::Evidence> SnapshotWitness::forgotten(const Snapshot& snapshot, std::string_view node,
+                                                         std::string_view pod_uid, core::WallTime since, core::MonoTime now) {
+  if (!snapshot.fresh(now, kFresh) || snapshot.node(node) != nullptr || snapshot.job_names(node)) return std::nullopt;
+  return plan::Evidence(
+      plan::Evidence::Kind::kForgotten, std::string(pod_uid),
+      "Slurm has had no node " + std::string(node) + " since " + core::format_rfc3339(since) + ", and no job names it");
 }
 
 }  // namespace slurm

@@ -41,6 +41,8 @@ struct Snapshot {
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Jobs that hold the node: running, suspended, configuring or completing there.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
+  /// A job holds the node, or waits for it by name: what slurmctld ends when the node's record is gone.
+  [[nodiscard]] bool job_names(std::string_view node) const;
   /// Fills `holders` from `jobs`.
   void index_jobs();
 };
@@ -54,6 +56,9 @@ class SnapshotWitness {
   /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false).
   static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node,
                                                         std::string_view pod_uid, bool stamped, core::MonoTime now);
+  /// Absent from a fresh snapshot in which no job names it, for a worker whose node the caller has missed since `since`.
+  static std::optional<plan::Evidence> forgotten(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
+                                                 core::WallTime since, core::MonoTime now);
 };
 
 /// The longest age at which a snapshot counts as evidence.

@@ -97,6 +97,28 @@ TEST(Witness, NeverRegisteredNeedsAbsenceAndNoStamp) {
   EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kNow));
 }
 
+TEST(Witness, ForgottenNeedsAbsenceAndThatNoJobNamesIt) {
+  Snapshot snapshot = snapshot_with({"IDLE", {}});
+  const core::WallTime since{core::Duration{1'767'323'045'000}};
+  const auto forgotten = [&](std::string_view node) {
+    return SnapshotWitness::forgotten(snapshot, node, "uid-1", since, kNow);
+  };
+  const auto evidence = forgotten("cpu-1");
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kForgotten);
+  EXPECT_EQ(evidence->subject(), "uid-1");
+  EXPECT_EQ(evidence->detail(), "Slurm has had no node cpu-1 since 2026-01-02T03:04:05Z, and no job names it");
+  EXPECT_FALSE(forgotten("cpu-0"));
+  Job waiting;
+  waiting.state = "PENDING";
+  waiting.required_nodes = {"cpu-1"};
+  snapshot.jobs.emplace(1, std::make_shared<Job>(waiting));
+  EXPECT_FALSE(forgotten("cpu-1"));
+  snapshot.jobs.erase(1);
+  snapshot.health = Snapshot::Health::kStale;
+  EXPECT_FALSE(forgotten("cpu-1"));
+}
+
 TEST(SharedMap, CopiesShareUntilOneIsWritten) {
   SharedMap<std::string, int> a{{"x", 1}};
   SharedMap<std::string, int> b = a;

@@ -23,9 +23,11 @@ using namespace std::chrono_literals;
 constexpr const char* kImage = "local/slurmd:26.05";
 
 // ENDS seconds: runs as long, then ends with CODE; else until SIGTERM. DEAF: ignores SIGTERM. READY seconds: how long until the
-// probe passes. WANT: what the probe must find in /etc/conf/key.
+// probe passes; STARTS: the startup probe. LIVES: how long the liveness probe does. WANT: what the probe must find in
+// /etc/conf/key.
 constexpr const char* kProgram =
     "if [ \"$DEAF\" ]; then trap '' TERM; else trap 'exit 0' TERM; fi;"
+    " [ -z \"$STARTS\" ] || { sleep $STARTS; touch /tmp/started; } & [ -z \"$LIVES\" ] || { sleep $LIVES; touch /tmp/dead; } &"
     " (sleep ${READY:-0}; touch /tmp/ready) & sleep ${ENDS:-infinity} & wait $!; exit ${CODE:-0}";
 constexpr const char* kProbe = "[ -f /tmp/ready ] && { [ -z \"$WANT\" ] || grep -qs \"$WANT\" /etc/conf/key; }";
 
@@ -34,10 +36,12 @@ class Program final : public Process {
  public:
   Program(core::Loop& loop, PodView pod, const std::string& container)
       : loop_(loop), pod_(std::move(pod)), name_(container), env_(pod_.env(container)), begun_(loop.clock().mono()) {
-    for (const char* when : {"ENDS", "READY"}) {
+    for (const char* when : {"ENDS", "READY", "STARTS", "LIVES"}) {
       if (env_.contains(when)) wake_after(seconds(when));
     }
   }
+  [[nodiscard]] bool started() const override { return passed() >= seconds("STARTS"); }
+  [[nodiscard]] bool alive() const override { return !env_.contains("LIVES") || passed() < seconds("LIVES"); }
   [[nodiscard]] bool ready() const override {
     if (passed() < seconds("READY")) return false;
     if (!env_.contains("WANT")) return true;
@@ -77,6 +81,11 @@ class Program final : public Process {
   std::optional<core::MonoTime> stop_;
 };
 
+constexpr const char* kNodeScript = "NODE_SCRIPT";
+constexpr const char* kLostNode = "node-3";
+/// More than a cluster takes to miss a node, or to have it back.
+constexpr core::Duration kNodeLoss{90000};
+
 /// Where a play is given.
 class Cluster {
  public:
@@ -88,12 +97,16 @@ class Cluster {
   virtual void watch(const std::string& target, OnLine on_piece) = 0;
   /// False when the limit passed first.
   virtual bool run_until(const std::function<bool()>& done, core::Duration limit) = 0;
+  /// A node's machine is switched off, and on again.
+  virtual void stop_node(const std::string& node) = 0;
+  virtual void start_node(const std::string& node) = 0;
 };
 
 class RealCluster final : public Cluster {
  public:
   ~RealCluster() override {
     for (const auto id : streams_) api_.transport().cancel(id);
+    for (const std::string& node : stopped_) (void)node_script("start", node);
   }
   net::HttpResponse call(const net::HttpRequest& request) override { return api_.call(request); }
   void watch(const std::string& target, OnLine on_piece) override {
@@ -114,10 +127,25 @@ class RealCluster final : public Cluster {
     }
     return true;
   }
+  void stop_node(const std::string& node) override {
+    stopped_.insert(node);
+    if (!node_script("stop", node)) throw std::runtime_error(node + " does not stop");
+  }
+  void start_node(const std::string& node) override {
+    if (!node_script("start", node)) throw std::runtime_error(node + " does not start");
+    stopped_.erase(node);
+  }
 
  private:
+  /// dev/node.sh of those who run the cluster.
+  static bool node_script(const std::string& what, const std::string& node) {
+    const char* script = std::getenv(kNodeScript);
+    return script != nullptr && std::system((std::string(script) + " " + what + " " + node).c_str()) == 0;
+  }
+
   RealApi api_;
   std::vector<net::HttpTransport::RequestId> streams_;
+  std::set<std::string> stopped_;
 };
 
 class SimCluster final : public Cluster {
@@ -137,6 +165,8 @@ class SimCluster final : public Cluster {
     if (!opened) throw std::runtime_error(target + ": " + opened.error().body);
   }
   bool run_until(const std::function<bool()>& done, core::Duration limit) override { return loop_.run_until(done, limit); }
+  void stop_node(const std::string& node) override { kube_.nodes().crash_node(node); }
+  void start_node(const std::string& node) override { kube_.nodes().restart_node(node); }
 
  private:
   /// No report so late that it hides the state before it.
@@ -185,10 +215,15 @@ class Scene {
   }
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
-  ~Scene() { (void)call("DELETE", "/api/v1/namespaces/" + ns_); }
+  ~Scene() {
+    for (const std::string& node : made_nodes_) (void)call("DELETE", at("nodes", node));
+    (void)call("DELETE", "/api/v1/namespaces/" + ns_);
+  }
 
   [[nodiscard]] const std::string& ns() const { return ns_; }
+  [[nodiscard]] Cluster& cluster() { return cluster_; }
   [[nodiscard]] std::string at(const std::string& plural, const std::string& name = "") const {
+    if (plural == "nodes") return "/api/v1/nodes" + (name.empty() ? "" : "/" + name);
     return prefix_of(plural) + "/namespaces/" + ns_ + "/" + plural + (name.empty() ? "" : "/" + name);
   }
 
@@ -203,7 +238,10 @@ class Scene {
     if (got != status) throw std::runtime_error(method + " " + target + " " + body + ": " + reply.dump());
     return reply;
   }
-  void create(const std::string& plural, const std::string& text) { (void)must(201, "POST", at(plural), text); }
+  void create(const std::string& plural, const std::string& text) {
+    const Json made = must(201, "POST", at(plural), text);
+    if (plural == "nodes") made_nodes_.push_back(core::get_string(made, {"metadata", "name"}));
+  }
   void change(const std::string& plural, const std::string& name, const std::string& patch) {
     const Json before = see(plural, name);
     (void)must(200, "PATCH", at(plural, name), patch);
@@ -213,10 +251,11 @@ class Scene {
     (void)must(200, "DELETE", at(plural, name), options);
   }
 
-  /// From now on. Namespaced kinds in this namespace; of namespaces, this one.
+  /// From now on. Namespaced kinds in this namespace; of namespaces, this one; of nodes, the one to be lost.
   void watch(const std::string& plural) {
-    const bool space = plural == "namespaces";
-    const std::string target = space ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_ : at(plural) + "?";
+    const std::string target = plural == "namespaces" ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_
+                               : plural == "nodes"    ? at("nodes") + "?fieldSelector=metadata.name%3D" + kLostNode
+                                                      : at(plural) + "?";
     const Json list = must(200, "GET", target);
     for (const Json& item : list["items"]) take(plural, {"ADDED", item});
     cluster_.watch(target + "&watch=true&resourceVersion=" + core::get_string(list, {"metadata", "resourceVersion"}),
@@ -316,6 +355,7 @@ class Scene {
   std::vector<std::pair<std::string, Event>> events_;
   std::map<std::pair<std::string, std::string>, Json> now_;
   std::string notes_;
+  std::vector<std::string> made_nodes_;
 };
 
 using Play = std::function<void(Scene&)>;
@@ -546,6 +586,40 @@ TEST(SimNodesConformance, ANamespaceGoesLast) {
   });
 }
 
+// --------------------------------------------------------------------------------------------------------------------- watches
+
+TEST(SimNodesConformance, BookmarksTellHowFarAWatchIs) {
+  compare({}, [](Scene& s) {
+    const auto made = s.must(201, "POST", s.at("configmaps"), config_map("mine", R"("labels": {"marked": "yes"})"));
+    const auto version = [](const Json& object) { return core::get_string(object, {"metadata", "resourceVersion"}); };
+    const auto watch = [&](const std::string& from, const std::string& more) {
+      auto body = std::make_shared<std::string>();
+      s.cluster().watch(s.at("configmaps") + "?watch=true&labelSelector=marked&timeoutSeconds=4&resourceVersion=" + from + more,
+                        [body](std::string_view piece) { body->append(piece); });
+      return body;
+    };
+    const auto first = [](const std::string& body) {
+      return core::parse_json(std::string_view(body).substr(0, body.find('\n'))).value_or(Json::object());
+    };
+    const auto marked = watch(version(made), "&allowWatchBookmarks=true");
+    const auto unmarked = watch(version(made), "");
+    // Not of the selection: only a bookmark can tell how far it is.
+    const Json other = s.must(201, "POST", s.at("configmaps"), config_map("other"));
+    s.wait("a bookmark", [&] { return marked->ends_with('\n'); });
+    Json bookmark = first(*marked);
+    const std::string from = version(bookmark.value("object", Json()));
+    s.note("as far as the other: " + std::to_string(std::atoll(from.c_str()) >= std::atoll(version(other).c_str())));
+    bookmark["object"]["metadata"].erase("resourceVersion");
+    bookmark["object"]["metadata"].erase("creationTimestamp");
+    s.note(bookmark.dump());
+    s.note("where none is wanted: " + *unmarked);
+    s.change("configmaps", "mine", R"({"data": {"k": "1"}})");
+    const auto rest = watch(from, "");
+    s.wait("a change", [&] { return rest->ends_with('\n'); });
+    s.note("from there on: " + first(*rest).value("type", ""));
+  });
+}
+
 // --------------------------------------------------------------------------------------------------------------------
 // workloads
 
@@ -636,6 +710,23 @@ TEST(SimNodesConformance, StatefulSetsKeepNamesAndClaims) {
     s.change("statefulsets", "s", R"({"spec": {"replicas": 1}})");
     settled(1);
     s.note("the same claim: " + std::to_string(uid_of(s.see("persistentvolumeclaims", "data-s-0")) == uid_of(claim)));
+  });
+}
+
+TEST(SimNodesConformance, AClaimStaysForAsLongAsAPodUsesIt) {
+  compare({"persistentvolumeclaims", "pods"}, [](Scene& s) {
+    s.create("persistentvolumeclaims", R"({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+      "resources": {"requests": {"storage": "1Mi"}}}})");
+    s.create("pods", pod("user", spec(container("main", ""),
+                                      R"("volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])")));
+    s.wait_object("pods", "user", "ready", [](const Json& o) { return holds(o, "Ready"); });
+    s.remove("persistentvolumeclaims", "c");
+    s.wait_object("persistentvolumeclaims", "c", "terminating", terminating);
+    s.pass(2s);
+    s.note("while it is used: " + held_by(s.see("persistentvolumeclaims", "c")));
+    s.remove("pods", "user");
+    for (const auto& [plural, name] : {std::pair{"persistentvolumeclaims", "c"}, {"pods", "user"}}) s.wait_gone(plural, name);
+    s.note_history("persistentvolumeclaims", "c", [](const Json& o) { return phase_of(o) + " " + held_by(o); });
   });
 }
 
@@ -780,6 +871,11 @@ TEST(SimNodesConformance, BudgetsAllowOneEvictionMore) {
            (terminating(s.must(200, "GET", s.at("pods", "b"))) ? " ends" : " stays"));
     s.wait_gone("pods", "a");
     settled(" expectedPods=1 currentHealthy=1 desiredHealthy=1 disruptionsAllowed=0");
+    s.create("pods", pod("sick", spec(container("main", "READY=1000", probe()))));
+    s.wait_object("pods", "sick", "runs", [](const Json& o) { return phase_of(o) == "Running"; });
+    settled(" expectedPods=2 currentHealthy=1 desiredHealthy=1 disruptionsAllowed=0");
+    evict("sick");
+    s.wait_gone("pods", "sick");
   });
 }
 
@@ -872,14 +968,198 @@ TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
   });
 }
 
+// -----------------------------------------------------------------------------------------------------------------------
+// probes
+
+std::string probe_of(const std::string& name, const std::string& test, const std::string& failures) {
+  const Json exec{{"command", Json::array({"bash", "-c", test})}};
+  return "\"" + name + R"(": {"periodSeconds": 1, "failureThreshold": )" + failures + R"(, "exec": )" + exec.dump() + "}";
+}
+const std::string kStartup = probe_of("startupProbe", "[ -f /tmp/started ]", "30");
+const std::string kLiveness = probe_of("livenessProbe", "[ -f /tmp/started -a ! -f /tmp/dead ]", "1");
+
+/// Containers, whether they have started, and how the last run ended.
+std::string runs_of(const Json& object) {
+  if (phase_of(object) != "Running") return "";
+  std::string out = containers_of(object);
+  for (const Json& status : object["status"]["containerStatuses"]) {
+    out += core::get_bool(status, {"started"}) ? ", started" : ", not started";
+    if (const Json* last = core::find(status, {"lastState", "terminated"}))
+      out += ", was " + core::get_string(*last, {"reason"}) + " " + (*last)["exitCode"].dump();
+  }
+  return out + condition_text(object, "Ready");
+}
+
+TEST(SimNodesConformance, LivenessProbesRestartContainers) {
+  compare({"pods"}, [](Scene& s) {
+    const std::string liveness = probe_of("livenessProbe", "[ ! -f /tmp/dead ]", "2");
+    s.create("pods", pod("dies", spec(container("main", "LIVES=3", liveness))));
+    s.create("pods", pod("deaf", spec(container("main", "LIVES=3 DEAF=1", liveness), R"("terminationGracePeriodSeconds": 2)")));
+    s.create("pods", pod("once", spec(container("main", "LIVES=3", liveness), R"("restartPolicy": "Never")")));
+    s.create("pods", pod("lives", spec(container("main", "", liveness))));
+    s.wait("restarts", [&] {
+      return s.was("pods", "dies", runs_of, "x2") && s.was("pods", "deaf", runs_of, "x1") &&
+             phase_of(s.see("pods", "once")) == "Succeeded";
+    });
+    s.note_history("pods", "dies", runs_of, "x2");
+    s.note_history("pods", "deaf", runs_of, "x1");
+    s.note("once:" + pod_state(s.see("pods", "once")));
+    s.note("lives:" + runs_of(s.see("pods", "lives")));
+  });
+}
+
+TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
+  compare({"pods"}, [](Scene& s) {
+    s.create("pods", pod("slow", spec(container("main", "STARTS=3 READY=7", kStartup + ", " + kLiveness + ", " + probe()))));
+    s.create("pods", pod("unprobed", spec(container("main", "STARTS=3", kStartup + ", " + kLiveness))));
+    s.create("pods", pod("never", spec(container("main", "STARTS=1000",
+                                                 probe_of("startupProbe", "[ -f /tmp/started ]", "3") + ", " + probe()))));
+    for (const char* name : {"slow", "unprobed"})
+      s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
+    s.wait("a restart", [&] { return s.was("pods", "never", runs_of, "x1"); });
+    s.note_history("pods", "slow", runs_of);
+    // Whether it is seen to have started before it is ready, is a matter of luck.
+    s.note_history("pods", "unprobed", [](const Json& o) { return phase_of(o) == "Running" ? containers_of(o) : ""; });
+    s.note_history("pods", "never", runs_of, "x1");
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------------------------
+// nodes
+
+/// Ready and the taints; nothing while the second does not yet follow the first.
+std::string node_state(const Json& node) {
+  std::multiset<std::string> taints;
+  for (const Json& taint : node["spec"].value("taints", Json::array()))
+    taints.insert(core::get_string(taint, {"key"}) + ":" + core::get_string(taint, {"effect"}));
+  const auto of_kubernetes = std::count_if(taints.begin(), taints.end(),
+                                           [](const std::string& taint) { return taint.starts_with("node.kubernetes.io/"); });
+  const Json* ready = condition(node, "Ready");
+  if (ready == nullptr || of_kubernetes != (core::get_string(*ready, {"status"}) == "True" ? 0 : 2)) return "";
+  std::string out = condition_text(node, "Ready");
+  for (const std::string& taint : taints) out += " " + taint;
+  return out;
+}
+/// Tolerates that its node is lost: for as many seconds, or for ever.
+std::string tolerating(const std::string& seconds = "") {
+  std::string out;
+  for (const char* what : {"not-ready", "unreachable"}) {
+    out += (out.empty() ? "" : ", ") + std::string(R"({"key": "node.kubernetes.io/)") + what +
+           R"(", "operator": "Exists", "effect": "NoExecute")" +
+           (seconds.empty() ? "" : R"(, "tolerationSeconds": )" + seconds) + "}";
+  }
+  return R"("tolerations": [)" + out + "]";
+}
+std::string disrupted_state(const Json& object) {
+  return phase_of(object) == "Running" ? pod_state(object) + condition_text(object, "DisruptionTarget") : "";
+}
+
+TEST(SimNodesConformance, ANodeThatIsNotReadyIsTainted) {
+  compare({"pods"}, [](Scene& s) {
+    // A node without a kubelet. No pods but these go there.
+    const std::string node = s.ns() + "-node";
+    const std::string target = s.at("nodes", node);
+    s.create("nodes", R"({"metadata": {"name": ")" + node +
+                          R"("}, "spec": {"taints": [{"key": "conformance.test/away", "effect": "NoSchedule"}]}})");
+    int beat = 0;
+    const auto say = [&](const std::string& status, const std::string& reason, const std::string& wanted) {
+      (void)s.must(200, "PATCH", target + "/status",
+                   R"({"status": {"conditions": [{"type": "Ready", "status": ")" + status + R"(", "reason": ")" + reason +
+                       R"(", "lastHeartbeatTime": "2026-01-01T00:00:0)" + std::to_string(++beat) + R"(Z"}]}})");
+      s.wait(reason + " is followed by taints", [&] { return node_state(s.must(200, "GET", target)) == wanted; });
+      s.note(wanted);
+    };
+    const std::string away = " conformance.test/away:NoSchedule";
+    say("True", "KubeletReady", " Ready=True(KubeletReady)" + away);
+    const auto pinned = [&](const std::string& name, const std::string& tolerations) {
+      s.create("pods", pod(name, spec(container("main", ""), R"("nodeName": ")" + node + "\", " + tolerations)));
+    };
+    pinned("now", R"("tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"},
+      {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}])");
+    pinned("soon", tolerating("2"));
+    pinned("later", tolerating("15"));
+    pinned("never", tolerating());
+    say("False", "KubeletNotReady",
+        " Ready=False(KubeletNotReady)" + away +
+            " node.kubernetes.io/not-ready:NoExecute node.kubernetes.io/not-ready:NoSchedule");
+    for (const char* name : {"now", "soon"}) s.wait_object("pods", name, "is evicted", terminating);
+    say("True", "KubeletReady", " Ready=True(KubeletReady)" + away);
+    s.pass(16s);
+    for (const char* name : {"now", "soon", "later", "never"}) {
+      s.note_history("pods", name, [](const Json& o) {
+        return std::string(terminating(o) ? "terminating within " : "there ") +
+               std::to_string(core::get_int(o, {"metadata", "deletionGracePeriodSeconds"})) +
+               condition_text(o, "DisruptionTarget");
+      });
+    }
+    for (const char* name : {"now", "soon", "later", "never"}) s.remove("pods", name, R"({"gracePeriodSeconds": 0})");
+  });
+}
+
+TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
+  if (std::getenv("KUBECONFIG") != nullptr && std::getenv(kNodeScript) == nullptr)
+    GTEST_SKIP() << kNodeScript << " is not set: dev/node.sh, which stops nodes";
+  compare({"nodes", "pods", "endpointslices", "statefulsets"}, [](Scene& s) {
+    const std::string node = kLostNode;
+    const auto pinned = [&](const std::string& name, const std::string& more) {
+      s.create("pods", pod(name, spec(container("main", ""), R"("nodeName": ")" + node + "\"" + more), R"({"app": "y"})"));
+    };
+    s.create(
+        "services",
+        R"({"metadata": {"name": "svc"}, "spec": {"selector": {"app": "y"}, "clusterIP": "None", "ports": [{"port": 80}]}})");
+    pinned("soon", ", " + tolerating("3"));
+    pinned("never", ", " + tolerating());
+    pinned("default", "");
+    s.create("statefulsets", workload("s", "1",
+                                      spec(container("main", ""), R"("nodeSelector": {"kubernetes.io/hostname": ")" + node +
+                                                                      "\"}, " + tolerating("3")),
+                                      R"("serviceName": "s")"));
+    const auto all_ready = [&] {
+      for (const char* name : {"never", "default", "s-0"}) {
+        if (!holds(s.see("pods", name), "Ready")) return false;
+      }
+      return true;
+    };
+    s.wait("pods", [&] { return all_ready() && holds(s.see("pods", "soon"), "Ready"); });
+    s.wait("endpoints", [&] { return endpoints_of(s, "svc").find(R"(soon {"ready":true)") != std::string::npos; });
+
+    s.cluster().stop_node(node);
+    const auto tainted = [&] { return node_state(s.see("nodes", node)).find("Ready=Unknown") != std::string::npos; };
+    s.wait("it is missed", tainted, kNodeLoss);
+    for (const char* name : {"soon", "s-0"}) s.wait_object("pods", name, "is evicted", terminating);
+    s.wait("endpoints of its pods", [&] { return endpoints_of(s, "svc").find(R"("terminating":true)") != std::string::npos; });
+    s.pass(2s);
+    for (const char* name : {"soon", "s-0", "never", "default"}) s.note_history("pods", name, disrupted_state);
+    s.note(endpoints_of(s, "svc"));
+    s.note("set:" + set_status(s.see("statefulsets", "s")));
+
+    const std::string lost = uid_of(s.see("pods", "s-0"));
+    s.remove("pods", "s-0", R"({"gracePeriodSeconds": 0})");
+    s.wait_object("pods", "s-0", "another, unscheduled", [&](const Json& o) {
+      return uid_of(o) != lost && condition_text(o, "PodScheduled") == " PodScheduled=False(Unschedulable)";
+    });
+    s.note("forced:" + pod_state(s.see("pods", "s-0")));
+
+    s.cluster().start_node(node);
+    s.wait(
+        "it is back", [&] { return node_state(s.see("nodes", node)).starts_with(" Ready=True"); }, kNodeLoss);
+    s.wait_gone("pods", "soon");
+    s.wait("the others are ready again", all_ready, kNodeLoss);
+    s.note_history("nodes", node, node_state);
+    for (const char* name : {"never", "default", "s-0"})
+      s.note(std::string(name) + ": " + disrupted_state(s.see("pods", name)));
+  });
+}
+
 // ---------------------------------------------------------------------------------------------------------------- mounted
 // files
 
+/// Where no node is lost.
 void mount_old(Scene& s) {
   s.create("configmaps", config_map("m", "", "old"));
   s.create("pods", pod("reader", spec(container("main", "WANT=new",
                                                 probe() + R"(, "volumeMounts": [{"name": "m", "mountPath": "/etc/conf"}])"),
-                                      R"("volumes": [{"name": "m", "configMap": {"name": "m"}}])")));
+                                      R"("nodeName": "node-1", "volumes": [{"name": "m", "configMap": {"name": "m"}}])")));
   s.wait_object("pods", "reader", "runs", [](const Json& o) { return containers_of(o) == " main=running"; });
 }
 bool reads_new(Scene& s) {

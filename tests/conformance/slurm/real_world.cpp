@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -65,13 +66,13 @@ class RealWorld final : public World {
     return held;
   }
 
-  std::int64_t submit(const std::string& nodes, core::Duration duration) override {
+  std::int64_t submit(const std::string& nodes, core::Duration duration, const std::string& partition) override {
     const auto count = 1 + std::count(nodes.begin(), nodes.end(), ',');
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
     const std::string out = exec(
         "setpriv --reuid=1000 --regid=1000 --clear-groups sbatch --parsable -D /tmp -o /dev/null -e /dev/null --mem=100 -t 10 "
-        "-N" +
-        std::to_string(count) + " --ntasks-per-node=1 -w " + nodes + " --wrap " +
+        "-p " +
+        partition + " -N" + std::to_string(count) + " --ntasks-per-node=1 -w " + nodes + " --wrap " +
         shell_word("sleep " + std::to_string(seconds)));
     return std::stoll(out);
   }
@@ -88,6 +89,30 @@ class RealWorld final : public World {
     local("add-node", name + " " + shell_word(conf));
   }
   void stop_node(const std::string& name) override { local("remove-node", name); }
+  bool slurmd_runs(const std::string& name) override {
+    return exec("sh -c " + shell_word("kill -0 " + slurmd(name) + " 2>/dev/null && echo yes || true")) == "yes\n";
+  }
+  void reload_node(const std::string& name) override { exec("kill -HUP " + slurmd(name)); }
+  void reserve(const std::string& reservation, const std::string& node) override {
+    exec("scontrol create reservation reservationname=" + reservation + " nodes=" + node +
+         " starttime=now duration=60 users=root");
+  }
+  void end_reservation(const std::string& reservation) override { exec("scontrol delete reservationname=" + reservation); }
+  bool create_node(const std::string& name) override {
+    return exec("sh -c " + shell_word("scontrol create nodename=" + name + " state=CLOUD >&2 && echo made || true"))
+        .ends_with("made\n");
+  }
+  std::string slow_epilog() override {
+    const std::string path = dir_ + "/tmp/epilog";
+    std::ofstream(path) << "#!/bin/sh\nsleep 3\n";
+    std::filesystem::permissions(path, std::filesystem::perms(0755));
+    return "Epilog=/tmp/epilog";
+  }
+  void lose_state() override {
+    for (const auto& entry : std::filesystem::directory_iterator(dir_ + "/spool/slurmctld")) {
+      std::filesystem::remove_all(entry.path());
+    }
+  }
   void start_slurmctld() override { local("slurmctld", "start"); }
   void stop_slurmctld() override { local("slurmctld", "stop"); }
 
@@ -103,6 +128,11 @@ class RealWorld final : public World {
     while (const std::size_t n = fread(piece.data(), 1, piece.size(), pipe)) out.append(piece.data(), n);
     if (pclose(pipe) != 0) throw std::runtime_error(command + ": " + out);
     return out;
+  }
+  /// The process in the instance.
+  [[nodiscard]] std::string slurmd(const std::string& name) const {
+    const std::string pid = read_file(dir_ + "/hosts/" + name + "/pid");
+    return pid.substr(0, pid.find('\n'));
   }
   std::string exec(const std::string& command) { return local("exec", command); }
 

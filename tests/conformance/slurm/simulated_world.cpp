@@ -31,13 +31,14 @@ class SimulatedWorld final : public World {
   core::Loop& loop() override { return loop_; }
   core::Random& random() override { return loop_.random(); }
   std::unique_ptr<net::HttpTransport> transport() override {
-    return sim::slurm_transport(loop_, loop_.random(), [this] { return &rest_; });
+    return sim::slurm_transport(loop_, loop_, loop_.random(), [this] { return &rest_; });
   }
   std::string key() const override { return "conformance key"; }
   bool until(const std::function<bool()>& test, core::Duration most) override { return loop_.run_until(test, most); }
 
-  std::int64_t submit(const std::string& nodes, core::Duration duration) override {
+  std::int64_t submit(const std::string& nodes, core::Duration duration, const std::string& partition) override {
     sim::JobRequest job;
+    job.partition = partition;
     job.duration = duration;
     job.limit = 10min;
     std::string name;
@@ -64,6 +65,13 @@ class SimulatedWorld final : public World {
   void configure(const std::string& lines) override { added_ = lines; }
   void start_node(const std::string& name, const std::string& conf) override { slurm_.start_slurmd(name, conf); }
   void stop_node(const std::string& name) override { slurm_.stop_slurmd(name); }
+  bool slurmd_runs(const std::string& name) override { return slurm_.slurmd_runs(name); }
+  void reload_node(const std::string& name) override { slurm_.reload_slurmd(name); }
+  void reserve(const std::string& reservation, const std::string& node) override { slurm_.reserve(reservation, {node}); }
+  void end_reservation(const std::string& reservation) override { slurm_.end_reservation(reservation); }
+  bool create_node(const std::string& name) override { return slurm_.create_node(name) == sim::SlurmErrno::kSuccess; }
+  std::string slow_epilog() override { return ""; }  // It always is.
+  void lose_state() override { slurm_.lose_state(); }
   void start_slurmctld() override { (void)slurm_.start(); }
   void stop_slurmctld() override { slurm_.stop(); }
 

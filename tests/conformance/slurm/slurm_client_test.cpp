@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "fixture.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
 #include "slurm/rest/client.hpp"
@@ -20,186 +21,7 @@
 namespace conformance {
 namespace {
 
-using namespace std::chrono_literals;
-using core::ErrorCode;
-using slurm::Client;
-using slurm::Node;
-using slurm::NodeUpdate;
-using slurm::Table;
-
-constexpr const char* kCluster = "c";
-
-class SlurmTest : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    if (GetParam() == "real") {
-      world = real_world();
-      if (!world) GTEST_SKIP() << "SLURM_REST_URL is not set: no real Slurm to try (see tests/conformance/slurm_test.sh)";
-    } else {
-      world = simulated_world(GetParam() == "model_24_11" ? "24.11" : "26.05");
-    }
-    http = world->transport();
-    tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm");
-    client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
-    clusters = std::make_unique<slurm::Clusters>(world->loop(), world->random(), log,
-                                                 [this](const slurm::Endpoint&) { return world->transport(); });
-    target = std::make_unique<slurm::Target>(world->loop(), *clusters, log);
-    ASSERT_NO_FATAL_FAILURE(begin_afresh());
-    clusters->set(kCluster, {"slurmrestd", 6820}, world->key());
-    ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->complete(); }));
-  }
-
-  void TearDown() override {
-    target.reset();
-    clusters.reset();
-    client.reset();
-    http.reset();
-  }
-
-  // --- Asking -----------------------------------------------------------------------------------------------------
-
-  template <class T>
-  core::Result<T> ask(std::function<void(Client::Done<T>)> start, core::Duration most = 40s) {
-    const auto out = std::make_shared<std::optional<core::Result<T>>>();
-    start([out](core::Result<T> result) { *out = std::move(result); });
-    world->until([&] { return out->has_value(); }, most);
-    return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
-  }
-  core::Result<Node> node(const std::string& name) {
-    return ask<Node>([&](auto done) { client->counted_node(name, std::move(done)); });
-  }
-  core::Result<Table<Node>> nodes(std::optional<std::int64_t> since = {}) {
-    return ask<Table<Node>>([&](auto done) { client->nodes(since, std::move(done)); });
-  }
-  core::Result<Table<slurm::Job>> jobs(std::optional<std::int64_t> since = {}) {
-    return ask<Table<slurm::Job>>([&](auto done) { client->jobs(since, std::move(done)); });
-  }
-  core::Result<Table<slurm::Partition>> partitions(std::optional<std::int64_t> since = {}) {
-    return ask<Table<slurm::Partition>>([&](auto done) { client->partitions(since, std::move(done)); });
-  }
-  core::Result<void> update(const std::string& name, const std::string& state, const std::string& reason = "") {
-    NodeUpdate change;
-    change.state = state;
-    if (!reason.empty()) change.reason = reason;
-    return ask<void>([&](auto done) { client->update_node(name, change, std::move(done)); });
-  }
-  core::Result<void> remove(const std::string& name) {
-    return ask<void>([&](auto done) { client->delete_node(name, std::move(done)); });
-  }
-  plan::ActResult run(plan::ActPtr act) {
-    const auto out = std::make_shared<std::optional<plan::ActResult>>();
-    target->execute(std::move(act), [out](plan::ActResult result) { *out = std::move(result); });
-    world->until([&] { return out->has_value(); }, 40s);
-    return out->value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
-  }
-  static std::string error_of(const core::Result<void>& result) { return result ? "" : result.error().message; }
-
-  /// "IDLE+DRAIN", flags in order, without those that come and go or say nothing here; "absent", or the error.
-  std::string state(const std::string& name) {
-    const auto found = node(name);
-    if (!found) return found.error().code == ErrorCode::kNotFound ? "absent" : found.error().message;
-    std::string out = found->state.base;
-    for (const std::string& flag : found->state.flags) {
-      if (flag != "DYNAMIC_NORM") out += "+" + flag;
-    }
-    return out;
-  }
-  bool becomes(const std::string& name, const std::string& wanted, core::Duration most = 40s) {
-    // One question at a time, some apart; real servers need no more.
-    const core::MonoTime end = world->loop().clock().mono() + most;
-    std::string last;
-    while (world->loop().clock().mono() < end) {
-      last = state(name);
-      if (last == wanted) return true;
-      pass(100ms);
-    }
-    ADD_FAILURE() << name << " is " << last << ", not " << wanted;
-    return false;
-  }
-  std::string job_state(std::int64_t id) {
-    const auto all = jobs();
-    if (!all) return all.error().message;
-    for (const auto& job : all->rows) {
-      if (job->id == id) return job->state + (job->flags.contains("COMPLETING") ? "+COMPLETING" : "");
-    }
-    return "absent";
-  }
-  bool job_becomes(std::int64_t id, const std::string& wanted, core::Duration most = 30s) {
-    const core::MonoTime end = world->loop().clock().mono() + most;
-    std::string last;
-    while (world->loop().clock().mono() < end) {
-      last = job_state(id);
-      if (last == wanted) return true;
-      pass(100ms);
-    }
-    ADD_FAILURE() << "job " << id << " is " << last << ", not " << wanted;
-    return false;
-  }
-  void pass(core::Duration time) {
-    const core::MonoTime end = world->loop().clock().mono() + time;
-    world->until([&] { return world->loop().clock().mono() >= end; }, time + 1s);
-  }
-  bool opens(const plan::ActResult& result, core::Duration most = 10s) {
-    return world->until(
-        [&] { return std::ranges::all_of(result.gates, [](const plan::GatePtr& gate) { return gate->open(); }); }, most);
-  }
-
-  /// No jobs, n1 and n2 idle with no word of anybody, the configuration as it was.
-  void begin_afresh() {
-    // Only when need be: jobs that end while slurmd takes in a configuration may take half a minute to be gone.
-    const auto parts = partitions();
-    ASSERT_TRUE(parts) << parts.error().message;
-    if (parts->rows.size() != 1) {
-      world->configure("");
-      const auto reconfigured = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
-      ASSERT_TRUE(reconfigured) << error_of(reconfigured);
-    }
-    const auto all = jobs();
-    ASSERT_TRUE(all) << all.error().message;
-    for (const auto& job : all->rows) {
-      if (job->state == "SUSPENDED") world->resume(job->id);
-      if (job->holds_nodes() || job->state == "PENDING") world->cancel(job->id);
-    }
-    for (const char* name : {"n1", "n2"}) {
-      const std::string now = state(name);
-      if (now == "absent") {
-        try {
-          world->stop_node(name);
-        } catch (const std::exception&) {
-          // It does not run.
-        }
-        world->start_node(name, kNodeConf);
-      } else if (now.find("DRAIN") != std::string::npos || now.starts_with("DOWN")) {
-        try {
-          world->scontrol(name, "RESUME", "");
-        } catch (const std::exception&) {
-          // It came back by itself in the meantime.
-        }
-      }
-    }
-    for (const char* name : {"n1", "n2"}) ASSERT_TRUE(becomes(name, "IDLE"));
-    for (const char* name : {"n1", "n2"}) {
-      NodeUpdate clean;
-      clean.comment = "";
-      clean.features = {"cpu"};
-      const auto cleaned = ask<void>([&](auto done) { client->update_node(name, clean, std::move(done)); });
-      ASSERT_TRUE(cleaned) << error_of(cleaned);
-    }
-  }
-
-  [[nodiscard]] bool before_26_05() const { return world->release() < "26.05"; }
-
-  core::NullLogger log;
-  std::unique_ptr<World> world;
-  std::unique_ptr<net::HttpTransport> http;
-  std::unique_ptr<slurm::Hs256Tokens> tokens;
-  std::unique_ptr<Client> client;
-  std::unique_ptr<slurm::Clusters> clusters;
-  std::unique_ptr<slurm::Target> target;
-};
-
-INSTANTIATE_TEST_SUITE_P(Slurm, SlurmTest, ::testing::Values("real", "model_24_11", "model_26_05"),
-                         [](const auto& which) { return which.param; });
+INSTANTIATE_TEST_SUITE_P(Slurm, SlurmTest, kWorlds, [](const auto& which) { return which.param; });
 
 TEST_P(SlurmTest, Negotiates) {
   const auto found = ask<slurm::Capabilities>([&](auto done) { client->connect(std::move(done)); });
@@ -562,6 +384,7 @@ TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
     EXPECT_EQ(refused.value.error().code, ErrorCode::kInvalid) << refused.value.error().message;
     EXPECT_TRUE(opens(refused));
     EXPECT_EQ(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)), "0123456789ab") << "the old one stays in force";
+    pass(kApart);
   }
   EXPECT_EQ(state("n1"), "IDLE");
   world->configure("");

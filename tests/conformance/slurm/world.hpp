@@ -30,7 +30,7 @@ class World {
   virtual bool until(const std::function<bool()>& test, core::Duration most = std::chrono::seconds(30)) = 0;
 
   /// A batch job of an ordinary user on this node (or these: "n1,n2"), one CPU of each.
-  virtual std::int64_t submit(const std::string& nodes, core::Duration duration) = 0;
+  virtual std::int64_t submit(const std::string& nodes, core::Duration duration, const std::string& partition = "all") = 0;
   virtual void suspend(std::int64_t job) = 0;
   virtual void resume(std::int64_t job) = 0;
   virtual void cancel(std::int64_t job) = 0;
@@ -40,8 +40,21 @@ class World {
   virtual void configure(const std::string& lines) = 0;
   virtual void start_node(const std::string& name, const std::string& conf) = 0;
   virtual void stop_node(const std::string& name) = 0;
+  /// Whether the slurmd that was started last under this name lives, be it registered or not.
+  [[nodiscard]] virtual bool slurmd_runs(const std::string& name) = 0;
+  /// SIGHUP to slurmd.
+  virtual void reload_node(const std::string& name) = 0;
+  /// As an administrator with scontrol: a reservation from now on.
+  virtual void reserve(const std::string& reservation, const std::string& node) = 0;
+  virtual void end_reservation(const std::string& reservation) = 0;
+  /// As an administrator with scontrol: a node with State=CLOUD. False: refused.
+  virtual bool create_node(const std::string& name) = 0;
+  /// A line of configuration with which a job is COMPLETING for long enough to be looked at.
+  [[nodiscard]] virtual std::string slow_epilog() = 0;
   virtual void start_slurmctld() = 0;
   virtual void stop_slurmctld() = 0;
+  /// While slurmctld is stopped: its state is lost.
+  virtual void lose_state() = 0;
 };
 
 /// What slurmd of n1 and n2 is started with.

@@ -31,7 +31,7 @@ class World {
   explicit World(core::Json spec = core::Json::object());
 
   /// What a pass would see now.
-  [[nodiscard]] Observed observe() const;
+  [[nodiscard]] Observed observe();
   /// Carries out a plan as the executor does: lanes in turn, a failed step stops its lane. Returns how many steps were done.
   int run(const plan::Plan& plan);
   /// Plans and carries out until nothing is left to do, at most `passes` times; the clock moves in between. Returns the passes.
@@ -72,6 +72,7 @@ class World {
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;
   std::string older_namesake;
+  std::vector<Problem> missing;  ///< Of the objects that the template names.
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   core::Duration snapshot_age{100};
   plan::Outcomes outcomes;
@@ -93,6 +94,7 @@ class World {
   [[nodiscard]] bool job_on(const std::string& node) const;
   std::string next_version();
 
+  std::optional<core::MonoTime> podless_since_;
   int version_ = 100;
   int uid_ = 0;
   std::int64_t job_ = 0;

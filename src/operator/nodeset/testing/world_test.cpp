@@ -47,7 +47,7 @@ World::World(Json spec) {
   controller = view;
 }
 
-Observed World::observe() const {
+Observed World::observe() {
   Observed out;
   out.now = now;
   out.mono = mono;
@@ -64,7 +64,14 @@ Observed World::observe() const {
   }
   out.controller = controller;
   out.older_namesake = older_namesake;
+  out.missing = missing;
   for (const auto& [name, pod] : pods) out.pods.push_back(std::make_shared<kube::PodRecord>(pod));
+  if (!out.meta().terminating() || !pods.empty()) {
+    podless_since_.reset();
+  } else if (!podless_since_) {
+    podless_since_ = mono;
+  }
+  out.podless_since = podless_since_;
   for (const auto& [name, body] : revisions) {
     auto revision = std::make_shared<kube::Object>();
     revision->meta = kube::parse_meta(body);
@@ -254,11 +261,12 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     for (const std::string& name : drain->nodes) {
       const auto it = nodes.find(name);
       if (it == nodes.end() || it->second.state.has("DRAIN")) continue;
-      if (it->second.state.base == "DOWN" && !slurm::ours(it->second.reason) && !it->second.reason.empty() &&
-          drain->reason.find("scaled in") == std::string::npos) {
-        violations.push_back("took over a node that somebody set down: " + name);
-      }
       it->second.state.flags.insert("DRAIN");
+      if (it->second.state.base == "DOWN" && slurm::given_by_others(it->second.reason)) {
+        if (drain->reason.find("scaled in") == std::string::npos)
+          violations.push_back("drained a node that somebody set down: " + name);
+        continue;
+      }
       it->second.reason = std::string(slurm::kReasonPrefix) + drain->reason;
     }
     return {};
@@ -303,6 +311,7 @@ void World::start_pods() {
     pod.meta.resource_version = next_version();
     pod.ready_since_ = now;
     pod.conditions.push_back({"Ready", "True", "", ""});
+    pod.containers.clear();
     kube::ContainerState& slurmd = pod.containers.emplace_back();
     slurmd.name = "slurmd";
     slurmd.ready = slurmd.started_once = true;

@@ -1,0 +1,328 @@
+// Slurm's rules of registration, deletion and reconfiguration, beyond what our client does with them:
+// tests/conformance/slurm/README.md names the test of each.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "core/json.hpp"
+#include "fixture.hpp"
+#include "slurm/acts.hpp"
+
+namespace conformance {
+namespace {
+
+using core::Json;
+using ::testing::ElementsAre;
+
+class SlurmRules : public SlurmTest {
+ protected:
+  void TearDown() override {
+    // Nobody who failed leaves anything to the next.
+    if (HasFatalFailure() || IsSkipped()) return SlurmTest::TearDown();
+    for (const std::string& name : started_) forget(name);
+    if (configured_) configure("");
+    SlurmTest::TearDown();
+  }
+
+  void start(const std::string& name, const std::string& conf) {
+    world->start_node(name, conf);
+    started_.push_back(name);
+  }
+  void forget(const std::string& name) {
+    if (world->slurmd_runs(name)) world->stop_node(name);
+    if (state(name) != "absent") {
+      EXPECT_TRUE(remove(name)) << name;
+    }
+  }
+  void configure(const std::string& lines) {
+    configured_ = !lines.empty();
+    world->configure(lines);
+    const auto loaded = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
+    EXPECT_TRUE(loaded) << error_of(loaded);
+    pass(kApart);
+  }
+  /// A request that the client has no words for: status, and the number of the first error.
+  std::pair<int, std::int64_t> post(const std::string& path, const Json& body) {
+    const slurm::Credentials who = tokens->current();
+    net::HttpRequest request{.method = "POST", .target = "/slurm/" + client->capabilities()->data_parser + "/" + path};
+    request.headers = {
+        {"x-slurm-user-name", who.user}, {"x-slurm-user-token", who.token}, {"content-type", "application/json"}};
+    request.body = body.dump();
+    const auto reply = ask<net::HttpResponse>([&](auto done) { http->send(std::move(request), std::move(done)); });
+    if (!reply) return {0, 0};
+    const auto answer = core::parse_json(reply->body);
+    const Json* errors = answer ? core::find(*answer, {"errors"}) : nullptr;
+    const bool bad = errors != nullptr && errors->is_array() && !errors->empty();
+    return {reply->status, bad ? core::get_int(errors->front(), {"error_number"}) : 0};
+  }
+  /// A field of the node that our client does not read.
+  Json field(const std::string& name, const char* key) {
+    const slurm::Credentials who = tokens->current();
+    net::HttpRequest request{.target = "/slurm/" + client->capabilities()->data_parser + "/node/" + name};
+    request.headers = {{"x-slurm-user-name", who.user}, {"x-slurm-user-token", who.token}};
+    const auto reply = ask<net::HttpResponse>([&](auto done) { http->send(std::move(request), std::move(done)); });
+    const auto answer = core::parse_json(reply ? reply->body : "{}");
+    const Json* nodes = answer ? core::find(*answer, {"nodes"}) : nullptr;
+    return nodes == nullptr || nodes->empty() ? Json() : nodes->front().value(key, Json());
+  }
+  /// Whoever does not come in this time does not come by himself.
+  bool stays_absent(const std::string& name, core::Duration time = 3s) {
+    pass(time);
+    return state(name) == "absent";
+  }
+  std::string reason(const std::string& name) {
+    const auto found = node(name);
+    return found ? found->reason : found.error().message;
+  }
+  void free(const std::string& name) {
+    const auto freed = update(name, "RESUME");
+    EXPECT_TRUE(freed) << error_of(freed);
+    EXPECT_TRUE(becomes(name, "IDLE", 10s));
+  }
+
+ private:
+  std::vector<std::string> started_;
+  bool configured_ = false;
+};
+
+INSTANTIATE_TEST_SUITE_P(Slurm, SlurmRules, kWorlds, [](const auto& which) { return which.param; });
+
+// --- Registration -----------------------------------------------------------------------------------------------------
+
+TEST_P(SlurmRules, WhatLacksResourcesIsDrainedAndInvalid) {
+  configure("GresTypes=gpu\n");
+  start("big", "RealMemory=9000000 Gres=gpu:2 Features=cpu");
+  ASSERT_TRUE(becomes("big", "IDLE+DRAIN+INVALID_REG", 10s));
+  const std::regex text(R"(gres/gpu count reported lower than configured \(0 < 2\), )"
+                        R"(Low RealMemory \(reported:\d+ < 100\.00% of configured:9000000\))");
+  EXPECT_TRUE(std::regex_match(reason("big"), text)) << reason("big");
+  EXPECT_EQ(field("big", "reason_set_by_user"), "slurm");
+  // It is freed by nobody.
+  for (const char* word : {"RESUME", "UNDRAIN", "IDLE"}) {
+    const auto freed = update("big", word);
+    ASSERT_FALSE(freed) << word;
+    EXPECT_EQ(freed.error().code, ErrorCode::kInvalid) << freed.error().message;
+    EXPECT_EQ(freed.error().reason, before_26_05() ? "2028" : "2180");
+  }
+  // A reason lasts until the next registration, and DOWN is not ended by that.
+  ASSERT_TRUE(update("big", "DRAIN", "slurm-operator: x"));
+  EXPECT_EQ(reason("big"), "slurm-operator: x");
+  ASSERT_TRUE(update("big", "DOWN", "slurm-operator: y"));
+  world->reload_node("big");
+  for (int i = 0; i < 50 && !std::regex_match(reason("big"), text); ++i) pass(100ms);
+  EXPECT_TRUE(std::regex_match(reason("big"), text)) << reason("big");
+  EXPECT_EQ(state("big"), "DOWN+DRAIN+INVALID_REG");
+  const auto removed = remove("big");
+  EXPECT_TRUE(removed) << error_of(removed);
+}
+
+TEST_P(SlurmRules, WhatHasEnoughAgainStaysDrained) {
+  configure("GresTypes=gpu\n");
+  ASSERT_EQ(post("node/n1", {{"gres", "gpu:1"}, {"weight", 9}, {"reason", "left over"}}).first, 200);
+  EXPECT_EQ(state("n1"), "IDLE") << "until it registers";
+  EXPECT_EQ(field("n1", "weight"), 9);
+  configure("GresTypes=gpu\nMessageTimeout=11\n");
+  ASSERT_TRUE(becomes("n1", "IDLE+DRAIN+INVALID_REG", 10s));
+  EXPECT_EQ(field("n1", "weight"), 1) << "a reconfigure goes back to --conf";
+  EXPECT_EQ(field("n1", "gres"), "gpu:1");
+  world->reload_node("n1");  // A reason that is no drain's may stay for one registration.
+  pass(2s);
+  EXPECT_EQ(reason("n1"), "gres/gpu count reported lower than configured (0 < 1)");
+  ASSERT_EQ(post("node/n1", {{"gres", ""}}).first, 200);
+  world->reload_node("n1");
+  ASSERT_TRUE(becomes("n1", "IDLE+DRAIN", 10s));
+  EXPECT_EQ(reason("n1"), "gres/gpu count reported lower than configured (0 < 1)");
+  free("n1");
+}
+
+TEST_P(SlurmRules, TheStateInConfCountsOnce) {
+  start("s1", "State=DOWN Reason=\"a new node\" Features=cpu");
+  start("s2", "State=DRAIN Reason=\"a new node\" Features=cpu");
+  start("s3", "State=nonsense Features=cpu");
+  EXPECT_TRUE(becomes("s1", "IDLE", 10s)) << "ReturnToService=2";
+  EXPECT_TRUE(becomes("s2", "IDLE+DRAIN", 10s));
+  EXPECT_EQ(reason("s2"), "a new node");
+  free("s2");
+  world->stop_node("s2");
+  world->start_node("s2", "State=DRAIN Reason=\"a new node\" Features=cpu");
+  pass(3s);
+  EXPECT_EQ(state("s2"), "IDLE") << "its name was known";
+  EXPECT_FALSE(world->slurmd_runs("s3"));
+  EXPECT_EQ(state("s3"), "absent");
+}
+
+TEST_P(SlurmRules, SlurmdEndsAtAConfThatItDoesNotKnow) {
+  start("u1", "NoSuchKey=1 Features=cpu");
+  start("u2", "NodeName=u2 Features=cpu");
+  start("u3", "Features=cpu");
+  ASSERT_TRUE(becomes("u3", "IDLE", 10s));
+  EXPECT_TRUE(world->slurmd_runs("u3"));
+  for (const char* name : {"u1", "u2"}) {
+    EXPECT_FALSE(world->slurmd_runs(name)) << name;
+    EXPECT_EQ(state(name), "absent");
+  }
+}
+
+TEST_P(SlurmRules, AFullTableRefusesInSilence) {
+  configure("MaxNodeCount=2\n");
+  start("t1", "Features=cpu");
+  ASSERT_TRUE(stays_absent("t1"));
+  EXPECT_TRUE(world->slurmd_runs("t1"));
+  configure("MaxNodeCount=3\n");
+  EXPECT_TRUE(stays_absent("t1")) << "it was told that all is well";
+  world->reload_node("t1");
+  EXPECT_TRUE(becomes("t1", "IDLE", 10s));
+}
+
+TEST_P(SlurmRules, TheNameOfANodeSetIsRefusedInSilence) {
+  configure("NodeSet=moved Feature=zz\nPartitionName=p2 Nodes=moved\n");
+  start("moved", "Features=zz");
+  EXPECT_TRUE(stays_absent("moved"));
+  EXPECT_TRUE(world->slurmd_runs("moved"));
+}
+
+TEST_P(SlurmRules, ASlurmdThatFoundNoSlurmctldTriesAgain) {
+  world->stop_slurmctld();
+  start("late", "Features=cpu");
+  pass(2s);
+  EXPECT_TRUE(world->slurmd_runs("late"));
+  world->start_slurmctld();
+  EXPECT_TRUE(becomes("late", "IDLE", 40s));
+}
+
+// --- Records ----------------------------------------------------------------------------------------------------------
+
+TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
+  ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
+  ASSERT_TRUE(remove("n1"));
+  EXPECT_TRUE(stays_absent("n1"));
+  configure("MessageTimeout=11\n");
+  EXPECT_TRUE(stays_absent("n1")) << "a reconfigure reaches only those that have a record";
+  EXPECT_TRUE(world->slurmd_runs("n1"));
+  world->reload_node("n1");
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s)) << "and nothing is left of its drain";
+}
+
+TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
+  pass(3s);  // A slurmd that is about to register would come back with that.
+  world->stop_slurmctld();
+  world->lose_state();
+  world->start_slurmctld();
+  EXPECT_TRUE(stays_absent("n1", 12s));
+  configure("MessageTimeout=11\n");
+  EXPECT_TRUE(stays_absent("n1"));
+  EXPECT_EQ(state("n2"), "absent");
+  for (const char* name : {"n1", "n2"}) {
+    world->reload_node(name);
+    EXPECT_TRUE(becomes(name, "IDLE", 10s));
+  }
+}
+
+TEST_P(SlurmRules, AReservationKeepsARecordThoughIdle) {
+  world->reserve("hold", "n2");
+  ASSERT_TRUE(becomes("n2", "IDLE+RESERVED", 40s));
+  EXPECT_EQ(field("n2", "reservation"), "hold");
+  const auto busy = remove("n2");
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(busy.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(busy.error().reason, "2016");
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, {"n2"}, "scale in")).value);
+  EXPECT_EQ(state("n2"), "IDLE+DRAIN+RESERVED");
+  const auto act = run(slurm::delete_node(kCluster, "n2", "test"));
+  ASSERT_FALSE(act.value);
+  EXPECT_EQ(act.value.error().code, ErrorCode::kBusy);
+  const std::int64_t job = world->submit("n2", 300s);
+  pass(2s);
+  EXPECT_EQ(job_state(job), "PENDING") << "for others it is not there";
+  world->cancel(job);
+  world->end_reservation("hold");
+  ASSERT_TRUE(becomes("n2", "IDLE+DRAIN", 10s));
+  EXPECT_TRUE(remove("n2"));
+}
+
+TEST_P(SlurmRules, ANodeIsBusyUntilTheEpilogHasEnded) {
+  configure(world->slow_epilog() + "\n");
+  const std::int64_t job = world->submit("n1", 300s);
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
+  EXPECT_EQ(state("n1"), "MIXED+DRAIN");
+  world->cancel(job);
+  ASSERT_TRUE(becomes("n1", "IDLE+COMPLETING+DRAIN", 10s));
+  const auto busy = remove("n1");
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(busy.error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(becomes("n1", "IDLE+DRAIN", 20s));
+}
+
+TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
+  ASSERT_TRUE(world->create_node("c1"));
+  EXPECT_EQ(state("c1"), "IDLE+CLOUD+POWERED_DOWN");
+  EXPECT_TRUE(remove("c1"));
+  if (before_26_05()) {
+    EXPECT_EQ(post("new/node", {{"node_conf", "NodeName=c1 State=CLOUD"}}).first, 404);
+    EXPECT_FALSE(world->create_node("n2"));
+    EXPECT_EQ(state("n2"), "absent") << "the refusal takes the idle one away";
+    return;
+  }
+  EXPECT_EQ(post("new/node", {{"node_conf", "NodeName=c2 State=CLOUD"}}), std::pair(200, std::int64_t{0}));
+  EXPECT_EQ(state("c2"), "IDLE+CLOUD+POWERED_DOWN");
+  EXPECT_TRUE(remove("c2"));
+  EXPECT_EQ(post("new/node", {{"node_conf", "NodeName=c3 State=IDLE"}}), std::pair(422, std::int64_t{2028}));
+  EXPECT_EQ(post("new/node", {{"node_conf", "NodeName=n2 State=CLOUD"}}), std::pair(422, std::int64_t{2168}));
+  EXPECT_FALSE(world->create_node("n2"));
+  EXPECT_EQ(state("n2"), "IDLE");
+}
+
+// --- Reconfigure ------------------------------------------------------------------------------------------------------
+
+TEST_P(SlurmRules, AReconfigureEndsADownButNotADrain) {
+  ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
+  ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: y"));
+  configure("MessageTimeout=11\n");
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s)) << "slurmd registers, and ReturnToService=2";
+  EXPECT_EQ(state("n2"), "IDLE+DRAIN");
+  EXPECT_EQ(reason("n2"), "slurm-operator: y");
+}
+
+TEST_P(SlurmRules, FeaturesMoveANodeWithTheNextReconfigure) {
+  configure("NodeSet=moved Feature=zz\nPartitionName=p2 Nodes=moved\n");
+  NodeUpdate change;
+  change.features = {"cpu", "zz"};
+  ASSERT_TRUE(ask<void>([&](auto done) { client->update_node("n1", change, std::move(done)); }));
+  pass(1s);
+  EXPECT_THAT(node("n1")->partitions, ElementsAre("all"));
+  configure("NodeSet=moved Feature=zz\nPartitionName=p2 Nodes=moved\nMessageTimeout=11\n");
+  for (int i = 0; i < 50 && node("n1")->partitions.size() < 2; ++i) pass(100ms);
+  EXPECT_THAT(node("n1")->partitions, ElementsAre("all", "p2"));
+}
+
+TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
+  configure("PartitionName=p2 Nodes=ALL\n");
+  const std::int64_t running = world->submit("n1", 300s, "p2");
+  ASSERT_TRUE(job_becomes(running, "RUNNING"));
+  ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: x"));
+  const std::int64_t waiting = world->submit("n2", 300s, "p2");
+  ASSERT_TRUE(job_becomes(waiting, "PENDING"));
+  configure("");
+  EXPECT_TRUE(becomes("n1", "IDLE"));
+  EXPECT_THAT(node("n1")->partitions, ElementsAre("all"));
+  EXPECT_NE(job_state(running), "RUNNING");
+  EXPECT_TRUE(job_becomes(waiting, "NODE_FAIL"));
+  if (before_26_05()) return;  // There it is requeued into nowhere.
+  EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
+}
+
+TEST_P(SlurmRules, AJobThatNamesADeletedNodeFailsWithTheNextReconfigure) {
+  ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: x"));
+  const std::int64_t job = world->submit("n2", 300s);
+  ASSERT_TRUE(job_becomes(job, "PENDING"));
+  ASSERT_TRUE(remove("n2"));
+  pass(2s);
+  EXPECT_EQ(job_state(job), "PENDING");
+  configure("MessageTimeout=11\n");
+  EXPECT_TRUE(job_becomes(job, "NODE_FAIL"));
+}
+
+}  // namespace
+}  // namespace conformance
