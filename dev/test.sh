@@ -20,7 +20,8 @@ order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conforma
 
 logs=$LOCAL/test
 mkdir -p "$logs"
-passed=0 failed=0
+passed=0 failed=0 failures=$logs/failures
+: >"$failures"
 
 run_shell() {
   local status=0 script
@@ -98,9 +99,11 @@ run() {
   say "               $good passed, $bad failed"
   sed -n 's/^skipped /               skipped /p' "$logs/$name.log"
   if ((bad)); then
-    grep -E '^not ok|FAILED|error:|seed .* failed' "$logs/$name.log" | head -n 20 | sed 's/^/               /' || true
-    tail -n 15 "$logs/$name.log" | sed 's/^/               | /'
-    say "               the whole log: $logs/$name.log"
+    {
+      echo "$name: $good passed, $bad failed, exit status $status; the whole log: $logs/$name.log"
+      grep -E '^not ok|FAILED|error:|seed .* failed' "$logs/$name.log" | head -n 20 || true
+      tail -n 15 "$logs/$name.log" | sed 's/^/| /'
+    } | tee -a "$failures" | sed 's/^/               /'
   fi
 }
 
@@ -109,6 +112,8 @@ for suite in "$@"; do
   [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
 done
 for suite in "$@"; do run "$suite"; done
+# Told again at the end, where a reader of a long log looks first.
+((failed == 0)) || { echo; cat "$failures"; }
 echo
 echo "$passed passed, $failed failed"
 ((failed == 0))
