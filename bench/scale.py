@@ -337,7 +337,8 @@ def measure(ns, sim, workers, status, before, count, timeout):
     print(f"  {'operator: VmRSS before / peak / after, MiB':42} {operator.memory_before:8.1f} {peak:8.1f} {after:8.1f}")
     print(f"  {'operator: writes to Kubernetes':42} {sum(writes.values()):8}   {', '.join(f'{n} {w}' for w, n in writes.most_common())}")
     print(f"  {'operator: requests to Slurm':42} {sum(asked.values()):8}   {', '.join(f'{n} {w}' for w, n in asked.most_common())}\n", flush=True)
-    return {f"{before} to {count}: {name}": seconds for name, seconds in rows}
+    rows += [("operator's CPU", settled), ("operator's VmRSS at most, MiB", peak)]
+    return {f"{before} to {count}: {name}": value for name, value in rows}
 
 
 def floor(ns, count, timeout):

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What users wait for, measured on the local cluster, and what the operator costs in a simulated one of 5,000 workers. RUNS=5, REST=600
-# (seconds at rest), SCALE_RUNS=1 (of 10 to 1,000 workers, two minutes each), BENCH="apply scale busy drain rest scale1000 sim5000" for some
+# (seconds at rest), SCALE_RUNS=5 (of 10 to 1,000 workers, two minutes each), BENCH="apply scale busy drain rest scale1000 sim5000" for some
 # of it.
 . "$(dirname "$0")/lib.sh"
 
@@ -22,13 +22,13 @@ if ((${#names[@]})); then
   python3 "$TOP/bench/cluster.py" --runs "${RUNS:-5}" --rest "${REST:-600}" "${names[@]}"
 fi
 if ((thousand)); then
-  step "10 to 1,000 workers that only pretend, ${SCALE_RUNS:-1} run(s)"
+  step "10 to 1,000 workers that only pretend, ${SCALE_RUNS:-5} run(s)"
   "$DEV/kwok.sh"
   "$DEV/cpp.sh" release sim-slurmrestd
   tar=$("$DEV/images/build.sh" --image local/sim-slurmrestd:dev --binary "$TOP/build/release/sim-slurmrestd" 2>"$LOCAL/logs/sim-slurmrestd-image.log" |
     sed -n 's/^image-tar: //p') || die "the image could not be made" "see $LOCAL/logs/sim-slurmrestd-image.log"
   "$DEV/load-image.sh" "$tar"
-  python3 "$TOP/bench/scale.py" --runs "${SCALE_RUNS:-1}"
+  python3 "$TOP/bench/scale.py" --runs "${SCALE_RUNS:-5}"
 fi
 if ((simulated)); then
   step "5,000 workers in the simulator"

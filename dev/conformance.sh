@@ -34,8 +34,8 @@ suite "$TOP/tests/conformance/policy_test.sh"
 suite "$bin/kube_conformance"
 forget_history
 suite "$bin/sim_kube_conformance"
-suite "$bin/sim_nodes_conformance"
 made=$(slurm_releases made)
+suite env SLURMD_IMAGE="local/slurmd:${made%%$'\n'*}" "$bin/sim_nodes_conformance"
 # shellcheck disable=SC2086  # a release a line
 suite "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance" $made
 for release in $made; do suite "$DEV/manifests/handmade/run.sh" "$release"; done

@@ -25,8 +25,7 @@ sed -e "s|\${TAG}|$tag|; s|\${CGROUP_PLUGIN}|$plugin|" "$DEV/demo/cluster.yaml" 
 
 step "waiting until they are Ready"
 for resource in controllers/demo restapis/demo nodesets/cpu; do
-  kubectl wait -n $namespace --for=condition=Ready --timeout=120s "$resource.slinky.slurm.net" >/dev/null 2>&1 ||
-    kubectl wait -n $namespace --for=condition=Ready --timeout=60s "${resource%/*}.slinky.slurm.net/${resource#*/}" >/dev/null || {
+  kubectl wait -n $namespace --for=condition=Ready --timeout=120s "${resource%/*}.slinky.slurm.net/${resource#*/}" >/dev/null || {
     kubectl get -n $namespace controllers,restapis,nodesets,pods >&2
     die "$resource is not Ready" "kubectl describe -n $namespace $resource"
   }

@@ -8,6 +8,12 @@ lock down
 check_owner
 
 step "stopping"
+# Nodes that only pretend, of a benchmark that was cut short: bench/scale.py.
+if [[ -f $LOCAL/kwok.pid ]]; then
+  kwok=$(<"$LOCAL/kwok.pid")
+  [[ $(readlink "/proc/$kwok/exe") != "$(readlink -f "$LOCAL/bin/kwok")" ]] || kill "$kwok" || true
+  rm -f "$LOCAL/kwok.pid"
+fi
 for name in "${NODES[@]}" control gateway; do capsule_stop "$name"; done
 wait_for 10 "" bash -c "! ip link show $LINK" || ip link delete "$LINK"
 step "removing"

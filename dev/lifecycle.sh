@@ -60,7 +60,8 @@ traces() (
   for dir in "${SYSCTLS[@]}" net/ipv4/ip_forward net/ipv4/conf/all/forwarding net/ipv6/conf/all/forwarding; do
     [[ ! -r /proc/sys/$dir ]] || echo "sysctl $dir $(cat "/proc/sys/$dir")"
   done
-  find / /etc /opt /run /var/lib /var/log /var/spool -mindepth 1 -maxdepth 1 -printf 'file %p\n'
+  # /run/mount is of mount(8) itself, from its first umount on.
+  find / /etc /opt /run /var/lib /var/log /var/spool -mindepth 1 -maxdepth 1 ! -path /run/mount -printf 'file %p\n'
   find /var/lib/{kubelet,containerd,cni} "$RUNTIME" -mindepth 1 -maxdepth 2 ! -path "$RUNTIME/lock*" -printf 'file %p\n' 2>/dev/null
   find "$LOCAL" -maxdepth 1 \( -name state -o -name kubeconfig \) -printf 'file %p\n'
   true
@@ -80,9 +81,12 @@ logged() { # COMMAND...
 }
 
 up() {
-  local begun=${EPOCHREALTIME/./}
+  local begun=${EPOCHREALTIME/./} took
   logged env "$mark" make -C "$TOP" up || return 1
-  echo "        make up: $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
+  took=$(((${EPOCHREALTIME/./} - begun) / 1000))
+  echo "        make up: $took ms"
+  # All is built: it is promised within a minute, also after an unclean stop.
+  ((took < 60000))
 }
 
 # interrupted STEP: `make up`, and Ctrl-C when it comes to that step.
@@ -157,6 +161,8 @@ check "little disk" refuses "only 64 MiB of disk are free at $scratch/disk" "fre
 check "no cgroups" refuses "no cgroups are mounted" "mount them" apart --mount "umount -l /sys/fs/cgroup"
 check "addresses in use" refuses "the addresses 10.215.0.0/16 are used here: 10.215.7.0/24" "choose three others.*SLURM_OPERATOR_NET" \
   apart --net "ip link set lo up; ip route add 10.215.7.0/24 dev lo; export SLURM_OPERATOR_NET=10.214"
+check "addresses of a wider network" refuses "the addresses 10.214.0.0/24 are used here: 10.0.0.0/8" "choose three others" \
+  apart --net "ip link set lo up; ip route add 10.0.0.0/8 dev lo"
 perl -MIO::Socket::INET -e '$socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1:2380", Listen => 1) or die; sleep 60' &
 holders=($!)
 wait_for 10 "" bash -c '</dev/tcp/127.0.0.1/2380' || true

@@ -4,7 +4,7 @@
 #   slurm-local.sh VERSION start DIR [-n NODES] [-p PORT] [-c FILE]
 #   slurm-local.sh VERSION stop DIR
 #   slurm-local.sh VERSION exec DIR COMMAND [ARG...]      as root beside slurmctld: sinfo, sbatch, scontrol
-#   slurm-local.sh VERSION add-node DIR NAME [CONF]       one more dynamic node, CONF as for slurmd --conf
+#   slurm-local.sh VERSION add-node DIR NAME [CONF [SERVERS]]   one more dynamic node, as for slurmd --conf and --conf-server
 #   slurm-local.sh VERSION remove-node DIR NAME           ends that slurmd; its record stays
 #   slurm-local.sh VERSION slurmctld DIR start|stop       the controller alone, the rest keeps running
 #
@@ -169,11 +169,11 @@ node_port() {
 }
 
 start_node() {
-  local name=$1 conf=${2:-CPUs=4 RealMemory=1000 Features=cpu}
+  local name=$1 conf=${2:-CPUs=4 RealMemory=1000 Features=cpu} servers=${3:-127.0.0.1:$port}
   key_for "$name" 0
   enter grep -q " $name\$" /etc/hosts || enter sh -c "echo 127.0.0.1 $name >>/etc/hosts"
   daemon "slurmd-$name" unshare --mount --uts bash /usr/local/bin/slurm-local.sh --inside-as "$name" 0 \
-    slurmd-entrypoint.sh -Z --conf-server "127.0.0.1:$port" --conf "'$conf Port=$(node_port "$name")'"
+    slurmd-entrypoint.sh -Z --conf-server "$servers" --conf "'$conf Port=$(node_port "$name")'"
 }
 
 # What the slurmd started for jobs lives on, as it does on a machine.
@@ -283,7 +283,7 @@ case "$verb" in
   start) start "$@" ;;
   stop) port=$(cat "$dir/port" 2>/dev/null || true); stop ;;
   exec) enter "$@" ;;
-  add-node) start_node "${1:?add-node DIR NAME [CONF]}" "${@:2}" ;;
+  add-node) start_node "${1:?add-node DIR NAME [CONF [SERVERS]]}" "${@:2}" ;;
   remove-node) stop_node "${1:?remove-node DIR NAME}" ;;
   slurmctld) [[ ${1-} == start || ${1-} == stop ]] || fail "slurmctld DIR start|stop"; "$1_slurmctld" ;;
   *) fail "unknown verb $verb" ;;

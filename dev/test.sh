@@ -59,11 +59,12 @@ run_sim() { if [[ -n ${SEEDS:-} ]]; then simulate release "$SEEDS"; else simulat
 run_simasan() { simulate asan 6 --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
 run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
-run_charts() { "$DEV/deps.sh" test && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
+run_charts() { "$DEV/deps.sh" test && "$DEV/up.sh" && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
 run_lifecycle() { "$DEV/lifecycle.sh"; }
 run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
-run_conformance() { "$DEV/conformance.sh"; }
+run_conformance() { "$DEV/up.sh" && "$DEV/conformance.sh"; }
 run_e2e() {
+  "$DEV/up.sh"
   "$DEV/deps.sh" test
   "$DEV/operator.sh" install
   python3 "$TOP/tests/e2e/run.py"

@@ -23,7 +23,7 @@ nodes_fresh() {
   done
 }
 since=
-nodes_ready() { [[ $(kube get nodes -o jsonpath='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}') == "True True True " ]]; }
+nodes_ready() { [[ $(kube get nodes "${NODES[@]}" -o jsonpath='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}') == "True True True " ]]; }
 
 port_free() { # PORT ADDRESS: of others than us
   local inode pid
@@ -58,7 +58,9 @@ check_addresses() {
   local range
   for range in "$NODE_CIDR" "$POD_CIDR" "$SERVICE_CIDR"; do
     local other
-    other=$(ip -4 route show root "$range" | awk -v ours=" dev $LINK" '!index($0, ours) { print; exit }')
+    # Narrower routes within it, and wider ones around it; the way out to all others is none of either.
+    other=$({ ip -4 route show root "$range"; ip -4 route show match "$range"; } |
+      awk -v ours=" dev $LINK" '!index($0, ours) && $1 != "default" { print; exit }')
     [[ -z $other ]] || die "the addresses $range are used here: $other" "choose three others that follow each other: SLURM_OPERATOR_NET=10.100 make up"
   done
 }

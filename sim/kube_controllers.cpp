@@ -675,21 +675,13 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
           },
           caller("node-controller"));
     }
-    for (const kube::Key& pod : pods_on(key.name)) queue("taints", pod, &Impl::heed_taints);
-  }
-
-  std::vector<kube::Key> pods_on(const std::string& node) {
-    std::vector<kube::Key> out;
-    for (const auto& [key, pod] : api.store().all("pods")) {
-      if (core::get_string(pod->body, {"spec", "nodeName"}) == node) out.push_back(key);
-    }
-    return out;
+    for (const kube::Key& pod : api.store().pods_on(key.name)) queue("taints", pod, &Impl::heed_taints);
   }
 
   /// Nobody speaks for the pods of a node that is lost: their condition Ready becomes False, and nothing else.
   void unready_pods(const kube::Key& node) {
     const std::string at = core::format_rfc3339(api.loop().clock().wall());
-    for (const kube::Key& key : pods_on(node.name)) {
+    for (const kube::Key& key : api.store().pods_on(node.name)) {
       api.modify(
           res::kPod, key,
           [&](Json& pod) {

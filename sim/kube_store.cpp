@@ -21,6 +21,14 @@ const std::map<kube::Key, StoredPtr>& KubeStore::all(const std::string& table) c
   return it == tables_.end() ? kNone : it->second.objects;
 }
 
+std::vector<kube::Key> KubeStore::pods_on(const std::string& node) const {
+  std::vector<kube::Key> out;
+  for (const auto& [key, pod] : all("pods")) {
+    if (core::get_string(pod->body, {"spec", "nodeName"}) == node) out.push_back(key);
+  }
+  return out;
+}
+
 std::optional<std::map<kube::Key, StoredPtr>> KubeStore::all_at(const std::string& table, std::uint64_t revision) const {
   if (revision < compacted_) return std::nullopt;
   std::map<kube::Key, StoredPtr> objects = all(table);

@@ -51,6 +51,8 @@ class KubeStore {
   [[nodiscard]] StoredPtr find(const std::string& table, const kube::Key& key) const;
   /// Sorted by key.
   [[nodiscard]] const std::map<kube::Key, StoredPtr>& all(const std::string& table) const;
+  /// The pods of a Kubernetes node.
+  [[nodiscard]] std::vector<kube::Key> pods_on(const std::string& node) const;
   /// As it was at a revision; nullopt when that is compacted.
   [[nodiscard]] std::optional<std::map<kube::Key, StoredPtr>> all_at(const std::string& table, std::uint64_t revision) const;
   [[nodiscard]] std::vector<std::string> tables() const;

@@ -974,14 +974,6 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     });
   }
 
-  std::vector<kube::Key> pods_on(const std::string& node) {
-    std::vector<kube::Key> out;
-    for (const auto& [key, pod] : api.store().all("pods")) {
-      if (core::get_string(pod->body, {"spec", "nodeName"}) == node) out.push_back(key);
-    }
-    return out;
-  }
-
   void crash(const std::string& name) {
     nodes[name].running = false;
     for (const auto& [uid, pod] : pods) {
@@ -1011,7 +1003,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       }
       report(pod);
     }
-    for (const kube::Key& key : pods_on(name)) notice(key);
+    for (const kube::Key& key : api.store().pods_on(name)) notice(key);
     for (const PodPtr& pod : mine) {
       if (!pod->gone) sync_in(pod, Duration{10});
     }
@@ -1105,7 +1097,7 @@ void Kubelets::delete_node(const std::string& name) {
   (void)impl_->api.remove(res::kNode, {"", name});
   impl_->later(impl_->options.pod_gc, [name](Impl& self) {
     if (self.api.peek(res::kNode, {"", name})) return;
-    for (const kube::Key& key : self.pods_on(name)) {
+    for (const kube::Key& key : self.api.store().pods_on(name)) {
       Deletion deletion;
       deletion.grace_seconds = 0;
       (void)self.api.remove(

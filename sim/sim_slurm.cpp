@@ -81,6 +81,10 @@ bool SimJob::holds(std::string_view node) const {
   return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
 }
 
+bool SlurmKeys::accept(const SlurmKeys& sender) const {
+  return std::ranges::find(kids, sender.signs()) != kids.end();
+}
+
 std::string_view to_string(SimJob::State state) {
   switch (state) {
     case SimJob::State::kPending:
@@ -228,6 +232,7 @@ core::Result<void> SimSlurm::start() {
   core::Result<Loaded> loaded = load(config_());
   if (!loaded) return std::unexpected(loaded.error());
   up_ = true;
+  keys_ = key_file("");
   put_in_force(std::move(*loaded));
   touch_jobs();
   for (auto& [name, slurmd] : slurmds_) {
@@ -267,25 +272,49 @@ SlurmErrno SimSlurm::reconfigure() {
   if (!up_) return SlurmErrno::kNoController;
   core::Result<Loaded> loaded = load(config_());
   if (!loaded) return SlurmErrno::kUnspecified;
+  keys_ = key_file("");
   put_in_force(std::move(*loaded));
   for (auto& [name, node] : nodes_) node.weight = node.conf_weight;
   later(options_.reload, [this] { reload_all(); });
   return SlurmErrno::kSuccess;
 }
 
-/// slurmctld tells every slurmd that it knows; one whose record is gone is not known.
+/// slurmctld tells every slurmd that it knows, and that takes its word; one whose record is gone is not known.
 void SimSlurm::reload_all() {
   if (!up_) return;
   for (auto& [name, slurmd] : slurmds_) {
     const auto node = nodes_.find(name);
-    if (slurmd.registered && node != nodes_.end()) renew_record(node->second, slurmd, Registration::kReload);
+    if (!slurmd.registered || node == nodes_.end() || !slurmd.keys.accept(keys_)) continue;
+    slurmd.keys = key_file(name);
+    if (keys_.accept(slurmd.keys)) renew_record(node->second, slurmd, Registration::kReload);
   }
+}
+
+int SimSlurm::http_status(const std::string& name, std::string_view path) const {
+  if (!release_at_least(25, 11) || !(name.empty() ? up_ : slurmd_runs(name))) return 0;
+  return path == "/healthz" || path == "/livez" || path == "/readyz" ? 204 : 404;
 }
 
 // --- slurmd -----------------------------------------------------------------------------------------------------------
 
+/// One after the other is asked, all at the port of the first.
+std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
+  if (servers.empty()) return core::Duration{0};
+  const std::string port = servers.front().substr(servers.front().rfind(':'));
+  core::Duration lost{0};
+  std::set<std::string> hosts;
+  for (const std::string& server : servers) {
+    if (!hosts.insert(server.substr(0, server.rfind(':'))).second) return std::nullopt;  // "Duplicate SlurmctldHost records"
+  }
+  for (const std::string& server : servers) {
+    if (server.substr(0, server.rfind(':')) + port == options_.listens) return lost;
+    lost += options_.failover;
+  }
+  return std::nullopt;
+}
+
 bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, const std::string& address,
-                            const std::string& instance) {
+                            const std::string& instance, const std::string& conf_server) {
   const std::string words = unquoted(given);
   const conf::NodeConf parsed = conf::parse_node_conf(words);
   if (std::any_of(parsed.problems.begin(), parsed.problems.end(), [](const conf::Problem& p) { return p.fatal; })) return false;
@@ -293,8 +322,13 @@ bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, c
     if (lower(s.key) == "state" && !node_state_word(s.value)) return false;
   }
   Slurmd& slurmd = slurmds_[name];
-  slurmd = Slurmd{words, address, instance, ++last_incarnation_, false, false};
-  const core::Duration wait = up_ ? options_.registration : options_.config_retry;
+  slurmd = Slurmd{.conf = words,
+                  .address = address,
+                  .instance = instance,
+                  .incarnation = ++last_incarnation_,
+                  .keys = key_file(name),
+                  .finds = way_to_slurmctld(split(conf_server, ','))};
+  const core::Duration wait = up_ ? options_.registration + slurmd.finds.value_or(core::Duration{0}) : options_.config_retry;
   later(wait, [this, name, incarnation = slurmd.incarnation] { register_slurmd(name, incarnation); });
   return true;
 }
@@ -303,7 +337,8 @@ void SimSlurm::reload_slurmd(const std::string& name) {
   const auto it = slurmds_.find(name);
   if (it == slurmds_.end()) return;
   Slurmd& slurmd = it->second;
-  if (const auto node = nodes_.find(name); up_ && slurmd.registered && node != nodes_.end()) {
+  slurmd.keys = key_file(name);
+  if (const auto node = nodes_.find(name); up_ && slurmd.registered && node != nodes_.end() && keys_.accept(slurmd.keys)) {
     renew_record(node->second, slurmd, Registration::kReload);
     return;
   }
@@ -348,11 +383,12 @@ bool SimSlurm::slurmd_ready(const std::string& name) const {
 void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnation) {
   const auto it = slurmds_.find(name);
   if (it == slurmds_.end() || it->second.incarnation != incarnation || it->second.registered) return;
-  if (!up_) {
+  Slurmd& slurmd = it->second;
+  if (!up_ || !slurmd.finds || !keys_.accept(slurmd.keys)) {
+    // It does not get its configuration.
     later(options_.config_retry, [this, name, incarnation] { register_slurmd(name, incarnation); });
     return;
   }
-  Slurmd& slurmd = it->second;
   if (const auto known = nodes_.find(name); known != nodes_.end()) {
     slurmd.registered = true;
     renew_record(known->second, slurmd, Registration::kStart);
@@ -461,7 +497,8 @@ void SimSlurm::ask_again(const std::string& name) {
       watch_silence(name);
       return;
     }
-    if (up_ && slurmd->second.registered) renew_record(node->second, slurmd->second, Registration::kAnswer);
+    if (up_ && slurmd->second.registered && slurmd->second.keys.accept(keys_))
+      renew_record(node->second, slurmd->second, Registration::kAnswer);
   });
 }
 
@@ -675,6 +712,8 @@ bool SimSlurm::try_start(SimJob& job) {
     const auto node = nodes_.find(name);
     if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
     if (!node->second.reservation.empty()) return false;
+    // It would not take the job's launch from a slurmctld with another key.
+    if (const auto slurmd = slurmds_.find(name); slurmd != slurmds_.end() && !slurmd->second.keys.accept(keys_)) return false;
     const int free = free_cpus(node->second);
     if (free < (job.request.exclusive ? node->second.cpus : 1) || (job.request.exclusive && busy(name))) return false;
     chosen.push_back(name);

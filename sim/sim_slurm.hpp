@@ -29,17 +29,19 @@ namespace sim {
 
 struct SlurmOptions {
   std::string release = "26.05.5";
-  core::Duration epilog{400};             ///< How long a job is COMPLETING.
-  core::Duration registration{150};       ///< From slurmd's start, with slurmctld up, to its record.
-  core::Duration answer{600};             ///< How long UNDRAIN and RESUME leave a node NOT_RESPONDING.
-  core::Duration scheduling{200};         ///< From a change to the start of jobs.
-  core::Duration requeue_delay{20000};    ///< BeginTime of a requeued job (real: 120 s).
-  core::Duration slurmd_timeout{300000};  ///< SlurmdTimeout, unless the configuration has one.
-  core::Duration config_retry{10000};     ///< slurmd's sleep when it finds no slurmctld.
-  core::Duration reload{300};             ///< From a reconfigure to the registrations of all slurmds.
-  core::Duration reservation{3000};       ///< From the begin of a reservation to the RESERVED of its nodes.
-  int cpus = 4;                           ///< Of a node, unless its --conf says.
-  std::int64_t memory = 24000;            ///< Of a machine, MiB, unless set_memory says. It has no GRES.
+  core::Duration epilog{400};              ///< How long a job is COMPLETING.
+  core::Duration registration{150};        ///< From slurmd's start, with slurmctld up, to its record.
+  core::Duration answer{600};              ///< How long UNDRAIN and RESUME leave a node NOT_RESPONDING.
+  core::Duration scheduling{200};          ///< From a change to the start of jobs.
+  core::Duration requeue_delay{20000};     ///< BeginTime of a requeued job (real: 120 s).
+  core::Duration slurmd_timeout{300000};   ///< SlurmdTimeout, unless the configuration has one.
+  core::Duration config_retry{10000};      ///< slurmd's sleep when it finds no slurmctld.
+  core::Duration reload{300};              ///< From a reconfigure to the registrations of all slurmds.
+  core::Duration reservation{3000};        ///< From the begin of a reservation to the RESERVED of its nodes.
+  core::Duration failover{2000};           ///< slurmd's time with a host of --conf-server where nobody is.
+  std::string listens = "slurmctld:6817";  ///< What --conf-server calls this slurmctld.
+  int cpus = 4;                            ///< Of a node, unless its --conf says.
+  std::int64_t memory = 24000;             ///< Of a machine, MiB, unless set_memory says. It has no GRES.
 };
 
 /// Slurm's error numbers that this model answers.
@@ -54,6 +56,15 @@ enum class SlurmErrno : int {
   kActiveFeatures = 2031,
   kNodeExists = 2168,
   kInvalidTransition = 2180,
+};
+
+/// The keys of auth/slurm that a daemon has, by their kid, as slurm.jwks lists them.
+struct SlurmKeys {
+  std::vector<std::string> kids{"slurm.key"};
+  std::string use_default{};  ///< The kid that signs; "": the first.
+  [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
+  /// All of them verify.
+  [[nodiscard]] bool accept(const SlurmKeys& sender) const;
 };
 
 struct SimNode {
@@ -141,11 +152,17 @@ class SimSlurm {
   /// Text of the configuration in force.
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
   [[nodiscard]] std::string cluster_name() const { return cluster_name_; }
+  /// What lies in the key file of slurmctld ("") or of a slurmd (its name). Both read it when they start and with every
+  /// reconfigure, slurmd also with SIGHUP. By default all have the same key.
+  std::function<SlurmKeys(const std::string& name)> key_file = [](const std::string&) { return SlurmKeys{}; };
+  /// Its answer to an HTTP GET of a probe, be it slurmctld's ("") or a slurmd's; 0: none. 25.11 and later have one.
+  [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;
 
   // slurmd. Names are the Slurm nodes' names.
-  /// slurmd -Z --conf. False: it ends at once (unknown keys, NodeName).
+  /// slurmd -Z --conf. False: it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,..."; with a host twice
+  /// it finds nobody; "": this slurmctld.
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
-                    const std::string& instance = "");
+                    const std::string& instance = "", const std::string& conf_server = "");
   /// SIGHUP: it starts anew under its jobs, and registers, also when its record was deleted or refused.
   void reload_slurmd(const std::string& name);
   /// What slurmds see of their machines from their next registrations on, MiB.
@@ -211,6 +228,9 @@ class SimSlurm {
     std::uint64_t incarnation = 0;
     bool refused = false;     ///< slurmctld said success, but made no record; it does not try again.
     bool registered = false;  ///< Acknowledged since it started.
+    SlurmKeys keys;
+    /// How long it takes to find slurmctld when that is there; absent: it never does, and tries on.
+    std::optional<core::Duration> finds;
   };
 
   [[nodiscard]] core::Result<Loaded> load(const std::string& text) const;
@@ -222,6 +242,7 @@ class SimSlurm {
   bool check_resources(SimNode& node) const;
   void forget_record(const std::string& name);
   void reload_all();
+  [[nodiscard]] std::optional<core::Duration> way_to_slurmctld(const std::vector<std::string>& servers) const;
   void mark_reserved();
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
@@ -250,6 +271,7 @@ class SimSlurm {
 
   bool up_ = false;
   std::string configuration_, cluster_name_;
+  SlurmKeys keys_;
   int return_to_service_ = 0;
   std::size_t max_nodes_ = 0;
   core::Duration slurmd_timeout_{300000};

@@ -23,6 +23,17 @@ std::string argument(const PodView& pod, const std::string& container, std::stri
   return "";
 }
 
+/// What slurm.key holds stands for the key.
+SlurmKeys keys_of(const PodView& pod, const std::string& container) {
+  return {{pod.file(container, "/etc/slurm/" + std::string(api::kKeySlurm)).value_or("")}, ""};
+}
+
+/// Its probes see what it answers where they ask by HTTP, and else whether the port is open.
+bool answers(const PodView& pod, const std::string& container, int status) {
+  const Json* spec = pod.container(container);
+  return spec == nullptr || core::find(*spec, {"readinessProbe", "httpGet"}) == nullptr || status == 204;
+}
+
 std::string without_port(const std::string& endpoint) {
   return endpoint.substr(0, endpoint.rfind(':'));
 }
@@ -99,7 +110,11 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
   ~Slurmctld() override {
     if (mine()) site_.at_host(host_)->slurm->stop();
   }
-  [[nodiscard]] bool ready() const override { return mine() && site_.at_host(host_)->slurm->up(); }
+  [[nodiscard]] bool ready() const override {
+    if (!mine()) return false;
+    const SimSlurm& slurm = *site_.at_host(host_)->slurm;
+    return slurm.up() && answers(pod_, container_, slurm.http_status("", "/readyz"));
+  }
 
  private:
   [[nodiscard]] bool mine() const {
@@ -118,8 +133,9 @@ class SlurmSite::Slurmd final : public SlurmProcess {
       failed_ = true;  // its name cannot be looked up
       return;
     }
+    cluster->slurmds[node_] = pod_.uid();  // Its keys are asked for.
     failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid());
-    if (!failed_) cluster->slurmds[node_] = pod_.uid();
+    if (failed_) cluster->slurmds.erase(node_);
   }
   ~Slurmd() override {
     if (!mine()) return;
@@ -217,6 +233,18 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
         return cluster->etc["slurm.conf"];
       },
       options_);
+  cluster->slurm->key_file = [this, cluster, host](const std::string& node) {
+    if (node.empty()) return keys_of(*cluster->pod, std::string(op::kAppController));
+    for (const auto& [number, process] : processes_) {
+      if (process->host() != host || process->node() != node) continue;
+      // Two pods of one name: the last to start has it.
+      const auto owner = cluster->slurmds.find(node);
+      if (owner != cluster->slurmds.end() && owner->second == process->pod().uid()) {
+        return keys_of(process->pod(), std::string(op::kAppWorker));
+      }
+    }
+    return SlurmKeys{};
+  };
   cluster->rest = std::make_unique<SlurmRest>(loop_, *cluster->slurm, [cluster] { return cluster->jwt_key; });
   cluster->slurm->on_moved = [this, host](const std::string& node) { moved(host, node); };
   if (on_cluster) on_cluster(*cluster);

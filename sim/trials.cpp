@@ -15,9 +15,7 @@ constexpr Duration kOfBookmarks{20000};
 constexpr Duration kOfApi{10000};
 /// Longer than the operator waits for slurmrestd.
 constexpr Duration kOfSlurm{20000};
-/// A clock that is ahead by half a minute and more takes a pod that is being deleted for overdue at once, so that another name
-/// is given to its successor: another end, and a good one. Random histories have such jumps.
-constexpr Duration kForward{25000};
+constexpr Duration kForward{std::chrono::minutes{5}};
 constexpr Duration kBack{std::chrono::minutes{-5}};
 /// A Lease lasts 15 s.
 constexpr Duration kOfLeader{40000};

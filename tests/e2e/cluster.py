@@ -160,11 +160,12 @@ def cgroup_plugin():
 
 
 def figures_table(figures, floors, runs):
-    """The lines of a benchmark's result: a figure a line, with its floor if it has one."""
+    """The lines of a benchmark's result: a figure a line, with its floor if it has one. Seconds, unless its name ends with the unit."""
     yield f"{'what':62} median   worst   floor   (of {runs} run{'s' * (runs != 1)}; floor: median)"
     for name, values in figures.items():
         least = f"{statistics.median(floors[name]):5.1f} s" if floors.get(name) else "      -"
-        yield f"{name:62} {statistics.median(values):5.1f} s {max(values):5.1f} s {least}"
+        unit = "  " if name.endswith(", MiB") else " s"
+        yield f"{name:62} {statistics.median(values):5.1f}{unit} {max(values):5.1f}{unit} {least}"
 
 
 class AuditLog:

@@ -32,10 +32,11 @@ constexpr std::string_view kWaitScript =
 
 /// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain,
 /// or of a down that is not mere silence, is kept: who took the node from work must be seen, and must not be taken for us.
+/// Where the record is gone already, as with a scale-in, nothing is left to do.
 constexpr std::string_view kPreStop =
     "timeout 2 sh -c 'n=$(hostname);"
-    " r=$(scontrol -o show node \"$n\" |"
-    " sed -n \"/ Reason=Not responding/d;"
+    " s=$(scontrol -o show node \"$n\") || exit 0;"
+    " r=$(printf \"%s\\n\" \"$s\" | sed -n \"/ Reason=Not responding/d;"
     "s/.* State=[^ ]*D\\(RAIN\\|OWN\\).* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\2/p\");"
     " scontrol update nodename=\"$n\" state=down reason=\"${r:-slurm-operator: Pod is terminating}\"' || true";
 
@@ -178,7 +179,7 @@ Json base_spec(const Observed& in, const std::string& conf) {
   init.push_back(wait_container(in, wanted));
   return {{"automountServiceAccountToken", false},
           {"enableServiceLinks", false},
-          {"terminationGracePeriodSeconds", 30},
+          {"terminationGracePeriodSeconds", kWorkerGraceSeconds},
           {"subdomain", service},
           {"dnsConfig", {{"searches", Json::array({fmt::format("{}.{}.svc.{}", service, in.meta().ns, in.cluster_domain)})}}},
           {"initContainers", std::move(init)},

@@ -3,6 +3,7 @@
 // Built once a pass without an ordinal, then stamped with one. Not part of any hash: what rolls workers is in revision.hpp.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "api/nodeset.hpp"
@@ -11,6 +12,9 @@
 #include "operator/nodeset/observe.hpp"
 
 namespace op::nodeset {
+
+/// Seconds from SIGTERM to SIGKILL, unless the template has its own.
+inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 
 /// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are compared without
 /// case, "Feature" is "Features", and a key given twice has its values joined by commas. Error: kInvalid for an item without

@@ -73,6 +73,7 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(slurmd["volumeMounts"][0]["mountPath"], "/etc/slurm");
   const std::string stop = slurmd["lifecycle"]["preStop"]["exec"]["command"][2];
   EXPECT_TRUE(stop.starts_with("timeout 2 "));
+  EXPECT_THAT(stop, ::testing::HasSubstr("show node \"$n\") || exit 0;")) << "nothing is left to do without a record";
   EXPECT_THAT(stop, ::testing::HasSubstr("State=[^ ]*D\\(RAIN\\|OWN\\)")) << "the reason of either is kept";
   EXPECT_THAT(stop, ::testing::HasSubstr("state=down reason=\"${r:-slurm-operator: Pod is terminating}\""));
   ASSERT_EQ(spec["initContainers"].size(), 1U);

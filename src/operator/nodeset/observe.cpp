@@ -46,7 +46,7 @@ std::string find_older_namesake(const Caches& caches, const kube::Object& self, 
 
 /// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
 bool waits_for_slurm(const Observed& observed) {
-  if (observed.podless_since) return true;
+  if (observed.seen.podless_since) return true;
   const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
   int live = 0;
   bool registering = false;
@@ -66,6 +66,30 @@ bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
 
 }  // namespace
 
+void Seen::look(const Observed& observed) {
+  if (!observed.meta().terminating() || !observed.pods.empty()) {
+    podless_since.reset();
+  } else if (!podless_since) {
+    podless_since = observed.mono;
+  }
+  const auto keep = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
+    std::map<std::string, core::MonoTime, std::less<>> out;
+    for (const kube::PodPtr& pod : observed.pods) {
+      if (!holds(*pod)) continue;
+      const auto known = before.find(pod->meta.uid);
+      out[pod->meta.uid] = known == before.end() ? observed.mono : known->second;
+    }
+    return out;
+  };
+  terminating_since = keep(terminating_since, [](const kube::PodRecord& pod) { return pod.meta.terminating(); });
+  // While Slurm does not answer, nothing is known to have changed.
+  const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
+  unknown_since = keep(unknown_since, [&](const kube::PodRecord& pod) {
+    if (!pod.ready()) return false;
+    return answers ? observed.snapshot->node(slurm_node_name(pod)) == nullptr : unknown_since.contains(pod.meta.uid);
+  });
+}
+
 NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Options options)
     : caches_(caches), nodes_(std::move(nodes)), options_(std::move(options)) {}
 
@@ -77,7 +101,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   }
   const kube::ObjectPtr object = caches_.nodesets.find(key);
   if (object == nullptr) {
-    podless_.erase(key);
+    seen_.erase(key);
     return nullptr;
   }
 
@@ -114,11 +138,9 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
     if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
   }
-  if (object->meta.terminating() && out->pods.empty()) {
-    out->podless_since = podless_.try_emplace(key, context.mono).first->second;
-  } else {
-    podless_.erase(key);
-  }
+  Seen& seen = seen_[key];
+  seen.look(*out);
+  out->seen = seen;
   if (uses_host_network(out->nodeset.spec)) {
     for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {
       if (!owned_by(*pod, object->meta.uid)) out->other_workers.insert(slurm_node_name(*pod));

@@ -38,6 +38,19 @@ struct ControllerView {
   kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
 };
 
+struct Observed;
+
+/// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it
+/// is later.
+struct Seen {
+  std::optional<core::MonoTime> podless_since;  ///< The last pod of a NodeSet that was deleted is gone.
+  /// Pods that were deleted, but are not gone, by uid.
+  std::map<std::string, core::MonoTime, std::less<>> terminating_since;
+  /// Pods that are ready while Slurm, which answered completely, has no node of theirs, by uid.
+  std::map<std::string, core::MonoTime, std::less<>> unknown_since;
+  void look(const Observed& observed);
+};
+
 struct Observed {
   core::WallTime now;
   core::MonoTime mono;
@@ -51,8 +64,7 @@ struct Observed {
   std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
   std::vector<kube::PodPtr> pods;            ///< Owned by this NodeSet.
-  /// Of one that was deleted: since when its last pod is seen to be gone.
-  std::optional<core::MonoTime> podless_since;
+  Seen seen;
   std::vector<kube::PodPtr> orphans;                   ///< Workers of its name and labels that nobody owns.
   std::vector<kube::ObjectPtr> revisions;              ///< ControllerRevisions owned by this NodeSet.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
@@ -85,7 +97,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
   Caches& caches_;
   KubeNodeSource nodes_;
   Options options_;
-  std::map<kube::Key, core::MonoTime> podless_;  ///< See Observed::podless_since. A restart forgets it: then it is later.
+  std::map<kube::Key, Seen> seen_;
 };
 
 }  // namespace op::nodeset

@@ -101,20 +101,20 @@ TEST_F(ObserveNodeSet, RemembersSinceWhenItsPodsAreGone) {
   const auto at = [](int ms) { return core::MonoTime{core::Duration{ms}}; };
   fill_all();
   fill(set_.pods, {});
-  EXPECT_FALSE(observe(at(1))->podless_since) << "it was not deleted: more may come";
+  EXPECT_FALSE(observe(at(1))->seen.podless_since) << "it was not deleted: more may come";
   Json deleted = document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}}}});
   deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   fill(set_.nodesets, {deleted});
   fill(set_.pods, {worker("cpu-0", "cpu-uid")});
-  EXPECT_FALSE(observe(at(2))->podless_since);
+  EXPECT_FALSE(observe(at(2))->seen.podless_since);
   fill(set_.pods, {worker("cpu-1", "another")});
-  EXPECT_EQ(observe(at(3))->podless_since, at(3));
-  EXPECT_EQ(observe(at(4))->podless_since, at(3));
+  EXPECT_EQ(observe(at(3))->seen.podless_since, at(3));
+  EXPECT_EQ(observe(at(4))->seen.podless_since, at(3));
   EXPECT_FALSE(hurried_.empty());
   fill(set_.nodesets, {});
   EXPECT_EQ(observe(at(5)), nullptr);
   fill(set_.nodesets, {deleted});
-  EXPECT_EQ(observe(at(6))->podless_since, at(6)) << "another of that name";
+  EXPECT_EQ(observe(at(6))->seen.podless_since, at(6)) << "another of that name";
 }
 
 TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {

@@ -159,7 +159,9 @@ bool Pass::will_not_register(const Worker& worker) {
   if (!worker.cleared && (!worker.pod->ready() || !worker.pod->ready_since())) return false;
   if (!slurm_fresh_or_again()) return false;
   if (worker.cleared) return true;
-  const core::Duration left = kRegistration - (in.now - worker.missing_since.value_or(*worker.pod->ready_since()));
+  const auto since = in.seen.unknown_since.find(worker.pod->meta.uid);
+  const core::Duration left =
+      kRegistration - (since == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - since->second);
   if (left.count() > 0) {
     out.wake_after(left, "a worker that does not register is replaced");
     return false;

@@ -165,7 +165,7 @@ void adopt_orphans(Pass& pass);     // workers.cpp
 void create_workers(Pass& pass);    // workers.cpp
 void report_states(Pass& pass);     // slurm_states.cpp
 void delete_records(Pass& pass);    // scale_in.cpp
-void delete_moved(Pass& pass);      // moved_records.cpp
+void delete_moved(Pass& pass);      // left_records.cpp
 void stamp_comments(Pass& pass);    // slurm_states.cpp
 void remove_finalizer(Pass& pass);  // workers.cpp
 void write_status(Pass& pass);      // status.cpp

@@ -783,8 +783,11 @@ TEST(NodeSetPlan, GivesASlurmdThatStartedAgainItsTimeToRegister) {
   World world = serving(2);
   world.nodes.erase("cpu-1");
   world.settle(3);
+  const kube::PodRecord ready = world.pod("cpu-1");
+  world.pod("cpu-1").conditions.clear();
   world.advance(core::Duration{600000});
-  world.pod("cpu-1").ready_since_ = world.now;
+  world.settle(3);
+  world.pod("cpu-1").conditions = ready.conditions;
   world.settle(3);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
   world.advance(core::Duration{181000});

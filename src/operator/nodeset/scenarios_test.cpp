@@ -22,7 +22,7 @@
 //         - fail: {step: create, code: Forbidden, message: ...}   # steps whose id begins so
 //         - mend: true
 //         - advance: 1000            # milliseconds
-//         - restart: true            # a new process: outcomes are forgotten
+//         - restart: true            # a new process: outcomes, and since when what is seen, are forgotten
 //       run: 25                      # passes at most until nothing is left to do (default); 1, 0
 //       expect:
 //         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*" stands for
@@ -189,7 +189,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "advance") {
       world_.advance(core::Duration{value.get<long long>()});
     } else if (verb == "restart") {
-      world_.outcomes.clear();
+      world_.restart();
     } else {
       FAIL() << "unknown action: " << verb;
     }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kCreatesPerPass = 48;
 /// How long a worker is not created because slurmctld has not missed the slurmd before it, whose record is of another --conf.
 constexpr core::Duration kSettles{10000};
-/// How long after the end of its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
+/// How long beyond its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
 constexpr core::Duration kOverdue{30000};
 /// How long a name that somebody else's pod has is not tried again.
 constexpr core::Duration kTakenName{60000};
@@ -30,10 +30,17 @@ std::string create_id(const Pass& pass, int ordinal) {
   return "create Pod " + pass.in.meta().ns + "/" + pod_name(pass.in.meta().name, ordinal, pass.in.nodeset.spec.ordinal_padding);
 }
 
+/// How long a worker that terminates still holds its place.
+core::Duration holds_for(const Pass& pass, const Worker& worker) {
+  const auto grace =
+      core::get_int(pass.in.nodeset.spec.pod_template.spec, {"terminationGracePeriodSeconds"}, kWorkerGraceSeconds);
+  return std::chrono::seconds{grace} + kOverdue - (pass.in.mono - pass.in.seen.terminating_since.at(worker.pod->meta.uid));
+}
+
 /// Whether the worker's place is its own: nobody else is created for it.
 bool holds_place(const Pass& pass, const Worker& worker) {
   if (worker.life != Life::kTerminating) return !worker.victim || worker.lost;
-  return pass.in.now - *worker.pod->meta.deletion_timestamp < kOverdue;
+  return holds_for(pass, worker) > core::Duration{0};
 }
 
 bool name_taken(Pass& pass, int ordinal) {
@@ -46,12 +53,19 @@ bool name_taken(Pass& pass, int ordinal) {
 
 /// The lowest free ordinals, as many as workers are missing.
 void find_vacancies(Pass& pass) {
-  int held = 0;
+  int held = 0, leaving = 0;
+  std::optional<core::Duration> wait;
   std::set<int> used;
   for (const Worker& worker : pass.workers) {
     used.insert(worker.ordinal);
-    if (holds_place(pass, worker)) ++held;
+    if (!holds_place(pass, worker)) continue;
+    ++held;
+    if (worker.life != Life::kTerminating) continue;
+    ++leaving;
+    const core::Duration left = holds_for(pass, worker);
+    wait = wait ? std::min(*wait, left) : left;
   }
+  if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
   int missing = std::max(0, pass.desired - held);
   for (int ordinal = 0; missing > 0; ++ordinal) {
     if (used.contains(ordinal) || name_taken(pass, ordinal)) continue;
@@ -161,7 +175,7 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
 
 /// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
 bool asked_since_podless(const Pass& pass) {
-  return pass.in.podless_since && pass.in.snapshot->requested_at > *pass.in.podless_since;
+  return pass.in.seen.podless_since && pass.in.snapshot->requested_at > *pass.in.seen.podless_since;
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
 using core::Json;
 using namespace std::chrono_literals;
 
-constexpr const char* kImage = "local/slurmd:26.05";
+/// Any that the nodes have and that has a shell: SLURMD_IMAGE, where the newest release is not to be had.
+const char* const kImage = std::getenv("SLURMD_IMAGE") == nullptr ? "local/slurmd:26.05" : std::getenv("SLURMD_IMAGE");
 
 // ENDS seconds: runs as long, then ends with CODE; else until SIGTERM. DEAF: ignores SIGTERM. READY seconds: how long until the
 // probe passes; STARTS: the startup probe. LIVES: how long the liveness probe does. WANT: what the probe must find in

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/base64.hpp"
+#include "core/json.hpp"
 #include "core/random.hpp"
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
@@ -85,8 +87,8 @@ class RealWorld final : public World {
   void configure(const std::string& lines) override {
     std::ofstream(dir_ + "/etc/slurm.conf") << conf_ << (lines.empty() ? "" : kAdded + std::string("\n") + lines);
   }
-  void start_node(const std::string& name, const std::string& conf) override {
-    local("add-node", name + " " + shell_word(conf));
+  void start_node(const std::string& name, const std::string& conf, const std::string& servers) override {
+    local("add-node", name + " " + shell_word(conf) + " " + shell_word(servers));
   }
   void stop_node(const std::string& name) override { local("remove-node", name); }
   bool slurmd_runs(const std::string& name) override {
@@ -112,6 +114,34 @@ class RealWorld final : public World {
     for (const auto& entry : std::filesystem::directory_iterator(dir_ + "/spool/slurmctld")) {
       std::filesystem::remove_all(entry.path());
     }
+  }
+  std::string slurmctld_host() override { return "127.0.0.1"; }
+  std::uint16_t slurmctld_port() override { return static_cast<std::uint16_t>(endpoint_.port - 1); }
+  void set_keys(const std::string& host, const std::vector<std::string>& kids, const std::string& use_default) override {
+    const std::string etc = host.empty() ? dir_ + "/etc" : dir_ + "/hosts/" + host + "/etc";
+    const std::string path = etc + "/slurm.jwks";
+    std::filesystem::remove(path);
+    if (kids.empty()) return;
+    core::Json keys = core::Json::array();
+    for (const std::string& kid : kids) {
+      const std::string secret = std::string(32 - kid.size(), '.') + kid;
+      keys.push_back({{"alg", "HS256"}, {"kty", "oct"}, {"kid", kid}, {"k", core::base64url_encode(secret)}});
+      if (kid == use_default) keys.back()["use"] = "default";
+    }
+    std::filesystem::create_directories(etc);
+    std::ofstream(path) << core::Json{{"keys", keys}}.dump();
+    std::filesystem::permissions(path, std::filesystem::perms(0600));
+    if (host.empty()) exec("chown slurm:slurm /etc/slurm/slurm.jwks");
+  }
+  int http_status(const std::string& host, const std::string& path) override {
+    std::string port = std::to_string(slurmctld_port());
+    if (!host.empty()) port = read_file(dir_ + "/hosts/" + host + "/port");
+    if (port.ends_with('\n')) port.pop_back();
+    const std::string line = exec("timeout 5 bash -c " +
+                                  shell_word("exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf 'GET " + path +
+                                             " HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n' >&3; head -n 1 <&3 || true") +
+                                  " || true");
+    return line.starts_with("HTTP/") ? std::stoi(line.substr(line.find(' ') + 1)) : 0;
   }
   void start_slurmctld() override { local("slurmctld", "start"); }
   void stop_slurmctld() override { local("slurmctld", "stop"); }

@@ -20,8 +20,12 @@ class SimulatedWorld final : public World {
   explicit SimulatedWorld(std::string release)
       : release_(std::move(release)),
         slurm_(loop_, loop_.random(), [this] { return kConf + added_; },
-               {.release = release_ == "24.11" ? "24.11.5" : "26.05.5"}),
+               {.release = release_ == "24.11" ? "24.11.5" : "26.05.5", .listens = "127.0.0.1:6817"}),
         rest_(loop_, slurm_, [] { return std::string("conformance key"); }) {
+    slurm_.key_file = [this](const std::string& host) {
+      const auto file = keys_.find(host);
+      return file == keys_.end() ? sim::SlurmKeys{} : file->second;
+    };
     if (const auto started = slurm_.start(); !started) throw std::runtime_error(started.error().message);
     for (const char* name : {"n1", "n2"}) slurm_.start_slurmd(name, kNodeConf);
     loop_.run_for(3s);
@@ -63,7 +67,9 @@ class SimulatedWorld final : public World {
     slurm_.update_node(node, update, "root");
   }
   void configure(const std::string& lines) override { added_ = lines; }
-  void start_node(const std::string& name, const std::string& conf) override { slurm_.start_slurmd(name, conf); }
+  void start_node(const std::string& name, const std::string& conf, const std::string& servers) override {
+    slurm_.start_slurmd(name, conf, "10.0.0.1", "", servers);
+  }
   void stop_node(const std::string& name) override { slurm_.stop_slurmd(name); }
   bool slurmd_runs(const std::string& name) override { return slurm_.slurmd_runs(name); }
   void reload_node(const std::string& name) override { slurm_.reload_slurmd(name); }
@@ -72,6 +78,13 @@ class SimulatedWorld final : public World {
   bool create_node(const std::string& name) override { return slurm_.create_node(name) == sim::SlurmErrno::kSuccess; }
   std::string slow_epilog() override { return ""; }  // It always is.
   void lose_state() override { slurm_.lose_state(); }
+  std::string slurmctld_host() override { return "127.0.0.1"; }
+  std::uint16_t slurmctld_port() override { return 6817; }
+  void set_keys(const std::string& host, const std::vector<std::string>& kids, const std::string& use_default) override {
+    keys_.erase(host);
+    if (!kids.empty()) keys_[host] = {kids, use_default};
+  }
+  int http_status(const std::string& host, const std::string& path) override { return slurm_.http_status(host, path); }
   void start_slurmctld() override { (void)slurm_.start(); }
   void stop_slurmctld() override { slurm_.stop(); }
 
@@ -79,6 +92,7 @@ class SimulatedWorld final : public World {
   std::string release_;
   sim::SimLoop loop_{1};
   std::string added_;
+  std::map<std::string, sim::SlurmKeys> keys_;
   sim::SimSlurm slurm_;
   sim::SlurmRest rest_;
 };

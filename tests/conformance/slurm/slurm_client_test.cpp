@@ -322,6 +322,7 @@ TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
   const auto removed = remove("n2");
   EXPECT_TRUE(removed) << error_of(removed);
   EXPECT_EQ(state("n2"), "absent");
+  EXPECT_TRUE(job_becomes(job, "SUSPENDED+COMPLETING")) << "for good: nobody is left to end it";
 }
 
 TEST_P(SlurmTest, ARecordOutlivesItsSlurmdAndCanBeDeletedWithoutIt) {

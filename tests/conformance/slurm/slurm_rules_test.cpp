@@ -25,9 +25,28 @@ class SlurmRules : public SlurmTest {
     SlurmTest::TearDown();
   }
 
-  void start(const std::string& name, const std::string& conf) {
-    world->start_node(name, conf);
+  void start(const std::string& name, const std::string& conf, const std::string& servers = "") {
+    world->start_node(name, conf, servers);
     started_.push_back(name);
+  }
+  enum class Told { kReconfigured, kRestarted };
+  /// For slurmctld, n1 and n2.
+  void use_keys(const std::vector<std::string>& kids, const std::string& use_default, Told told) {
+    for (const char* host : {"", "n1", "n2"}) world->set_keys(host, kids, use_default);
+    if (told == Told::kReconfigured) {
+      // Two reconfigures of the same text are the same to slurmctld; to slurmds they are two.
+      return configure("MessageTimeout=" + std::to_string(11 + kids.size()) + "\n");
+    }
+    for (const char* name : {"n1", "n2"}) world->stop_node(name);
+    world->stop_slurmctld();
+    world->start_slurmctld();
+    for (const char* name : {"n1", "n2"}) world->start_node(name, kNodeConf);
+    for (const char* name : {"n1", "n2"}) EXPECT_TRUE(becomes(name, "IDLE", 20s));
+  }
+  void runs_a_job_everywhere() {
+    for (const char* name : {"n1", "n2"}) ASSERT_TRUE(becomes(name, "IDLE", 20s));
+    const std::int64_t job = world->submit("n1,n2", 1s);
+    ASSERT_TRUE(job_becomes(job, "COMPLETED", 30s));
   }
   void forget(const std::string& name) {
     if (world->slurmd_runs(name)) world->stop_node(name);
@@ -191,6 +210,60 @@ TEST_P(SlurmRules, ASlurmdThatFoundNoSlurmctldTriesAgain) {
   EXPECT_TRUE(becomes("late", "IDLE", 40s));
 }
 
+TEST_P(SlurmRules, ASlurmdWithAnotherKeyTriesOn) {
+  world->set_keys("keyed", {"other"});
+  start("keyed", "Features=cpu");
+  EXPECT_TRUE(stays_absent("keyed", 12s)) << "also at its second try";
+  EXPECT_TRUE(world->slurmd_runs("keyed"));
+  world->stop_node("keyed");
+  world->set_keys("keyed", {});
+  world->start_node("keyed", "Features=cpu");
+  EXPECT_TRUE(becomes("keyed", "IDLE", 20s));
+}
+
+TEST_P(SlurmRules, SlurmdGoesOnToTheNextServerAtThePortOfTheFirst) {
+  const std::string port = ":" + std::to_string(world->slurmctld_port());
+  const std::string other = ":" + std::to_string(world->slurmctld_port() + 5);
+  const std::string here = world->slurmctld_host();
+  start("twice", "Features=cpu", here + port + "," + here + port);
+  start("next", "Features=cpu", world->nobody() + port + "," + here + port);
+  start("lost", "Features=cpu", world->nobody() + other + "," + here + port);
+  EXPECT_TRUE(becomes("next", "IDLE", 15s));
+  EXPECT_TRUE(stays_absent("lost", 12s)) << "also at the second try";
+  EXPECT_EQ(state("twice"), "absent") << "it refuses the list";
+  for (const char* name : {"lost", "twice"}) EXPECT_TRUE(world->slurmd_runs(name)) << name;
+}
+
+// --- Keys -------------------------------------------------------------------------------------------------------------
+
+TEST_P(SlurmRules, KeysAreRotatedInThreeSteps) {
+  use_keys({"old"}, "", Told::kRestarted);
+  runs_a_job_everywhere();
+  use_keys({"old", "new"}, "", Told::kReconfigured);
+  runs_a_job_everywhere();
+  use_keys({"old", "new"}, "new", Told::kReconfigured);
+  runs_a_job_everywhere();
+  use_keys({"new"}, "", Told::kReconfigured);
+  runs_a_job_everywhere();
+  use_keys({}, "", Told::kRestarted);
+  runs_a_job_everywhere();
+}
+
+// --- Probes -----------------------------------------------------------------------------------------------------------
+
+TEST_P(SlurmRules, ProbesAreAnsweredByHttpFrom25_11) {
+  const int wanted = before_26_05() ? 0 : 204;
+  for (const char* path : {"/healthz", "/livez", "/readyz"}) {
+    EXPECT_EQ(world->http_status("", path), wanted) << path;
+    EXPECT_EQ(world->http_status("n1", path), wanted) << path;
+  }
+  world->stop_slurmctld();
+  EXPECT_EQ(world->http_status("", "/livez"), 0);
+  EXPECT_EQ(world->http_status("n1", "/livez"), wanted);
+  world->start_slurmctld();
+  EXPECT_EQ(world->http_status("", "/readyz"), wanted);
+}
+
 // --- Records ----------------------------------------------------------------------------------------------------------
 
 TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
@@ -261,6 +334,12 @@ TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
   EXPECT_TRUE(remove("c1"));
   if (before_26_05()) {
     EXPECT_EQ(post("new/node", {{"node_conf", "NodeName=c1 State=CLOUD"}}).first, 404);
+    const std::int64_t job = world->submit("n2", 300s);
+    ASSERT_TRUE(job_becomes(job, "RUNNING"));
+    EXPECT_FALSE(world->create_node("n2"));
+    EXPECT_EQ(state("n2"), "MIXED") << "a busy one stays";
+    world->cancel(job);
+    ASSERT_TRUE(becomes("n2", "IDLE"));
     EXPECT_FALSE(world->create_node("n2"));
     EXPECT_EQ(state("n2"), "absent") << "the refusal takes the idle one away";
     return;
@@ -272,6 +351,21 @@ TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
   EXPECT_EQ(post("new/node", {{"node_conf", "NodeName=n2 State=CLOUD"}}), std::pair(422, std::int64_t{2168}));
   EXPECT_FALSE(world->create_node("n2"));
   EXPECT_EQ(state("n2"), "IDLE");
+}
+
+TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
+  // 0: nothing does; 1: what was DOWN for its silence; 2: every DOWN. A drain never does.
+  for (const char* mode : {"0", "1"}) {
+    configure(std::string("ReturnToService=") + mode + "\n");
+    ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
+    ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: y"));
+    for (const char* name : {"n1", "n2"}) world->reload_node(name);
+    pass(3s);
+    EXPECT_EQ(state("n1"), "DOWN") << mode;
+    EXPECT_EQ(state("n2"), "IDLE+DRAIN") << mode;
+    free("n1");
+    free("n2");
+  }
 }
 
 // --- Reconfigure ------------------------------------------------------------------------------------------------------
@@ -309,8 +403,12 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
   EXPECT_THAT(node("n1")->partitions, ElementsAre("all"));
   EXPECT_NE(job_state(running), "RUNNING");
   EXPECT_TRUE(job_becomes(waiting, "NODE_FAIL"));
-  if (before_26_05()) return;  // There it is requeued into nowhere.
-  EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
+  // Before 26.05 it is requeued into nowhere.
+  if (!before_26_05()) {
+    EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
+  }
+  configure("PartitionName=p2 Nodes=ALL\n");
+  EXPECT_THAT(node("n1")->partitions, ElementsAre("all", "p2")) << "its nodes are in it again when it is";
 }
 
 TEST_P(SlurmRules, AJobThatNamesADeletedNodeFailsWithTheNextReconfigure) {

@@ -38,7 +38,8 @@ class World {
   virtual void scontrol(const std::string& node, const std::string& state, const std::string& reason) = 0;
   /// Appends lines to the configuration that every test begins with; "" takes them away. Does not load it.
   virtual void configure(const std::string& lines) = 0;
-  virtual void start_node(const std::string& name, const std::string& conf) = 0;
+  /// `servers`: of --conf-server; "": this slurmctld.
+  virtual void start_node(const std::string& name, const std::string& conf, const std::string& servers = "") = 0;
   virtual void stop_node(const std::string& name) = 0;
   /// Whether the slurmd that was started last under this name lives, be it registered or not.
   [[nodiscard]] virtual bool slurmd_runs(const std::string& name) = 0;
@@ -51,6 +52,15 @@ class World {
   virtual bool create_node(const std::string& name) = 0;
   /// A line of configuration with which a job is COMPLETING for long enough to be looked at.
   [[nodiscard]] virtual std::string slow_epilog() = 0;
+  /// Where slurmctld listens, and a host where nobody does, as --conf-server takes them without the port.
+  [[nodiscard]] virtual std::string slurmctld_host() = 0;
+  [[nodiscard]] virtual std::string nobody() { return "127.255.255.255"; }
+  [[nodiscard]] virtual std::uint16_t slurmctld_port() = 0;
+  /// Puts a slurm.jwks before slurmctld ("") or a node: keys by their kid, the one in use first or by its name. Without any
+  /// kid the file goes, and the slurm.key that all have counts again. Nobody is told.
+  virtual void set_keys(const std::string& host, const std::vector<std::string>& kids, const std::string& use_default = "") = 0;
+  /// Status of an HTTP GET to slurmctld ("") or to the slurmd of a node; 0: no answer in HTTP.
+  [[nodiscard]] virtual int http_status(const std::string& host, const std::string& path) = 0;
   virtual void start_slurmctld() = 0;
   virtual void stop_slurmctld() = 0;
   /// While slurmctld is stopped: its state is lost.

@@ -43,6 +43,11 @@ class World {
   /// A user deletes a pod: its jobs die, and its node is set down by its own preStop.
   void user_deletes(const std::string& name);
   void finish_pods();
+  /// A new process of the operator.
+  void restart() {
+    outcomes.clear();
+    seen_ = {};
+  }
   void advance(core::Duration by) {
     now = now + by;
     mono = mono + by;
@@ -94,7 +99,7 @@ class World {
   [[nodiscard]] bool job_on(const std::string& node) const;
   std::string next_version();
 
-  std::optional<core::MonoTime> podless_since_;
+  Seen seen_;
   int version_ = 100;
   int uid_ = 0;
   std::int64_t job_ = 0;

@@ -66,12 +66,6 @@ Observed World::observe() {
   out.older_namesake = older_namesake;
   out.missing = missing;
   for (const auto& [name, pod] : pods) out.pods.push_back(std::make_shared<kube::PodRecord>(pod));
-  if (!out.meta().terminating() || !pods.empty()) {
-    podless_since_.reset();
-  } else if (!podless_since_) {
-    podless_since_ = mono;
-  }
-  out.podless_since = podless_since_;
   for (const auto& [name, body] : revisions) {
     auto revision = std::make_shared<kube::Object>();
     revision->meta = kube::parse_meta(body);
@@ -88,6 +82,8 @@ Observed World::observe() {
   }
   if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";
   out.snapshot = snapshot;
+  seen_.look(out);
+  out.seen = seen_;
   return out;
 }
 

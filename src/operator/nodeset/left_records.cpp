@@ -28,6 +28,7 @@ bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
 
 bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_view revision) {
   const auto hash = pass.conf_hashes.find(revision);
+  // Most records are of this one: a look at the text is cheaper than reading it.
   if (hash == pass.conf_hashes.end() || record.comment.find(hash->second) != std::string::npos) return false;
   // One that an earlier release stamped does not tell.
   return stamped_by_us(pass, record) && !core::get_string(*worker_comment(record.comment), {kStampedConf}).empty();
