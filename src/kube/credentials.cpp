@@ -131,7 +131,7 @@ class SourceCredentials final : public Credentials {
     if (waiting_.size() > 1) return;
     if (source_.exec) return run_plugin();
     if (!reads_files()) return finish(core::fail(core::ErrorCode::kUnauthorized, "these credentials cannot be renewed"));
-    read_again();
+    read_again([this](const core::Result<void>& result) { finish(result); });
   }
 
  private:
@@ -152,26 +152,27 @@ class SourceCredentials final : public Credentials {
     if (!reads_files()) return;
     const core::Duration period = source_.token_file.empty() ? kCertificateReread : kTokenReread;
     timer_.set(period, [this] {
-      read_again();
+      // Nobody waits for this one: who waits is answered by a read, or a run of the plugin, that began when they asked.
+      read_again({});
       schedule();
     });
   }
 
-  void read_again() {
+  void read_again(Done then) {
     off_loop<Material>([system = system_, source = source_] { return read_material(system, source); },
-                       [this](core::Result<Material> read) {
+                       [this, then = std::move(then)](core::Result<Material> read) {
                          // A file that cannot be read now leaves what we have: it may be in the middle of its rotation.
-                         if (!read) return finish(std::unexpected(read.error()));
-                         take(*read);
-                         finish({});
+                         if (read) take(*read);
+                         if (then) then(read ? core::Result<void>() : std::unexpected(read.error()));
                        });
   }
 
   void take(const Material& material) {
-    token_ = material.token;
     net::Endpoint next = endpoint_;
     next.tls.ca_pem = material.ca_pem;
+    // What the plugin gave stays until it gives something else.
     if (!source_.exec) {
+      token_ = material.token;
       next.tls.cert_pem = material.cert_pem;
       next.tls.key_pem = material.key_pem;
     }

@@ -211,9 +211,11 @@ TEST_F(CredentialsTest, InAPod) {
   EXPECT_EQ((*c)->default_namespace(), "slinky");
 }
 
-std::string exec_config(const std::string& more = "") {
+std::string exec_config(const std::string& more = "", const std::string& ca = "certificate-authority-data: Q0E=") {
   return "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
-         "clusters: [{name: c, cluster: {server: 'https://h:6443', certificate-authority-data: Q0E=}}]\n"
+         "clusters: [{name: c, cluster: {server: 'https://h:6443', " +
+         ca +
+         "}}]\n"
          "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, args: [a, b], "
          "env: [{name: N, value: V}], provideClusterInfo: true" +
          more + "}}}]";
@@ -249,6 +251,33 @@ TEST_F(CredentialsTest, APluginMayGiveACertificate) {
   EXPECT_EQ((*c)->endpoint().tls.cert_pem, "CERT");
   EXPECT_EQ((*c)->token(), "");
   EXPECT_EQ(changes, 1);
+}
+
+TEST_F(CredentialsTest, AReadOfTheAuthorityLeavesThePluginsToken) {
+  files["/etc/k/ca.crt"] = "CA1";
+  const auto c = open(exec_config("", "certificate-authority: ca.crt"));
+  ASSERT_TRUE(c) << c.error().message;
+  std::vector<std::string> changes;
+  (*c)->on_change([&](const net::Endpoint& endpoint) { changes.push_back(endpoint.tls.ca_pem); });
+  output = R"({"status":{"token":"t1"}})";
+  ASSERT_TRUE(*refresh(**c));
+  files["/etc/k/ca.crt"] = "CA2";
+  loop.advance(5min);
+  EXPECT_THAT(changes, ElementsAre("CA2"));
+  EXPECT_EQ((*c)->token(), "t1");
+}
+
+TEST_F(CredentialsTest, WhoWaitsForThePluginIsNotAnsweredByAReadOfFiles) {
+  files["/etc/k/ca.crt"] = "CA1";
+  const auto c = open(exec_config("", "certificate-authority: ca.crt"));
+  output = core::fail(ErrorCode::kUnavailable, "log in first");
+  std::vector<core::Result<void>> answers;
+  loop.after(5min, [&] { (*c)->refresh([&](const core::Result<void>& r) { answers.push_back(r); }); });
+  const int before = reads;
+  loop.advance(5min);
+  EXPECT_EQ(reads, before + 1) << "in the same turn of the loop";
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_FALSE(answers[0]);
 }
 
 TEST_F(CredentialsTest, APluginThatFailsSaysWhy) {
