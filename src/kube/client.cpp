@@ -413,11 +413,12 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   }
 
   void send_json(std::string method, std::string target, const core::Json* body, std::string_view type,
-                 const WriteOptions* write, Done done) {
+                 const WriteOptions* write, Done done, const ReadOptions& read = {}) {
     net::HttpRequest request;
     request.method = std::move(method);
     request.target = std::move(target);
-    request.timeout = write != nullptr && write->timeout ? *write->timeout : options.timeout;
+    request.timeout = (write != nullptr ? write->timeout : read.timeout).value_or(options.timeout);
+    request.urgent = write != nullptr ? write->urgent : read.urgent;
     if (body != nullptr) {
       request.body = body->dump(-1, ' ', false, core::Json::error_handler_t::replace);
       request.headers["content-type"] = type;
@@ -455,8 +456,8 @@ void Client::set_lease_deadline(std::function<std::optional<core::MonoTime>()> h
   impl_->options.lease_deadline = std::move(hook);
 }
 
-void Client::get(const Resource& resource, const Key& key, Done done, const std::string& subresource) {
-  impl_->send_json("GET", resource.path(key.ns, key.name, subresource), nullptr, "", nullptr, std::move(done));
+void Client::get(const Resource& resource, const Key& key, Done done, const ReadOptions& options) {
+  impl_->send_json("GET", resource.path(key.ns, key.name), nullptr, "", nullptr, std::move(done), options);
 }
 
 void Client::list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done) {

@@ -33,12 +33,18 @@ struct ListOptions {
   std::string continue_token{};
 };
 
+struct ReadOptions {
+  std::optional<core::Duration> timeout{};
+  bool urgent = false;  ///< See net::HttpRequest.
+};
+
 struct WriteOptions {
   std::string subresource{};    ///< "" or "status", "scale", "eviction" ...
   std::string field_manager{};  ///< "": the client's own.
   bool force = true;            ///< For apply: take fields over from other managers.
   bool fenced = true;           ///< False only for the Lease itself.
   std::optional<core::Duration> timeout{};
+  bool urgent = false;  ///< See net::HttpRequest.
 };
 
 struct DeleteOptions {
@@ -81,7 +87,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   /// A consistent read (no resourceVersion).
-  void get(const Resource& resource, const Key& key, Done done, const std::string& subresource = "");
+  void get(const Resource& resource, const Key& key, Done done, const ReadOptions& options = {});
   /// A consistent list of one page; the reply is the List as JSON (small collections only; caches stream).
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
   /// Strict field validation. The reply is the object as stored.

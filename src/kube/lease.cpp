@@ -49,17 +49,19 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   }
 
   void read() {
-    client.get(resources::kLease, options.key, [weak = weak_from_this()](core::Result<core::Json> reply) {
-      const auto self = weak.lock();
-      if (!self || self->ended) return;
-      if (reply) return self->seen(std::move(*reply));
-      if (reply.error().code == core::ErrorCode::kNotFound) {
-        self->lease = nullptr;
-        return self->write();
-      }
-      self->logger.warn("lease: cannot read it", {core::error_field(reply.error())});
-      self->again();
-    });
+    client.get(resources::kLease, options.key,
+               [weak = weak_from_this()](core::Result<core::Json> reply) {
+                 const auto self = weak.lock();
+                 if (!self || self->ended) return;
+                 if (reply) return self->seen(std::move(*reply));
+                 if (reply.error().code == core::ErrorCode::kNotFound) {
+                   self->lease = nullptr;
+                   return self->write();
+                 }
+                 self->logger.warn("lease: cannot read it", {core::error_field(reply.error())});
+                 self->again();
+               },
+               {.timeout = time_left(), .urgent = true});
   }
 
   void seen(core::Json current) {
@@ -105,20 +107,30 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return object;
   }
 
+  /// For one request. A leader that waits longer than until its deadline waits for nothing.
+  [[nodiscard]] core::Duration time_left() const {
+    return leading ? std::clamp(deadline() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
+  }
+
+  /// Hundreds of writes may wait for a connection: a renewal behind them would come too late.
+  [[nodiscard]] WriteOptions write_options() const {
+    WriteOptions made;
+    made.fenced = false;
+    made.timeout = time_left();
+    made.urgent = true;
+    return made;
+  }
+
   void write() {
-    WriteOptions write_options;
-    write_options.fenced = false;
-    write_options.timeout = kRequestTimeout;
-    if (leading) write_options.timeout = std::clamp(deadline() - now(), core::Duration{1}, kRequestTimeout);
     const core::MonoTime sent = now();
     const auto answered = [weak = weak_from_this(), sent](core::Result<core::Json> reply) {
       const auto self = weak.lock();
       if (self && !self->ended) self->written(sent, std::move(reply));
     };
     if (lease.is_null()) {
-      client.create(resources::kLease, wanted(), answered, write_options);
+      client.create(resources::kLease, wanted(), answered, write_options());
     } else {
-      client.update(resources::kLease, wanted(), answered, write_options);
+      client.update(resources::kLease, wanted(), answered, write_options());
     }
   }
 
@@ -171,9 +183,6 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     core::Json object = wanted();
     object["spec"]["holderIdentity"] = "";
     object["spec"]["leaseDurationSeconds"] = 1;
-    WriteOptions write_options;
-    write_options.fenced = false;
-    write_options.timeout = kRequestTimeout;
     client.update(
         resources::kLease, object,
         [weak = weak_from_this(), done = std::move(done)](core::Result<core::Json> reply) {
@@ -181,7 +190,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
             self->logger.warn("lease: cannot release it", {core::error_field(reply.error())});
           done();
         },
-        write_options);
+        write_options());
   }
 };
 

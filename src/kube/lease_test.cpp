@@ -82,6 +82,23 @@ TEST_F(LeaseTest, TakesALeaseThatDoesNotExist) {
   EXPECT_EQ(election.deadline(), sent + 10s) << "counted from when the renewal was sent";
 }
 
+TEST_F(LeaseTest, NoRequestOfItWaitsBehindOthers) {
+  start();
+  const auto read = api.take("GET", kPath);
+  EXPECT_TRUE(read.request.urgent);
+  EXPECT_LT(read.request.timeout, 10s) << "another can still be made before the deadline";
+  read.reply(404, status_json(404, "NotFound"));
+  const auto create = api.take("POST");
+  EXPECT_TRUE(create.request.urgent);
+  create.reply(201, create.body());
+  loop.advance(2s);
+  const auto renewal = api.take("PUT");
+  EXPECT_TRUE(renewal.request.urgent);
+  renewal.reply(200, renewal.body());
+  election.release([] {});
+  EXPECT_TRUE(api.take("PUT").request.urgent);
+}
+
 TEST_F(LeaseTest, AHolderLivesForAsLongAsItsLeaseChanges) {
   start();
   for (int i = 0; i < 20; ++i) {  // Its clock is a year off; that does not matter.

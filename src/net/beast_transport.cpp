@@ -86,6 +86,8 @@ struct Exchange {
   ConnectionPtr connection;
   bool retried = false;
   bool finished = false;
+  /// It takes one of max_connections, and waits for one.
+  [[nodiscard]] bool counts() const { return !streaming && !request.urgent; }
 
   // Of the present try.
   bool sent_any = false;   ///< Bytes of it may have left.
@@ -263,7 +265,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   std::deque<ExchangePtr> waiting;
   std::set<ConnectionPtr> connections;
   std::vector<ConnectionPtr> idle;  ///< Last used last.
-  std::size_t busy_unary = 0;       ///< Connections that carry (or are made for) unary requests.
+  std::size_t busy_unary = 0;       ///< Connections that carry (or are made for) requests that count.
   std::uint64_t opened = 0;
 
   static core::Result<TlsContext> make_tls(const Endpoint& e) {
@@ -304,11 +306,11 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   /// Gives the request a connection, or a place in the queue.
   void assign(const ExchangePtr& exchange) {
-    if (!exchange->streaming && busy_unary >= options.max_connections) {
+    if (exchange->counts() && busy_unary >= options.max_connections) {
       waiting.push_back(exchange);
       return;
     }
-    if (!exchange->streaming) ++busy_unary;
+    if (exchange->counts()) ++busy_unary;
     // A retry wants a connection that cannot be stale.
     if (!idle.empty() && !exchange->retried) {
       const ConnectionPtr connection = idle.back();
@@ -408,7 +410,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     connection->exchange = nullptr;
     if (!exchange) return;
     exchange->connection = nullptr;
-    if (!exchange->streaming) --busy_unary;
+    if (exchange->counts()) --busy_unary;
   }
 
   void drop(ConnectionPtr connection) {

@@ -4,8 +4,8 @@
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
 // At most max_connections unary requests are under way, the others wait in order, their deadlines running. Streams have
-// connections of their own that do not count, so that watches cannot keep writes from going out. No callback is called from
-// inside send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
+// connections of their own that do not count, so that watches cannot keep writes from going out, nor do urgent requests count.
+// No callback is called from inside send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace net {
 
 struct TransportOptions {
-  std::size_t max_connections = 32;          ///< For unary requests.
+  std::size_t max_connections = 32;          ///< For unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
   std::size_t max_reply_bytes = 64UL << 20;  ///< Longer unary bodies are an error (kInternal).
 };

@@ -153,6 +153,32 @@ TEST_F(NetTest, StreamsDoNotUseUpTheBound) {
   EXPECT_TRUE(fetch(transport, {}));
 }
 
+TEST_F(NetTest, UrgentRequestsNeitherWaitNorUseUpTheBound) {
+  std::vector<Responder> held;
+  std::vector<std::string> order;
+  HttpServer server(loop, {}, [&](HttpRequest request, Responder responder) {
+    order.push_back(request.target);
+    if (request.target == "/held") {
+      held.push_back(responder);
+    } else {
+      responder.respond({200, {}, ""});
+    }
+  });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()), {.max_connections = 1});
+  int done = 0;
+  const auto count = [&](const core::Result<HttpResponse>& reply) { done += reply ? 1 : 100; };
+  transport.send({"GET", "/held"}, count);
+  for (int i = 0; i < 3; ++i) transport.send({"GET", "/waits"}, count);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(fetch(transport, {.target = "/urgent", .timeout = 2s, .urgent = true}));
+  EXPECT_THAT(order, ElementsAre("/held", "/urgent", "/urgent", "/urgent"));
+  EXPECT_EQ(transport.stats().waiting, 3U) << "what an urgent request leaves behind is not taken for a free place";
+  ASSERT_EQ(held.size(), 1U);
+  held.front().respond({200, {}, ""});
+  ASSERT_TRUE(run_until([&] { return done >= 4; }));
+  EXPECT_EQ(done, 4);
+}
+
 TEST_F(NetTest, NoServerMeansUnavailable) {
   std::uint16_t port = 0;
   {

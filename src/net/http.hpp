@@ -25,6 +25,8 @@ struct HttpRequest {
   std::string body{};
   /// From send to the last byte of the reply; for streams, to the head, and then the longest silence between pieces.
   core::Duration timeout{15000};
+  /// Never waits for a connection, however many requests are under way. For the few whose delay ends the process.
+  bool urgent = false;
 };
 
 struct HttpResponse {

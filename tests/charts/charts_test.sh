@@ -48,7 +48,7 @@ done
 
 deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
-shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRoleBinding/slurm-operator", "Deployment/slurm-operator", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
+shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRoleBinding/slurm-operator", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
 shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--log-level=info"]'
 shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'operator.namespaces={a,b}'
 shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'operator.namespaces=a\, b'
@@ -65,6 +65,12 @@ shows slurm-operator 'len(o)' 0 --set operator.enabled=false
 shows slurm-operator '[k for k in o if "Admission" in k]' '[]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
+# The Lease, and it alone: of the account that the Deployment runs as, in the namespace that it is told.
+flow='o["FlowSchema/slurm-operator"]["spec"]'
+shows slurm-operator "[$flow['priorityLevelConfiguration']['name'], $flow['rules'][0]['resourceRules']]" '["leader-election", [{"apiGroups": ["coordination.k8s.io"], "namespaces": ["ns"], "resources": ["leases"], "verbs": ["get", "create", "update"]}]]'
+shows slurm-operator "[$flow['rules'][0]['subjects'], $deployment['spec']['serviceAccountName']]" '[[{"kind": "ServiceAccount", "serviceAccount": {"name": "mine", "namespace": "ns"}}], "mine"]' --set operator.serviceAccount.name=mine
+shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set operator.leaderElection=false
+shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set flowSchema.enabled=false
 # Nothing may be granted that reaches beyond what the operator does.
 shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*" in r["verbs"] + r["resources"] + r["apiGroups"] or {"escalate", "bind", "impersonate", "deletecollection"} & set(r["verbs"])]' '[]'
 refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
