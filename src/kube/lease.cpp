@@ -1,6 +1,7 @@
 #include "kube/lease.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kube {
 
@@ -24,9 +25,11 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   bool running = false;
   bool leading = false;
   bool ended = false;
-  core::MonoTime renewed_at;  ///< When the request that last renewed was sent.
-  core::Json lease;           ///< As last seen; null: never, or not to be relied on.
-  core::Json observed_spec;   ///< What the holder wrote last, and when we first saw it.
+  bool writing = false;                     ///< A write of the Lease is under way.
+  std::function<void()> when_written = {};  ///< What release() left to do until then.
+  core::MonoTime renewed_at;                ///< When the request that last renewed was sent.
+  core::Json lease;                         ///< As last seen; null: never, or not to be relied on.
+  core::Json observed_spec;                 ///< What the holder wrote last, and when we first saw it.
   core::MonoTime observed_at;
   std::string told_holder;
 
@@ -125,8 +128,13 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     const core::MonoTime sent = now();
     const auto answered = [weak = weak_from_this(), sent](core::Result<core::Json> reply) {
       const auto self = weak.lock();
-      if (self && !self->ended) self->written(sent, std::move(reply));
+      if (!self) return;
+      self->writing = false;
+      if (!self->ended) return self->written(sent, std::move(reply));
+      self->lease = reply ? std::move(*reply) : core::Json();
+      if (const auto then = std::exchange(self->when_written, nullptr)) then();
     };
+    writing = true;
     if (lease.is_null()) {
       client.create(resources::kLease, wanted(), answered, write_options());
     } else {
@@ -176,22 +184,51 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   void release(std::function<void()> done) {
     const bool held = leading;
     end();
-    if (!held || lease.is_null()) {
+    if (writing) {
+      // What it leaves on the server is known when it is answered.
+      when_written = [this, done = std::move(done)] { give_up(done, true); };
+    } else if (held) {
+      give_up(std::move(done), true);
+    } else {
       loop.after(core::Duration{0}, std::move(done));
-      return;
     }
+  }
+
+  /// Writes that nobody holds it. `may_read`: a copy that is missing or old is replaced, once.
+  void give_up(std::function<void()> done, bool may_read) {
+    if (lease.is_null()) return read_and_give_up(std::move(done));
     core::Json object = wanted();
     object["spec"]["holderIdentity"] = "";
     object["spec"]["leaseDurationSeconds"] = 1;
     client.update(
         resources::kLease, object,
-        [weak = weak_from_this(), done = std::move(done)](core::Result<core::Json> reply) {
-          if (const auto self = weak.lock(); self && !reply)
-            self->logger.warn("lease: cannot release it", {core::error_field(reply.error())});
+        [weak = weak_from_this(), done = std::move(done), may_read](core::Result<core::Json> reply) {
+          const auto self = weak.lock();
+          if (!self || reply) return done();
+          if (may_read && reply.error().code == core::ErrorCode::kConflict) return self->read_and_give_up(done);
+          self->not_released(reply.error());
           done();
         },
         write_options());
   }
+
+  void read_and_give_up(std::function<void()> done) {
+    client.get(resources::kLease, options.key,
+               [weak = weak_from_this(), done = std::move(done)](core::Result<core::Json> reply) {
+                 const auto self = weak.lock();
+                 if (!self) return done();
+                 if (!reply) {
+                   self->not_released(reply.error());
+                   return done();
+                 }
+                 if (core::get_string(*reply, {"spec", "holderIdentity"}) != self->options.identity) return done();
+                 self->lease = std::move(*reply);
+                 self->give_up(done, false);
+               },
+               {.timeout = time_left(), .urgent = true});
+  }
+
+  void not_released(const core::Error& why) { logger.warn("lease: cannot release it", {core::error_field(why)}); }
 };
 
 LeaderElection::LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client,

@@ -39,8 +39,8 @@ class LeaderElection {
   ~LeaderElection();
 
   void start();
-  /// Gives the Lease up, if we hold it, so that another may take it at once. Only after all writers have stopped. `done` is
-  /// called when the API server said so, or could not be asked.
+  /// Gives the Lease up, if we hold it, so that another may take it at once. Only after all writers have stopped. A renewal
+  /// under way is waited for. `done` is called when the API server said so, or could not be asked.
   void release(std::function<void()> done);
   /// Stops without giving the Lease up: it runs out by itself, and our writes are refused from now on. For an end with writes
   /// still under way.

@@ -213,6 +213,94 @@ TEST_F(LeaseTest, ReleaseGivesItUp) {
   EXPECT_TRUE(api.sent.empty());
 }
 
+TEST_F(LeaseTest, ReleaseWaitsForARenewalUnderWay) {
+  lead();
+  loop.advance(2s);
+  const auto renewal = api.take("PUT");
+  bool released = false;
+  election.release([&] { released = true; });
+  loop.run_ready();
+  EXPECT_FALSE(election.leading());
+  EXPECT_TRUE(api.sent.empty()) << "one of the two would be refused";
+  Json stored = renewal.body();
+  stored["metadata"]["resourceVersion"] = "50";
+  renewal.reply(200, stored);
+  const auto put = api.take("PUT");
+  EXPECT_EQ(put.body()["spec"]["holderIdentity"], "");
+  EXPECT_EQ(put.body()["metadata"]["resourceVersion"], "50");
+  EXPECT_FALSE(released);
+  put.reply(200, put.body());
+  EXPECT_TRUE(released);
+  loop.advance(60s);
+  EXPECT_TRUE(api.sent.empty()) << "it is not renewed";
+}
+
+TEST_F(LeaseTest, ALeaseThatWasBeingTakenIsReleasedToo) {
+  start();
+  api.take("GET").reply(200, lease("", "7"));
+  const auto take = api.take("PUT");
+  bool released = false;
+  election.release([&] { released = true; });
+  loop.run_ready();
+  EXPECT_FALSE(released);
+  take.reply(200, take.body());
+  EXPECT_EQ(leads, 0);
+  const auto put = api.take("PUT");
+  EXPECT_EQ(put.body()["spec"]["holderIdentity"], "");
+  put.reply(200, put.body());
+  EXPECT_TRUE(released);
+}
+
+TEST_F(LeaseTest, AfterAFailedRenewalReleaseReadsFirst) {
+  lead();
+  loop.advance(2s);
+  api.take("PUT").fail(ErrorCode::kUnknownOutcome);
+  bool released = false;
+  election.release([&] { released = true; });
+  EXPECT_FALSE(released);
+  api.take("GET", kPath).reply(200, lease("me", "50"));
+  const auto put = api.take("PUT");
+  EXPECT_EQ(put.body()["spec"]["holderIdentity"], "");
+  EXPECT_EQ(put.body()["metadata"]["resourceVersion"], "50");
+  put.reply(200, put.body());
+  EXPECT_TRUE(released);
+}
+
+TEST_F(LeaseTest, ARefusedReleaseIsTriedOnceMoreIfTheLeaseIsOurs) {
+  lead();
+  bool released = false;
+  election.release([&] { released = true; });
+  api.take("PUT").reply(409, status_json(409, "Conflict"));
+  EXPECT_FALSE(released);
+  api.take("GET", kPath).reply(200, lease("me", "50"));
+  const auto put = api.take("PUT");
+  EXPECT_EQ(put.body()["metadata"]["resourceVersion"], "50");
+  put.reply(409, status_json(409, "Conflict"));
+  EXPECT_TRUE(released) << "and not again and again";
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(LeaseTest, ALeaseThatAnotherHoldsByNowIsLeftToIt) {
+  lead();
+  bool released = false;
+  election.release([&] { released = true; });
+  api.take("PUT").reply(409, status_json(409, "Conflict"));
+  api.take("GET", kPath).reply(200, lease("other", "50"));
+  EXPECT_TRUE(released);
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(LeaseTest, ALeaseThatCannotBeReadIsNotReleased) {
+  lead();
+  loop.advance(2s);
+  api.take("PUT").fail(ErrorCode::kUnknownOutcome);
+  bool released = false;
+  election.release([&] { released = true; });
+  api.take("GET", kPath).reply(500, status_json(500, "InternalError"));
+  EXPECT_TRUE(released);
+  EXPECT_TRUE(api.sent.empty());
+}
+
 TEST_F(LeaseTest, EndedItIsNeitherRenewedNorGivenUp) {
   lead();
   election.end();
