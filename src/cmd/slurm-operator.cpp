@@ -82,6 +82,7 @@ int run(const Flags& flags) {
   });
 
   kube::Metrics metrics;
+  (*credentials)->on_read([&](bool good) { metrics.credentials_read(good); });
   const std::string api_host = (*credentials)->endpoint().host;
   kube::ClientOptions client_options;
   client_options.user_agent = "slurm-operator/" SLURM_OPERATOR_VERSION;

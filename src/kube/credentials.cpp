@@ -163,6 +163,7 @@ class SourceCredentials final : public Credentials {
                        [this, then = std::move(then)](core::Result<Material> read) {
                          // A file that cannot be read now leaves what we have: it may be in the middle of its rotation.
                          if (read) take(*read);
+                         if (read_) read_(read.has_value());
                          if (then) then(read ? core::Result<void>() : std::unexpected(read.error()));
                        });
   }

@@ -41,9 +41,12 @@ class Credentials {
   [[nodiscard]] virtual std::string default_namespace() const = 0;
   /// Called on the loop when the certificates of endpoint() were replaced.
   void on_change(std::function<void(const net::Endpoint&)> call) { changed_ = std::move(call); }
+  /// Called on the loop when files were read again; false when one could not be. For metrics.
+  void on_read(std::function<void(bool good)> call) { read_ = std::move(call); }
 
  protected:
   std::function<void(const net::Endpoint&)> changed_;
+  std::function<void(bool good)> read_;
 };
 
 /// A fixed endpoint and token: tests, the simulator, `kubectl proxy`.

@@ -132,7 +132,9 @@ TEST_F(CredentialsTest, TokenFilesAreReadAgain) {
   files["/var/token"] = "t1";
   const auto c = open(kConfig);
   std::vector<std::string> changes;
+  std::vector<bool> good;
   (*c)->on_change([&](const net::Endpoint& endpoint) { changes.push_back(endpoint.tls.ca_pem); });
+  (*c)->on_read([&](bool read) { good.push_back(read); });
   files["/var/token"] = "t2";
   loop.advance(59s);
   EXPECT_EQ((*c)->token(), "t1");
@@ -145,6 +147,7 @@ TEST_F(CredentialsTest, TokenFilesAreReadAgain) {
   files.erase("/var/token");
   loop.advance(60s);
   EXPECT_EQ((*c)->token(), "t2") << "in the middle of a rotation";
+  EXPECT_THAT(good, ElementsAre(true, true, false));
 }
 
 TEST_F(CredentialsTest, CertificateFilesAreReadAgain) {

@@ -169,7 +169,6 @@ struct Manager::Impl {
     if (stopping) return;
     const int priority = ready_logged ? 0 : kInitialPriority;
     queue.add_after(key, delay, now(), priority);
-    if (options.metrics != nullptr) options.metrics->queue_added(controllers[key.controller].name);
     plan_pump();
   }
 
@@ -327,7 +326,7 @@ struct Manager::Impl {
     if (pass->gates.empty() || stopping) return finish(pass);
     pass->gated_since = now();
     pass->settle_at = now() + options.gate_cap;
-    running.erase(pass->key);
+    work_ended(*pass);
     gated[pass->key] = pass;
     tick_gates();
     plan_pump();
@@ -428,9 +427,15 @@ struct Manager::Impl {
 
   // The end of a pass.
 
+  /// It counts as under way no longer; a gate may still hold its key.
+  void work_ended(const Pass& pass) {
+    if (running.erase(pass.key) == 0) return;
+    if (options.metrics != nullptr) options.metrics->pass_worked(pass.controller, now() - pass.began);
+  }
+
   void finish(const PassPtr& pass) {
     const WorkKey key = pass->key;
-    running.erase(key);
+    work_ended(*pass);
     const core::Duration hold = stopping ? core::Duration{0} : std::max(churn_delay(*pass), pace(*pass));
     if (hold > core::Duration{0}) {
       // It counts as being processed until then: its own events must not wake it.
@@ -443,7 +448,7 @@ struct Manager::Impl {
     }
     const Metrics::PassEnd end = requeue(*pass);
     if (options.metrics != nullptr) {
-      options.metrics->pass_ended(pass->controller, end, now() - pass->began);
+      options.metrics->pass_ended(pass->controller, end);
       if (end == Metrics::PassEnd::kError) options.metrics->queue_retried(pass->controller);
     }
     if (stopping) return check_stopped();
@@ -643,12 +648,11 @@ void Manager::Impl::observe(const PassPtr& pass) {
   forget_reads(pass->key, recorder.names());
   if (!bug.empty()) return broke(pass, "observe failed: this is a bug", bug);
   if (pass->observed) return plan_off_loop(pass);
-  running.erase(pass->key);
+  work_ended(*pass);
   queue.done(pass->key, now());
   unobserved.insert(pass->key);
   queue.add_after(pass->key, kUnobservedRetry, now());
-  if (options.metrics != nullptr)
-    options.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter, now() - pass->began);
+  if (options.metrics != nullptr) options.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter);
   plan_pump();
 }
 
@@ -742,6 +746,9 @@ void Manager::moved() {
 
 void Manager::start() {
   impl_->started = true;
+  // Told by standbys too.
+  if (impl_->options.metrics != nullptr && impl_->election)
+    impl_->options.metrics->leader(impl_->options.election->key.name, false);
   for (const auto& entry : impl_->entries) entry->watch->start();
   if (impl_->election) {
     impl_->election->start();
@@ -799,8 +806,6 @@ plan::Outcomes Manager::outcomes(std::string_view controller, const Key& key) co
 void Manager::collect() const {
   Metrics* metrics = impl_->options.metrics;
   if (metrics == nullptr) return;
-  std::map<std::uint32_t, std::size_t> depths;
-  impl_->queue.count_by_controller(depths);
   for (std::uint32_t id = 0; id < impl_->controllers.size(); ++id) {
     const std::string& name = impl_->controllers[id].name;
     core::Duration sum{0};
@@ -811,7 +816,8 @@ void Manager::collect() const {
       sum += age;
       longest = std::max(longest, age);
     }
-    metrics->queue_depth(name, depths[id]);
+    const WorkQueue::Counts counts = impl_->queue.counts(id, impl_->now());
+    metrics->queue_counts(name, counts.due, counts.adds);
     metrics->unfinished(name, sum, longest);
   }
   for (const auto& entry : impl_->entries) {

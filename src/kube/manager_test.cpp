@@ -671,6 +671,49 @@ TEST_F(ManagerTest, MetricsCountPasses) {
   EXPECT_THAT(text, HasSubstr("controller_runtime_active_workers{controller=\"test\"} 0"));
 }
 
+TEST_F(ManagerTest, TheWaitAtAGateIsNoWork) {
+  controller->planner = wants_service;
+  api.lag = 300ms;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(400ms);
+  ASSERT_EQ(manager->held().size(), 1U);
+  EXPECT_EQ(metric("controller_runtime_active_workers{controller=\"test\"}"), 0);
+  const std::string labels = "{controller=\"test\",name=\"test\"}";
+  EXPECT_EQ(metric("workqueue_work_duration_seconds_count" + labels), 1);
+  EXPECT_LT(metric("workqueue_work_duration_seconds_sum" + labels), 0.01);
+  EXPECT_EQ(metric("controller_runtime_reconcile_total{controller=\"test\",result=\"requeue\"}"), 0) << "it has not ended";
+  loop.advance(1s);
+  EXPECT_EQ(metric("controller_runtime_active_workers{controller=\"test\"}"), 0);
+  EXPECT_EQ(metric("controller_runtime_reconcile_total{controller=\"test\",result=\"requeue\"}"), 1);
+  EXPECT_LT(metric("workqueue_work_duration_seconds_sum" + labels), 0.01);
+}
+
+TEST_F(ManagerTest, TheQueueIsCountedAsDashboardsExpect) {
+  controller->planner = [](const Seen&) {
+    plan::Plan plan;
+    plan.wake_after(60s, "to look again");
+    return plan;
+  };
+  const auto depth = [&] {
+    manager->collect();
+    return metric("workqueue_depth{controller=\"test\",name=\"test\",priority=\"\"}");
+  };
+  const auto adds = [&] { return metric("workqueue_adds_total{controller=\"test\",name=\"test\"}"); };
+  start();
+  for (int i = 0; i < 5; ++i) manager->wake("test", {"ns", "a"});
+  EXPECT_EQ(depth(), 1);
+  EXPECT_EQ(adds(), 1) << "five wakes, one key";
+  loop.advance(1s);
+  EXPECT_EQ(controller->observed.size(), 1U);
+  EXPECT_EQ(depth(), 0) << "it is delayed";
+  EXPECT_EQ(adds(), 1);
+  loop.advance(60s);
+  EXPECT_EQ(controller->observed.size(), 2U);
+  EXPECT_EQ(depth(), 0);
+  EXPECT_EQ(adds(), 2) << "what a pass asked for counts when its time has come";
+}
+
 TEST_F(ManagerTest, APassThatDidSomethingIsALineWithAnIdOfItsOwn) {
   controller->planner = wants_service;
   start();
@@ -785,6 +828,8 @@ TEST_F(ElectedTest, StandbysKeepTheirCachesWarmAndDoNotAct) {
   EXPECT_TRUE(manager->synced());
   EXPECT_FALSE(manager->leading());
   EXPECT_EQ(api.writes, 0);
+  EXPECT_EQ(metric("leader_election_master_status{name=\"lease\"}"), 0);
+  EXPECT_EQ(metric("leader_election_slowpath_total{name=\"lease\"}"), 0);
 }
 
 TEST_F(ElectedTest, ANewLeaderListsAgainBeforeItActs) {

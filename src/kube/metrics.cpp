@@ -31,6 +31,11 @@ double seconds(core::Duration d) {
   return static_cast<double>(d.count()) / 1000.0;
 }
 
+/// For counts that are kept elsewhere.
+void raise_to(Counter& counter, double total) {
+  if (total > counter.Value()) counter.Increment(total - counter.Value());
+}
+
 std::string_view word(Metrics::PassEnd end) {
   switch (end) {
     case Metrics::PassEnd::kSuccess:
@@ -61,8 +66,10 @@ struct Metrics::Impl {
   Family<Counter>& pass_total = counter("controller_runtime_reconcile_total", "Passes per controller and result");
   Family<Counter>& pass_errors = counter("controller_runtime_reconcile_errors_total", "Passes that failed");
   Family<Counter>& panics = counter("controller_runtime_reconcile_panics_total", "Passes that threw");
+  Family<Counter>& terminal_errors =
+      counter("controller_runtime_terminal_reconcile_errors_total", "Passes that failed and are not tried again: none ever");
   Family<Counter>& timeouts = counter("controller_runtime_reconcile_timeouts_total", "Passes that ran out of time");
-  Family<Histogram>& pass_seconds = histogram("controller_runtime_reconcile_time_seconds", "Length of passes");
+  Family<Histogram>& pass_seconds = histogram("controller_runtime_reconcile_time_seconds", "Length of passes, without gates");
   Family<Gauge>& max_concurrent = gauge("controller_runtime_max_concurrent_reconciles", "Passes allowed at once");
   Family<Gauge>& active = gauge("controller_runtime_active_workers", "Passes under way");
   Family<Gauge>& depth = gauge("workqueue_depth", "Keys waiting");
@@ -81,6 +88,9 @@ struct Metrics::Impl {
   Family<Counter>& request_retries = counter("rest_client_request_retries_total", "Requests sent again");
   Family<Gauge>& leader_status = gauge("leader_election_master_status", "1 while this process leads");
   Family<Counter>& leader_slow = counter("leader_election_slowpath_total", "Renewals that had to read the lease first");
+  Counter& certificate_reads = counter("certwatcher_read_certificate_total", "Reads of the credentials' files").Add({});
+  Counter& certificate_errors =
+      counter("certwatcher_read_certificate_errors_total", "Reads of the credentials' files that failed").Add({});
   Family<Gauge>& cache_objects = gauge("slurm_operator_cache_objects", "Objects in a cache");
   Family<Gauge>& cache_version =
       gauge("slurm_operator_cache_resource_version", "Newest resourceVersion that a cache has shown");
@@ -124,6 +134,7 @@ void Metrics::add_controller(const std::string& name, std::size_t max_concurrent
   c.panics = &impl_->panics.Add(controller);
   c.timeouts = &impl_->timeouts.Add(controller);
   c.pass = &impl_->pass_seconds.Add(controller, kPassSeconds);
+  impl_->terminal_errors.Add(controller);
   impl_->max_concurrent.Add(controller).Set(static_cast<double>(max_concurrent));
   c.active = &impl_->active.Add(controller);
   c.depth = &impl_->depth.Add({{"controller", name}, {"name", name}, {"priority", ""}});
@@ -144,13 +155,17 @@ void Metrics::pass_started(const std::string& controller) {
   impl_->of(controller).active->Increment();
 }
 
-void Metrics::pass_ended(const std::string& controller, PassEnd end, core::Duration took) {
+void Metrics::pass_worked(const std::string& controller, core::Duration took) {
   Impl::PerController& c = impl_->of(controller);
-  c.ends.at(end)->Increment();
-  if (end == PassEnd::kError) c.errors->Increment();
   c.pass->Observe(seconds(took));
   c.work->Observe(seconds(took));
   c.active->Decrement();
+}
+
+void Metrics::pass_ended(const std::string& controller, PassEnd end) {
+  Impl::PerController& c = impl_->of(controller);
+  c.ends.at(end)->Increment();
+  if (end == PassEnd::kError) c.errors->Increment();
 }
 
 void Metrics::pass_panicked(const std::string& controller) {
@@ -160,17 +175,15 @@ void Metrics::pass_timed_out(const std::string& controller) {
   impl_->of(controller).timeouts->Increment();
 }
 
-void Metrics::queue_added(const std::string& controller) {
-  impl_->of(controller).adds->Increment();
-}
 void Metrics::queue_popped(const std::string& controller, core::Duration waited) {
   impl_->of(controller).queue->Observe(seconds(waited));
 }
 void Metrics::queue_retried(const std::string& controller) {
   impl_->of(controller).retries->Increment();
 }
-void Metrics::queue_depth(const std::string& controller, std::size_t depth) {
+void Metrics::queue_counts(const std::string& controller, std::size_t depth, std::uint64_t adds) {
   impl_->of(controller).depth->Set(static_cast<double>(depth));
+  raise_to(*impl_->of(controller).adds, static_cast<double>(adds));
 }
 void Metrics::unfinished(const std::string& controller, core::Duration sum, core::Duration longest) {
   impl_->of(controller).unfinished->Set(seconds(sum));
@@ -216,17 +229,20 @@ void Metrics::cache(const std::string& name, std::size_t objects, const std::str
 }
 
 void Metrics::watch_failures(const std::string& name, std::uint64_t total) {
-  Counter& counter = impl_->watch_failures.Add({{"cache", name}});
-  if (static_cast<double>(total) > counter.Value()) counter.Increment(static_cast<double>(total) - counter.Value());
+  raise_to(impl_->watch_failures.Add({{"cache", name}}), static_cast<double>(total));
 }
 
 void Metrics::events_dropped(std::uint64_t total) {
   impl_->dropped_events.Add({}).Set(static_cast<double>(total));
 }
 
+void Metrics::credentials_read(bool good) {
+  impl_->certificate_reads.Increment();
+  if (!good) impl_->certificate_errors.Increment();
+}
+
 void Metrics::process(const ProcessUsage& usage) {
-  Counter& cpu = impl_->cpu_seconds.Add({});
-  if (usage.cpu_seconds > cpu.Value()) cpu.Increment(usage.cpu_seconds - cpu.Value());
+  raise_to(impl_->cpu_seconds.Add({}), usage.cpu_seconds);
   impl_->start_time.Add({}).Set(usage.start_time_seconds);
   impl_->resident_bytes.Add({}).Set(usage.resident_bytes);
   impl_->virtual_bytes.Add({}).Set(usage.virtual_bytes);

@@ -20,15 +20,17 @@ class Metrics {
   void add_controller(const std::string& name, std::size_t max_concurrent);
   enum class PassEnd { kSuccess, kError, kRequeue, kRequeueAfter };
   void pass_started(const std::string& controller);
-  void pass_ended(const std::string& controller, PassEnd end, core::Duration took);
+  /// The pass does nothing any more; its key may still be held by a gate.
+  void pass_worked(const std::string& controller, core::Duration took);
+  void pass_ended(const std::string& controller, PassEnd end);
   /// A plan or an observe threw.
   void pass_panicked(const std::string& controller);
   /// Steps were left because the pass had used up its time.
   void pass_timed_out(const std::string& controller);
-  void queue_added(const std::string& controller);
   void queue_popped(const std::string& controller, core::Duration waited);
   void queue_retried(const std::string& controller);
-  void queue_depth(const std::string& controller, std::size_t depth);
+  /// Keys that are due now, and how many came to be so far.
+  void queue_counts(const std::string& controller, std::size_t depth, std::uint64_t adds);
   /// Of all passes under way now.
   void unfinished(const std::string& controller, core::Duration sum, core::Duration longest);
   void steps(const std::string& controller, std::size_t done, std::size_t failed);
@@ -40,6 +42,8 @@ class Metrics {
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
+  /// The files of the credentials were read again, or could not be.
+  void credentials_read(bool good);
   void process(const ProcessUsage& usage);
   /// The exposition text.
   [[nodiscard]] std::string text();

@@ -20,6 +20,7 @@ TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
            "controller_runtime_reconcile_total{controller=\"nodeset\",result=\"requeue_after\"} 0",
            "controller_runtime_reconcile_errors_total{controller=\"nodeset\"} 0",
            "controller_runtime_reconcile_panics_total{controller=\"nodeset\"} 0",
+           "controller_runtime_terminal_reconcile_errors_total{controller=\"nodeset\"} 0",
            "controller_runtime_reconcile_timeouts_total{controller=\"nodeset\"} 0",
            "controller_runtime_reconcile_time_seconds_count{controller=\"nodeset\"} 0",
            "controller_runtime_max_concurrent_reconciles{controller=\"nodeset\"} 16",
@@ -31,6 +32,8 @@ TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
            "workqueue_unfinished_work_seconds{controller=\"nodeset\",name=\"nodeset\"} 0",
            "workqueue_longest_running_processor_seconds{controller=\"nodeset\",name=\"nodeset\"} 0",
            "workqueue_retries_total{controller=\"nodeset\",name=\"nodeset\"} 0",
+           "certwatcher_read_certificate_total 0",
+           "certwatcher_read_certificate_errors_total 0",
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
@@ -40,7 +43,12 @@ TEST(MetricsTest, Counts) {
   Metrics metrics;
   metrics.add_controller("c", 1);
   metrics.pass_started("c");
-  metrics.pass_ended("c", Metrics::PassEnd::kError, 700ms);
+  metrics.pass_worked("c", 700ms);
+  metrics.pass_ended("c", Metrics::PassEnd::kError);
+  metrics.queue_counts("c", 2, 3);
+  metrics.queue_counts("c", 1, 5);
+  metrics.credentials_read(true);
+  metrics.credentials_read(false);
   metrics.request({"GET", 200, 30ms, 0, 100, false}, "api");
   metrics.request({"POST", 0, 30ms, 10, 0, true}, "api");
   metrics.pass_panicked("c");
@@ -63,6 +71,10 @@ TEST(MetricsTest, Counts) {
            "leader_election_slowpath_total{name=\"slurm-operator\"} 1",
            "controller_runtime_reconcile_panics_total{controller=\"c\"} 1",
            "controller_runtime_reconcile_timeouts_total{controller=\"c\"} 1",
+           "workqueue_depth{controller=\"c\",name=\"c\",priority=\"\"} 1",
+           "workqueue_adds_total{controller=\"c\",name=\"c\"} 5",
+           "certwatcher_read_certificate_total 2",
+           "certwatcher_read_certificate_errors_total 1",
            "slurm_operator_watch_failures_total{cache=\"pods\"} 5",
            "slurm_operator_cache_resource_version{cache=\"pods\"} 12345",
            "slurm_operator_gates_settled_live_total{controller=\"c\"} 1",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kube {
 
@@ -24,6 +25,7 @@ void WorkQueue::add_at(const WorkKey& key, core::MonoTime due, core::MonoTime no
 }
 
 void WorkQueue::place(const WorkKey& key, Item& item, core::MonoTime now) {
+  if (item.due <= now && !std::exchange(item.counted, true)) ++adds_[key.controller];
   if (processing_.contains(key)) return;
   item.ready = item.due <= now;
   if (item.ready) {
@@ -86,6 +88,15 @@ void WorkQueue::done(const WorkKey& key, core::MonoTime now) {
 std::optional<core::MonoTime> WorkQueue::next_due() const {
   if (waiting_.empty()) return std::nullopt;
   return waiting_.begin()->first;
+}
+
+WorkQueue::Counts WorkQueue::counts(std::uint32_t controller, core::MonoTime now) const {
+  Counts result;
+  for (auto it = items_.lower_bound({controller, {}}); it != items_.end() && it->first.controller == controller; ++it) {
+    if (it->second.due <= now) ++result.due;
+  }
+  if (const auto it = adds_.find(controller); it != adds_.end()) result.adds = it->second;
+  return result;
 }
 
 bool WorkQueue::has_ready(core::MonoTime now) const {

@@ -62,9 +62,13 @@ class WorkQueue {
   [[nodiscard]] std::optional<core::MonoTime> next_due() const;
   [[nodiscard]] bool has_ready(core::MonoTime now) const;
   [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Waiting, ready, or to run again.
-  void count_by_controller(std::map<std::uint32_t, std::size_t>& counts) const {
-    for (const auto& [key, item] : items_) ++counts[key.controller];
-  }
+  /// What client-go's metrics count, of one controller: keys whose time has come, be they processed just now, but none that are
+  /// delayed; and how often a key came to be one of these.
+  struct Counts {
+    std::size_t due = 0;
+    std::uint64_t adds = 0;
+  };
+  [[nodiscard]] Counts counts(std::uint32_t controller, core::MonoTime now) const;
   [[nodiscard]] std::size_t ready_count() const { return ready_.size(); }
   [[nodiscard]] std::size_t processing() const { return processing_.size(); }
   [[nodiscard]] bool is_processing(const WorkKey& key) const { return processing_.contains(key); }
@@ -77,7 +81,8 @@ class WorkQueue {
     core::MonoTime due;  ///< When it becomes (became) ready.
     int priority = 0;
     std::uint64_t sequence = 0;
-    bool ready = false;  ///< Stands in ready_; else in waiting_, unless its key is being processed.
+    bool ready = false;    ///< Stands in ready_; else in waiting_, unless its key is being processed.
+    bool counted = false;  ///< In adds_.
     core::Duration rank{0};
   };
   void add_at(const WorkKey& key, core::MonoTime due, core::MonoTime now, int priority);
@@ -92,6 +97,7 @@ class WorkQueue {
   std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< By due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
+  std::map<std::uint32_t, std::uint64_t> adds_;  ///< By controller.
   std::uint64_t sequence_ = 0;
   core::Duration last_wait_{0};
 };

@@ -95,6 +95,39 @@ TEST_F(QueueTest, BackoffDoublesUpToACapAndStartsAnewAfterSuccess) {
   EXPECT_GE(queue.add_backoff(key(2), at(0ms), 7s), 7s);
 }
 
+TEST_F(QueueTest, CountsWhatIsDueAndHowOftenAKeyCameToBe) {
+  const auto due = [&](core::Duration now) { return queue.counts(0, at(now)).due; };
+  const auto adds = [&] { return queue.counts(0, at(0ms)).adds; };
+  for (int i = 0; i < 5; ++i) queue.add(key(1), at(0ms));
+  EXPECT_EQ(adds(), 1U) << "it stands there once";
+  EXPECT_EQ(due(0ms), 1U);
+  ASSERT_TRUE(queue.pop(at(0ms)));
+  EXPECT_EQ(due(0ms), 0U);
+  queue.add(key(1), at(1ms));
+  queue.add(key(1), at(1ms));
+  EXPECT_EQ(adds(), 2U) << "it is to run again";
+  EXPECT_EQ(due(1ms), 1U);
+  queue.done(key(1), at(2ms));
+  EXPECT_EQ(adds(), 2U);
+  ASSERT_TRUE(queue.pop(at(2ms)));
+  queue.done(key(1), at(2ms));
+
+  queue.add_after(key(2), 10s, at(2ms));
+  EXPECT_EQ(adds(), 2U) << "not yet";
+  EXPECT_EQ(due(2ms), 0U);
+  queue.add_backoff(key(1), at(2ms));
+  EXPECT_EQ(adds(), 2U);
+  ASSERT_EQ(queue.pop(at(1s)), key(1));
+  EXPECT_EQ(adds(), 3U) << "the delay is over";
+  EXPECT_EQ(due(10002ms), 1U);
+  queue.add(key(2), at(1s));
+  EXPECT_EQ(adds(), 4U) << "an add ends the delay";
+  queue.add({1, {"ns", "k"}}, at(1s));
+  EXPECT_EQ(adds(), 4U) << "of another controller";
+  EXPECT_EQ(due(1s), 1U);
+  EXPECT_EQ(queue.counts(1, at(1s)).adds, 1U);
+}
+
 /// Against a model: whatever is done to the queue, no key is lost, none comes early, none twice at once.
 RC_GTEST_PROP(QueueProperty, LosesNothingAndKeepsOrder, ()) {
   FakeRandom random;
