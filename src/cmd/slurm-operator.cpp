@@ -41,20 +41,6 @@ std::string hostname() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-/// "host:port" or ":port" (all addresses); "0" for none.
-core::Result<net::ServerOptions> listen_options(const std::string& flag, const std::string& text) {
-  net::ServerOptions options;
-  const std::size_t colon = text.rfind(':');
-  const std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
-  options.address = colon == std::string::npos || colon == 0 ? "0.0.0.0" : text.substr(0, colon);
-  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(port) > 65535) {
-    return core::fail(core::ErrorCode::kInvalid, flag + ": " + text + " is not host:port or :port with a port of 0 to 65535");
-  }
-  options.port = static_cast<std::uint16_t>(std::stoi(port));
-  return options;
-}
-
 int fatal(core::Logger& log, std::string_view what, const core::Error& error) {
   log.error(what, {core::error_field(error)});
   return 1;
@@ -125,8 +111,8 @@ int run(const Flags& flags) {
   const auto serve = [&](const std::string& flag, const std::string& text,
                          net::HttpServer::Handler handler) -> core::Result<void> {
     if (text == "0") return {};
-    auto address = listen_options(flag, text);
-    if (!address) return std::unexpected(address.error());
+    auto address = net::parse_listen_address(text);
+    if (!address) return std::unexpected(address.error().with(flag));
     servers.push_back(std::make_unique<net::HttpServer>(loop, *address, std::move(handler)));
     auto started = servers.back()->start();
     if (!started) return std::unexpected(started.error().with(flag));

@@ -1,6 +1,6 @@
 // /healthz, /readyz and /metrics for the operator's HTTP server.
 //
-//   net::HttpServer server(loop, {.address = "0.0.0.0", .port = 8081},
+//   net::HttpServer server(loop, {.address = "", .port = 8081},
 //                          kube::health_handler({.ready = [&] { return manager.synced(); },
 //                                                .metrics = [&] { manager.collect(); return metrics.text(); }}));
 #pragma once

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -317,6 +318,22 @@ void Responder::on_gone(core::Callback call) {
   state_->gone = std::move(call);
 }
 
+core::Result<ServerOptions> parse_listen_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
+  std::string host = colon == std::string::npos ? "" : text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  // Without brackets the last part of an IPv6 address would be taken for the port.
+  const bool unambiguous = bracketed || host.find_first_of(":[]") == std::string::npos;
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (!unambiguous || !digits || std::stoi(port) > 65535) {
+    return fail(core::ErrorCode::kInvalid,
+                fmt::format("{} is not host:port, [IPv6 address]:port or :port with a port of 0 to 65535", text));
+  }
+  return ServerOptions{.address = std::move(host), .port = static_cast<std::uint16_t>(std::stoi(port))};
+}
+
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   Impl(AsioLoop& l, ServerOptions o, Handler h)
       : loop(l), options(std::move(o)), handler(std::move(h)), acceptor(l.context()), retry(l) {}
@@ -341,21 +358,39 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
       if (auto loaded = load_tls(options.tls); !loaded) return loaded;
     }
     ErrorCode error;
-    const auto address = asio::ip::make_address(options.address, error);
-    if (error) return fail(core::ErrorCode::kInvalid, fmt::format("listen address \"{}\" is no IP address", options.address));
+    if (options.address.empty()) {
+      error = listen(asio::ip::address_v6::any());
+      // A kernel may have no IPv6. A port that is taken is taken for both.
+      if (error && error != asio::error::address_in_use) error = listen(asio::ip::address_v4::any());
+    } else {
+      const auto address = asio::ip::make_address(options.address, error);
+      if (error) return fail(core::ErrorCode::kInvalid, fmt::format("listen address \"{}\" is no IP address", options.address));
+      error = listen(address);
+    }
+    if (error) {
+      const bool ipv6 = options.address.find(':') != std::string::npos;
+      return fail(core::ErrorCode::kUnavailable,
+                  fmt::format("listen on {}:{}: {}", ipv6 ? "[" + options.address + "]" : options.address, options.port,
+                              error.message()));
+    }
+    accept();
+    return {};
+  }
+
+  ErrorCode listen(const asio::ip::address& address) {
     const tcp::endpoint endpoint(address, options.port);
+    ErrorCode error;
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    // IPv4 clients are served by the same socket, whatever the system's default.
+    if (!error && address.is_v6() && address.is_unspecified()) acceptor.set_option(asio::ip::v6_only(false), error);
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
     if (error) {
       ErrorCode ignored;
       acceptor.close(ignored);
-      return fail(core::ErrorCode::kUnavailable,
-                  fmt::format("listen on {}:{}: {}", options.address, options.port, error.message()));
     }
-    accept();
-    return {};
+    return error;
   }
 
   void accept() {

@@ -47,14 +47,17 @@ class Responder {
 };
 
 struct ServerOptions {
-  std::string address = "127.0.0.1";
-  std::uint16_t port = 0;  ///< 0: any free one; see HttpServer::port.
+  std::string address = "127.0.0.1";  ///< "": all addresses, IPv6 and IPv4.
+  std::uint16_t port = 0;             ///< 0: any free one; see HttpServer::port.
   bool use_tls = false;
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
   core::Duration idle_timeout{60000};         ///< From one request's answer to the end of the next request.
   std::size_t max_connections = 4096;         ///< More are closed at once.
 };
+
+/// "host:port", "[::1]:port" or ":port" (all addresses). Error: kInvalid.
+core::Result<ServerOptions> parse_listen_address(const std::string& text);
 
 class HttpServer {
  public:

@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <thread>
 
 #include "net/testing/loop_test.hpp"
 
@@ -41,6 +46,20 @@ struct HttpServerTest : testing::LoopTest {
     asio::write(*socket, asio::buffer(text));
   }
 };
+
+/// From now on this thread gets no IPv6 sockets; false where that cannot be had.
+bool refuse_ipv6_sockets() {
+  std::array<sock_filter, 6> program = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
 
 void echo(HttpRequest request, Responder responder) {
   responder.respond({200, {}, request.target});
@@ -152,6 +171,67 @@ TEST_F(HttpServerTest, ATakenPortIsSaid) {
   EXPECT_EQ(refused.error().code, core::ErrorCode::kUnavailable);
   HttpServer three(loop, {.address = "nowhere"}, echo);
   EXPECT_EQ(three.start().error().code, core::ErrorCode::kInvalid);
+}
+
+/// Whether a server on all addresses answers a client that connects to this one.
+struct AllAddressesTest : HttpServerTest {
+  HttpServer server{loop, {.address = ""}, echo};
+
+  bool answers(const asio::ip::address& address) {
+    auto socket = std::make_shared<tcp::socket>(loop.context());
+    boost::system::error_code error;
+    if (socket->connect({address, server.port()}, error)) return false;
+    received.clear();
+    listen(socket, std::make_shared<std::array<char, 4096>>());
+    say(socket, "GET /here HTTP/1.1\r\n\r\n");
+    return run_until([&] { return received.ends_with("/here"); });
+  }
+};
+
+TEST_F(AllAddressesTest, ServesBothFamilies) {
+  ASSERT_TRUE(server.start());
+  EXPECT_TRUE(answers(asio::ip::address_v4::loopback()));
+  boost::system::error_code error;
+  tcp::acceptor probe(loop.context());
+  probe.open(tcp::v6(), error);
+  if (!error) probe.bind({asio::ip::address_v6::loopback(), 0}, error);
+  if (error) GTEST_SKIP() << "no IPv6 here: " << error.message();
+  EXPECT_TRUE(answers(asio::ip::address_v6::loopback()));
+
+  HttpServer second(loop, {.address = "", .port = server.port()}, echo);
+  const auto refused = second.start();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("in use"));
+}
+
+TEST_F(AllAddressesTest, ServesIpv4WhereTheKernelHasNoIpv6) {
+  core::Result<void> started;
+  bool filtered = false;
+  // The filter is the thread's own, and ends with it.
+  std::thread([&] {
+    filtered = refuse_ipv6_sockets();
+    started = server.start();
+  }).join();
+  if (!filtered) GTEST_SKIP() << "no system call filters here";
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_TRUE(answers(asio::ip::address_v4::loopback()));
+  EXPECT_FALSE(answers(asio::ip::address_v6::loopback()));
+}
+
+TEST(ListenAddressTest, IsReadAsUsersWriteIt) {
+  const auto read = [](const std::string& text) {
+    const auto options = parse_listen_address(text);
+    return options ? options->address + " " + std::to_string(options->port) : options.error().message;
+  };
+  EXPECT_EQ(read(":8081"), " 8081");
+  EXPECT_EQ(read("8081"), " 8081");
+  EXPECT_EQ(read("127.0.0.1:0"), "127.0.0.1 0");
+  EXPECT_EQ(read("[::1]:8081"), "::1 8081");
+  EXPECT_EQ(read("[::]:65535"), ":: 65535");
+  for (const char* bad :
+       {"", ":", "::1:8081", "[::1]", "[::1]8081", "[]:1", "[::1:8081", "::1]:8081", ":65536", ":http", "a:-1"}) {
+    EXPECT_THAT(read(bad), HasSubstr("is not host:port")) << bad;
+  }
 }
 
 TEST_F(HttpServerTest, StopClosesEverything) {
