@@ -140,6 +140,7 @@ struct Watch::Impl {
         options(o),
         retry(l),
         head(l),
+        slow(l),
         silence(l) {}
 
   core::Loop& loop;
@@ -157,6 +158,7 @@ struct Watch::Impl {
   Phase phase = Phase::kStopped;
   core::Timer retry;    ///< The next try.
   core::Timer head;     ///< The reply's head must come.
+  core::Timer slow;     ///< The initial events ought to have ended.
   core::Timer silence;  ///< Something must come.
   Client::StreamId stream = 0;
   std::uint64_t generation = 0;  ///< Of the stream; pieces of an older one are not looked at.
@@ -216,6 +218,10 @@ struct Watch::Impl {
     phase = Phase::kWatchList;
     const std::string target = watch_target("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
     open(target, server_timeout + kTimeoutMargin);
+    slow.set(options.slow_list, [this] {
+      logger.warn("the initial events of a WatchList have not ended yet",
+                  fields({{"waited_ms", (now() - opened_at).count()}, {"events", events_of_stream}}));
+    });
   }
 
   void open_page() {
@@ -264,6 +270,7 @@ struct Watch::Impl {
   void close_stream() {
     ++generation;
     head.cancel();
+    slow.cancel();
     silence.cancel();
     if (stream != 0) client.cancel_stream(stream);
     stream = 0;
@@ -365,6 +372,7 @@ struct Watch::Impl {
         sink.bookmark(rv);
       } else if (meta.annotation(kInitialEventsEnd) == "true") {
         phase = Phase::kWatching;
+        slow.cancel();
         ++stats.watches;
         broken_watch_lists = 0;
         listed(meta.resource_version, true);
@@ -468,13 +476,14 @@ struct Watch::Impl {
     return core::Duration{static_cast<core::Duration::rep>(jittered)};
   }
 
-  [[nodiscard]] std::vector<core::Field> fields(const core::Error& why) const {
-    return {{"resource", resource.plural},
-            {"namespace", scope.ns},
-            {"labels", scope.label_selector},
-            {"fields", scope.field_selector},
-            core::error_field(why)};
+  [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const {
+    more.insert(more.begin(), {{"resource", resource.plural},
+                               {"namespace", scope.ns},
+                               {"labels", scope.label_selector},
+                               {"fields", scope.field_selector}});
+    return more;
   }
+  [[nodiscard]] std::vector<core::Field> fields(const core::Error& why) const { return fields({core::error_field(why)}); }
 };
 
 Watch::Watch(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,

@@ -85,6 +85,7 @@ struct WatchOptions {
   core::Duration timeout_most{600000};
   core::Duration very_short{1000};  ///< A watch that ends sooner without an event is a failure.
   core::Duration head_timeout{30000};
+  core::Duration slow_list{10000};          ///< A WatchList whose initial events take longer is worth a warning.
   core::Duration list_silence{30000};       ///< Longest silence before the initial events end.
   core::Duration bookmark_silence{180000};  ///< Longest silence once the server has sent bookmarks (it does every minute).
   int page_size = 500;

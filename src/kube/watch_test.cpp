@@ -15,6 +15,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
+/// Keeps the warnings.
+class WarningLogger final : public core::Logger {
+ public:
+  void log(core::Level level, std::string_view message, std::vector<core::Field> fields) override {
+    if (level == core::Level::kWarn) warnings.push_back(core::format_log_line({}, level, message, fields));
+  }
+  std::vector<std::string> warnings;
+};
+
 class WatchTest : public testing::Test {
  protected:
   WatchTest() {
@@ -47,7 +56,7 @@ class WatchTest : public testing::Test {
 
   core::ManualLoop loop;
   FakeRandom random;
-  core::NullLogger log;
+  WarningLogger log;
   FakeTransport api;
   StaticCredentials credentials{{}};
   Client client{loop, random, api, credentials, {}};
@@ -92,6 +101,37 @@ TEST_F(WatchTest, ShowsNothingBeforeTheInitialEventsEnd) {
   EXPECT_EQ(cache.resource_version(), "5");
   EXPECT_THAT(changes, ElementsAre("+a@3"));
   EXPECT_TRUE(watch.stats().used_watch_list);
+}
+
+TEST_F(WatchTest, ASlowWatchListIsWarnedOfOnceATry) {
+  start();
+  const auto stream = api.take_stream();
+  stream.head();
+  stream.event("ADDED", object("a", "1"));
+  loop.advance(9s);
+  EXPECT_TRUE(log.warnings.empty());
+  loop.advance(1s);
+  ASSERT_EQ(log.warnings.size(), 1U);
+  EXPECT_THAT(log.warnings[0], HasSubstr("initial events"));
+  EXPECT_THAT(log.warnings[0], HasSubstr("\"resource\":\"configmaps\""));
+  EXPECT_THAT(log.warnings[0], HasSubstr("\"events\":1"));
+  loop.advance(15s);
+  EXPECT_EQ(log.warnings.size(), 1U);
+  stream.fail(core::ErrorCode::kUnavailable);
+  loop.advance(2s);
+  const auto second = api.take_stream();
+  second.head();
+  log.warnings.clear();
+  loop.advance(11s);
+  EXPECT_EQ(log.warnings.size(), 1U) << "another try";
+  second.event("BOOKMARK", bookmark_json("5", true));
+  EXPECT_TRUE(cache.synced());
+}
+
+TEST_F(WatchTest, AListInTimeIsNotWarnedOf) {
+  const auto stream = started();
+  loop.advance(60s);
+  EXPECT_TRUE(log.warnings.empty());
 }
 
 TEST_F(WatchTest, TheSameStreamGoesOnWithChanges) {
