@@ -438,6 +438,8 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
     node.reason_user = "root";
   }
   check_resources(node);
+  // Jobs that hold one of that name which was deleted under them do not hold this one.
+  for (auto& [id, job] : jobs_) std::erase(job.nodes, name);
   nodes_[name] = std::move(node);
   recompute_membership();
   touch_nodes();
@@ -586,9 +588,6 @@ SlurmErrno SimSlurm::delete_node(const std::string& name) {
     return SlurmErrno::kBusy;
   }
   if (on_delete) on_delete(it->second, holders);
-  for (auto& [id, job] : jobs_) {
-    if (job.holds(name)) job.completing = true;
-  }
   forget_record(name);
   return SlurmErrno::kSuccess;
 }
@@ -775,6 +774,8 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   later(options_.epilog, [this, id = job.id, turn] {
     const auto it = jobs_.find(id);
     if (it == jobs_.end() || turns_[id] != turn) return;
+    // Nobody tells of its end on a node that was deleted under it.
+    if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
     it->second.completing = false;
     touch_jobs();
     touch_nodes();

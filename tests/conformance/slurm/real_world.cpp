@@ -138,7 +138,7 @@ class RealWorld final : public World {
     if (!host.empty()) port = read_file(dir_ + "/hosts/" + host + "/port");
     if (port.ends_with('\n')) port.pop_back();
     const std::string line = exec("timeout 5 bash -c " +
-                                  shell_word("exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf 'GET " + path +
+                                  shell_word("exec 2>/dev/null; exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf 'GET " + path +
                                              " HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n' >&3; head -n 1 <&3 || true") +
                                   " || true");
     return line.starts_with("HTTP/") ? std::stoi(line.substr(line.find(' ') + 1)) : 0;
