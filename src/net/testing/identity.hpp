@@ -24,8 +24,9 @@ inline std::string to_pem(const std::function<void(BIO*)>& write) {
   return out;
 }
 
-/// A self-signed certificate, its own authority.
-inline Identity make_identity(const std::string& alt_names) {
+/// A self-signed certificate, its own authority. Of two in one CA file the names must differ: OpenSSL finds authorities by
+/// name.
+inline Identity make_identity(const std::string& alt_names, const std::string& common_name = "test") {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* cert = X509_new();
   X509_set_version(cert, 2);
@@ -34,7 +35,7 @@ inline Identity make_identity(const std::string& alt_names) {
   X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
   X509_set_pubkey(cert, key);
   X509_NAME* name = X509_get_subject_name(cert);
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1, 0);
   X509_set_issuer_name(cert, name);
   for (const auto& [nid, value] :
        {std::pair<int, std::string>{NID_subject_alt_name, alt_names}, {NID_basic_constraints, "CA:TRUE"}}) {
