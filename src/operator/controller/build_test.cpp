@@ -24,7 +24,7 @@ Observed observed_of(const Json& spec) {
 Json pod_template(const Observed& observed) {
   const Rendered rendered = render_config(observed);
   EXPECT_TRUE(rendered.ok());
-  const ConfigState state = next_config_state({}, rendered, std::nullopt, std::nullopt);
+  const ConfigState state = next_config_state({}, rendered, {});
   return build_stateful_set(observed, state)["spec"]["template"];
 }
 

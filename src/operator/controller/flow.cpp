@@ -5,6 +5,7 @@
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/children.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -12,6 +13,8 @@ namespace op::controller {
 namespace {
 
 constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
+constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
+constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
 constexpr std::string_view kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
 constexpr core::Duration kFirstWait{500};
@@ -71,6 +74,28 @@ bool crashing(const kube::PodRecord& pod) {
   });
 }
 
+/// Of the pod template that slurmctld runs with, but for what the operator itself notes there: that follows from the content
+/// which is offered. "" while it is about to be replaced.
+std::string slurmctld_digest(const Observed& observed) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (!observed.stateful_set || pod == nullptr) return "";
+  const core::Json& body = observed.stateful_set->body;
+  const std::int64_t seen = core::get_int(body, {"status", "observedGeneration"});
+  if (seen != 0 && seen != observed.stateful_set->meta.generation) return "";
+  if (pod->meta.label(api::kLabelRevisionHash) != core::get_string(body, {"status", "updateRevision"})) return "";
+  const core::Json* found = core::find(body, {"spec", "template"});
+  if (found == nullptr) return "";
+  core::Json made_of = *found;
+  core::Json notes = core::Json::object();
+  if (const core::Json* annotations = core::find(made_of, {"metadata", "annotations"})) {
+    for (const auto& [name, value] : annotations->items()) {
+      if (!name.starts_with(kOurAnnotations)) notes[name] = value;
+    }
+    made_of["metadata"]["annotations"] = std::move(notes);
+  }
+  return short_digest(core::canonical(made_of));
+}
+
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
   const std::string value = refresh.hash + "." + std::to_string(refresh.count);
   const core::Json patch{{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), value}}}}}};
@@ -111,6 +136,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.accepted_hash = config_map->meta.annotation(api::kAnnotationAcceptedConfigHash);
   out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
   out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
+  out.refused_by = config_map->meta.annotation(kAnnotationRefusedBy);
   out.scripts_hash = config_map->meta.annotation(kAnnotationScriptsHash);
   return out;
 }
@@ -128,31 +154,35 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
+  annotate(kAnnotationRefusedBy, state.refused_by);
   annotate(kAnnotationScriptsHash, state.scripts_hash);
 }
 
-ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const std::optional<std::string>& loaded,
-                              const std::optional<std::string>& refusal) {
+ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const Heard& heard) {
   ConfigState next = now;
-  if (now.exists() && loaded == now.offered_hash) {
+  const auto forget_refusal = [&] {
+    next.refused_hash.clear();
+    next.refused_reason.clear();
+    next.refused_by.clear();
+  };
+  const bool runs_offered = now.exists() && heard.loaded == now.offered_hash;
+  if (runs_offered) {
     next.accepted_hash = now.offered_hash;
     next.accepted.clear();
     // It was taken after all, by a later start perhaps.
-    if (next.refused_hash == now.offered_hash) {
-      next.refused_hash.clear();
-      next.refused_reason.clear();
-    }
+    if (next.refused_hash == now.offered_hash) forget_refusal();
   }
   if (!wanted.ok()) return next;
 
-  if (!next.refused_hash.empty() && next.refused_hash != wanted.hash) {
-    next.refused_hash.clear();
-    next.refused_reason.clear();
+  if (!next.refused_hash.empty()) {
+    const bool another = runs_offered && heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by;
+    if (next.refused_hash != wanted.hash || another) forget_refusal();
   }
   // What was once loaded can be loaded: a refusal of it is a passing fault.
-  if (refusal && now.offered_hash == wanted.hash && next.offered_hash != next.accepted_hash) {
+  if (heard.refusal && now.offered_hash == wanted.hash && next.offered_hash != next.accepted_hash) {
     next.refused_hash = wanted.hash;
-    next.refused_reason = *refusal;
+    next.refused_reason = *heard.refusal;
+    next.refused_by = heard.slurmctld;
   }
   if (next.refused_hash == wanted.hash) {
     if (!next.can_roll_back()) return next;
@@ -168,6 +198,12 @@ ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, co
   // Back at what was accepted: there is no other content to keep.
   if (next.offered_hash == next.accepted_hash) next.accepted.clear();
   return next;
+}
+
+Heard hear(const Observed& observed, const ConfigState& state) {
+  const kube::PodRecord* pod = running_pod(observed);
+  return {loaded_config_hash(observed), find_refusal(observed, state), slurmctld_digest(observed),
+          pod != nullptr && pod->ready()};
 }
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {

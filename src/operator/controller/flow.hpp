@@ -7,10 +7,12 @@
 //   projected) annotations: slurm-config-hash                    of what is offered
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
+//                refused-by                           of the pod template of the slurmctld that refused it
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback)
+// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs: a file, a plugin or a
+//                                       user that was missing may be there now
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 //
 // The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so cannot be
@@ -34,6 +36,7 @@ inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configur
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
+  std::string refused_by;    ///< See Heard::slurmctld; of the one that refused.
   std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// A content to go back to.
@@ -44,10 +47,17 @@ ConfigState read_config_state(const kube::Object* config_map);
 /// Writes data and annotations into the ConfigMap that is to be applied.
 void write_config_state(const ConfigState& state, core::Json& config_map);
 
-/// What the ConfigMap should hold next. `loaded`: the hash slurmctld says it runs with; nullopt when unknown. `refusal`:
-/// slurmctld's words about what is offered.
-ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const std::optional<std::string>& loaded,
-                              const std::optional<std::string>& refusal);
+/// What is known of slurmctld.
+struct Heard {
+  std::optional<std::string> loaded;   ///< The hash it says it runs with; nullopt when unknown.
+  std::optional<std::string> refusal;  ///< Its words about what is offered.
+  std::string slurmctld;               ///< A digest of what it was made of (image, volumes ...); "" when unknown.
+  bool ready = false;                  ///< Its probes say that it is up.
+};
+Heard hear(const Observed& observed, const ConfigState& state);
+
+/// What the ConfigMap should hold next.
+ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const Heard& heard);
 
 /// The hash of the configuration that slurmctld has loaded; nullopt when Slurm did not say (lately).
 std::optional<std::string> loaded_config_hash(const Observed& observed);

@@ -15,16 +15,16 @@ Rendered content(int number) {
 }
 
 ConfigState offer(const ConfigState& now, int number) {
-  return next_config_state(now, content(number), std::nullopt, std::nullopt);
+  return next_config_state(now, content(number), {});
 }
 ConfigState load(const ConfigState& now, int wanted) {
-  return next_config_state(now, content(wanted), now.offered_hash, std::nullopt);
+  return next_config_state(now, content(wanted), {now.offered_hash, {}, ""});
 }
 
 TEST(ConfigState, StandsInTheConfigMap) {
   ConfigState state = load(offer({}, 1), 1);
   state = offer(state, 2);
-  state = next_config_state(state, content(2), "hash1", "no");
+  state = next_config_state(state, content(2), {"hash1", "no", "image1"});
   state = offer(state, 3);
   core::Json map{{"metadata", {{"name", "x"}}}};
   write_config_state(state, map);
@@ -55,25 +55,42 @@ TEST(ConfigState, IsOfferedAcceptedAndReplaced) {
 
 TEST(ConfigState, ARefusedOneIsRolledBackUntilTheInputChanges) {
   const ConfigState offered = offer(load(offer({}, 1), 1), 2);
-  const ConfigState rolled_back = next_config_state(offered, content(2), "hash1", "bad line");
+  const ConfigState rolled_back = next_config_state(offered, content(2), {"hash1", "bad line", "image1"});
   EXPECT_EQ(rolled_back.offered, content(1).files);
   EXPECT_EQ(rolled_back.refused_hash, "hash2");
   EXPECT_EQ(rolled_back.refused_reason, "bad line");
-  EXPECT_EQ(next_config_state(rolled_back, content(2), "hash1", std::nullopt), rolled_back);
+  EXPECT_EQ(next_config_state(rolled_back, content(2), {"hash1", {}, "image1"}), rolled_back);
   const ConfigState changed = offer(rolled_back, 3);
   EXPECT_EQ(changed.offered, content(3).files);
   EXPECT_EQ(changed.refused_hash, "");
 }
 
+TEST(ConfigState, AnotherSlurmctldIsAskedOnceMore) {
+  const ConfigState offered = offer(load(offer({}, 1), 1), 2);
+  const ConfigState refused = next_config_state(offered, content(2), {"hash1", "no such plugin", "image1", true});
+  const auto look = [&](const std::string& slurmctld, bool ready) {
+    return next_config_state(refused, content(2), {"hash1", {}, slurmctld, ready});
+  };
+  EXPECT_EQ(look("image1", true), refused);
+  EXPECT_EQ(look("image2", false), refused) << "it starts with what was accepted";
+  EXPECT_EQ(look("", true), refused);
+  const ConfigState again = look("image2", true);
+  EXPECT_EQ(again.offered, content(2).files);
+  EXPECT_EQ(again.refused_hash, "");
+  const ConfigState refused_again = next_config_state(again, content(2), {"hash1", "no such plugin", "image2", true});
+  EXPECT_EQ(refused_again.offered, content(1).files);
+  EXPECT_EQ(next_config_state(refused_again, content(2), {"hash1", {}, "image2", true}), refused_again);
+}
+
 TEST(ConfigState, ARefusalOfWhatIsLoadedAfterAllIsNone) {
   const ConfigState offered = offer(load(offer({}, 1), 1), 2);
-  const ConfigState loaded = next_config_state(offered, content(2), "hash2", "a late answer");
+  const ConfigState loaded = next_config_state(offered, content(2), {"hash2", "a late answer", ""});
   EXPECT_EQ(loaded.offered_hash, "hash2");
   EXPECT_EQ(loaded.refused_hash, "");
 }
 
 TEST(ConfigState, WithNothingToGoBackToItStays) {
-  const ConfigState refused = next_config_state(offer({}, 1), content(1), "", "bad");
+  const ConfigState refused = next_config_state(offer({}, 1), content(1), {"", "bad", ""});
   EXPECT_EQ(refused.offered_hash, "hash1");
   EXPECT_EQ(refused.refused_hash, "hash1");
 }
@@ -82,13 +99,13 @@ TEST(ConfigState, BrokenInputChangesNothing) {
   const ConfigState state = load(offer({}, 1), 1);
   Rendered broken;
   broken.problems.push_back({"ExtraConfInvalid", "line 1"});
-  EXPECT_EQ(next_config_state(state, broken, std::nullopt, std::nullopt), state);
+  EXPECT_EQ(next_config_state(state, broken, {}), state);
 }
 
 TEST(ConfigState, HandEditsAreUndone) {
   ConfigState state = load(offer({}, 1), 1);
   state.offered["slurm.conf"] = "tampered";
-  const ConfigState mended = next_config_state(state, content(1), "hash1", std::nullopt);
+  const ConfigState mended = next_config_state(state, content(1), {"hash1", {}, ""});
   EXPECT_EQ(mended.offered, content(1).files);
   EXPECT_TRUE(mended.accepted.empty());
 }
@@ -117,14 +134,15 @@ RC_GTEST_PROP(ConfigState, KeepsItsPromises, ()) {
         break;
     }
     if (loaded && *loaded == state.offered_hash && state.exists()) accepted_files = state.offered;
-    state = next_config_state(state, content(wanted), loaded, refusal);
+    const std::string slurmctld = "image" + std::to_string(*rc::gen::inRange(1, 3));
+    state = next_config_state(state, content(wanted), {loaded, refusal, slurmctld, true});
     RC_ASSERT(state.exists());
     if (!state.accepted_hash.empty()) {
       const auto& kept = state.offered_hash == state.accepted_hash ? state.offered : state.accepted;
       RC_ASSERT(kept == accepted_files);
     }
     if (!state.refused_hash.empty() && !accepted_files.empty()) RC_ASSERT(state.offered_hash != state.refused_hash);
-    RC_ASSERT(next_config_state(state, content(wanted), std::nullopt, std::nullopt) == state);
+    RC_ASSERT(next_config_state(state, content(wanted), {{}, {}, slurmctld, true}) == state);
   }
 }
 

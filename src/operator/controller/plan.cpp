@@ -107,7 +107,7 @@ void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& 
 ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
   const Observed& observed = pass.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
-  ConfigState next = next_config_state(now, wanted, loaded_config_hash(observed), find_refusal(observed, now));
+  ConfigState next = next_config_state(now, wanted, hear(observed, now));
   if (!next.exists()) return next;
   add_crash_mark(observed, now, pass.plan);
   if (wanted.ok()) {
