@@ -82,6 +82,8 @@ class Pass {
   int records_left = 0;                                         ///< Slurm records of workers that are gone for good.
   std::string doubtful_record;                                  ///< One that looks like it, but answers still; "": none.
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
+  bool conf_refused = false;  ///< slurmd would end at spec.extraConf: no worker is made with it.
+  std::string conf_doubts;    ///< What slurmd may not know in spec.extraConf; "": nothing.
   bool slurm_blank = false;  ///< Slurm should remember our workers, and has known no node at all for long.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
@@ -155,6 +157,7 @@ core::Duration backoff(const plan::Outcome& outcome);
 
 // The parts of a pass, in the order in which plan.cpp calls them.
 void choose_goal(Pass& pass);       // plan.cpp
+void check_conf(Pass& pass);        // plan.cpp
 void keep_revisions(Pass& pass);    // revision.cpp
 void choose_victims(Pass& pass);    // scale_in.cpp
 void set_drains(Pass& pass);        // slurm_states.cpp

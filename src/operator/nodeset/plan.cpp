@@ -6,7 +6,9 @@
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
+#include "slurm/conf/conf.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -52,9 +54,25 @@ void choose_goal(Pass& pass) {
   if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) pass.desired = 0;
 }
 
+/// What slurmd would end at is told where users wrote it, also while no worker is to be created with it yet.
+void check_conf(Pass& pass) {
+  if (pass.goal != Goal::kServe) return;
+  const core::Result<std::string> conf = slurmd_conf(pass.in.nodeset.spec, pass.in.meta().name);
+  std::string wrong = conf ? "" : conf.error().message;
+  if (conf) {
+    for (const slurm::conf::Problem& problem : slurm::conf::parse_node_conf(*conf).problems) {
+      std::string& text = problem.fatal ? wrong : pass.conf_doubts;
+      text += (text.empty() ? "spec.extraConf: " : "; ") + problem.str();
+    }
+  }
+  pass.conf_refused = !wrong.empty();
+  if (pass.conf_refused) pass.wrong("InvalidSpec", std::move(wrong), "Create");
+}
+
 plan::Plan plan_nodeset(const Observed& observed) {
   Pass pass(observed);
   choose_goal(pass);
+  check_conf(pass);
   choose_victims(pass);
   keep_revisions(pass);
   set_drains(pass);

@@ -167,9 +167,11 @@ void judge_pods(Pass& pass) {
   if (pass.goal == Goal::kServe) {
     for (const Problem& problem : pass.in.missing) pass.wrong(problem.reason, problem.message, "Run");
   }
-  std::vector<kube::PodPtr> live;
+  std::vector<kube::PodPtr> live, current;
   for (const Worker& worker : pass.workers) {
-    if (worker.life == Life::kLive && !worker.victim && !worker.ready()) live.push_back(worker.pod);
+    if (worker.life != Life::kLive || worker.victim || worker.ready()) continue;
+    live.push_back(worker.pod);
+    if (worker.pod->meta.label(api::kLabelRevisionHash) == pass.hash) current.push_back(worker.pod);
   }
   std::vector<Problem> found = pod_problems(live);
   if (found.size() > kNames) {
@@ -181,6 +183,8 @@ void judge_pods(Pass& pass) {
     if (problem.degraded) pass.lasting_event("Warning", problem.reason, "Run", problem.message);
     pass.problems.push_back(std::move(problem));
   }
+  // Only beside a worker that does not run: a slurmd that does knows more than we.
+  if (!pass.conf_doubts.empty() && !pod_problems(current).empty()) pass.wrong("ExtraConfSuspect", pass.conf_doubts, "Run");
 }
 
 /// Conditions are kept that this release does not know.

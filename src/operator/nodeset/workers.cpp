@@ -208,7 +208,7 @@ void create_workers(Pass& pass) {
     pass.patches_nodeset = true;
     lane.then();
   }
-  if (pass.vacant.empty() || !may_create(pass)) return;
+  if (pass.vacant.empty() || pass.conf_refused || !may_create(pass)) return;
   const std::string problem =
       hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),
                        *pass.vacant.rbegin(), pass.in.nodeset.spec.ordinal_padding);

@@ -416,16 +416,14 @@ NodeConf parse_node_conf(std::string_view words) {
       continue;
     }
     if (one_of(kNotInNodeConf, setting.key)) {
-      out.problems.push_back({0, setting.key, "not taken by slurmd --conf; remove it"});
+      out.problems.push_back({0, setting.key, "not taken by slurmd --conf; remove it", same(setting.key, "SuspendTime")});
       continue;
     }
     const std::size_t before = out.problems.size();
     settle_key(setting, kNodeParameters, "node parameter", out.problems);
-    // slurmd ends at an unknown key: there is nobody else to decide.
     for (std::size_t i = before; i < out.problems.size(); ++i) {
-      out.problems[i].fatal = true;
-      if (out.problems[i].message.ends_with("; slurmctld decides")) {
-        out.problems[i].message = "not a known node parameter; allowed are " + node_conf_keys();
+      if (!out.problems[i].fatal) {
+        out.problems[i].message = "not a known node parameter, at which slurmd ends unless it is newer; known are " + node_conf_keys();
       }
     }
     check_value(setting, kNodeNumbers, out.problems);

@@ -89,7 +89,8 @@ Change classify(const Conf& before, const Conf& after);
 const std::vector<std::string_view>& restart_keys();
 
 /// Checks "Key=Value ..." words of slurmd's --conf (slurmd(8), NODE PARAMETERS): known keys, no NodeName, double quotes only.
-/// The settings are given back as read.
+/// The settings are given back as read. Fatal is what no slurmd starts with; not fatal is a key that a later one may know, and
+/// one that slurmd has no use for.
 struct NodeConf {
   std::vector<Setting> settings;
   std::vector<Problem> problems;

@@ -152,7 +152,9 @@ TEST(NodeConf, RefusesWhatSlurmdWouldDieOf) {
   EXPECT_THAT(words_of(parse_node_conf("CPU=1").problems), ElementsAre(HasSubstr("did you mean CPUs?")));
   EXPECT_THAT(words_of(parse_node_conf("Hyperdrive=1").problems),
               ElementsAre(HasSubstr("Hyperdrive: not a known node parameter")));
-  EXPECT_TRUE(parse_node_conf("Hyperdrive=1").problems[0].fatal);
+  EXPECT_FALSE(parse_node_conf("Hyperdrive=1").problems[0].fatal) << "a later slurmd may know it";
+  EXPECT_FALSE(parse_node_conf("Port=1").problems[0].fatal) << "slurmd starts with it";
+  EXPECT_TRUE(parse_node_conf("CPU=1").problems[0].fatal);
   EXPECT_THAT(words_of(parse_node_conf("CPUs").problems), ElementsAre(HasSubstr("write CPUs=VALUE")));
   EXPECT_THAT(words_of(parse_node_conf("CPUs=1 cpus=2").problems), ElementsAre(HasSubstr("more than once")));
   EXPECT_THAT(words_of(parse_node_conf("Reason='a'").problems), ElementsAre(HasSubstr("double quotes only")));
