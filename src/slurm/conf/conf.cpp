@@ -115,6 +115,48 @@ void check_value(const Setting& setting, Names numbers, std::vector<Problem>& pr
   }
 }
 
+bool digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// Minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or no limit.
+bool time_limit(std::string_view value) {
+  if (same(value, "UNLIMITED") || same(value, "INFINITE") || value == "-1") return true;
+  if (const std::size_t dash = value.find('-'); dash != std::string_view::npos) {
+    if (!digits(value.substr(0, dash))) return false;
+    value.remove_prefix(dash + 1);
+  }
+  for (int parts = 1; parts <= 3; ++parts) {
+    const std::size_t colon = value.find(':');
+    if (!digits(value.substr(0, colon))) return false;
+    if (colon == std::string_view::npos) return true;
+    value.remove_prefix(colon + 1);
+  }
+  return false;
+}
+
+bool over_subscribe(std::string_view value) {
+  static const auto kWords = std::to_array<std::string_view>({"NO", "EXCLUSIVE", "YES", "FORCE"});
+  const std::size_t colon = value.find(':');
+  const std::string_view word = value.substr(0, colon);
+  if (colon == std::string_view::npos) return one_of(kWords, word);
+  return (same(word, "YES") || same(word, "FORCE")) && digits(value.substr(colon + 1));
+}
+
+/// What slurmctld refuses a partition for, and with it the whole file.
+void check_partition_value(const Setting& setting, std::vector<Problem>& problems) {
+  static const auto kStates = std::to_array<std::string_view>({"UP", "DOWN", "DRAIN", "INACTIVE"});
+  if (setting.value.empty()) return;  // told already
+  const auto tell = [&](std::string_view what) {
+    problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not " + std::string(what)});
+  };
+  if (setting.key == "State" && !one_of(kStates, setting.value)) tell("UP, DOWN, DRAIN or INACTIVE");
+  if ((setting.key == "MaxTime" || setting.key == "DefaultTime") && !time_limit(setting.value))
+    tell("a time: minutes, hours:minutes:seconds, days-hours or UNLIMITED");
+  if ((setting.key == "OverSubscribe" || setting.key == "Shared") && !over_subscribe(setting.value))
+    tell("NO, EXCLUSIVE, YES[:count] or FORCE[:count]");
+}
+
 Names numbers_of(std::string_view record) {
   if (same(record, "NodeName")) return kNodeNumbers;
   if (same(record, "PartitionName")) return kPartitionNumbers;
@@ -206,6 +248,7 @@ void settle_record(Entry& entry, std::vector<Problem>& problems) {
   for (std::size_t i = 1; i < entry.settings.size(); ++i) {
     settle_key(entry.settings[i], names, "parameter of " + entry.head().key, problems);
     check_value(entry.settings[i], numbers_of(entry.head().key), problems);
+    if (same(entry.head().key, "PartitionName")) check_partition_value(entry.settings[i], problems);
   }
 }
 
@@ -423,7 +466,8 @@ NodeConf parse_node_conf(std::string_view words) {
     settle_key(setting, kNodeParameters, "node parameter", out.problems);
     for (std::size_t i = before; i < out.problems.size(); ++i) {
       if (!out.problems[i].fatal) {
-        out.problems[i].message = "not a known node parameter, at which slurmd ends unless it is newer; known are " + node_conf_keys();
+        out.problems[i].message =
+            "not a known node parameter, at which slurmd ends unless it is newer; known are " + node_conf_keys();
       }
     }
     check_value(setting, kNodeNumbers, out.problems);
