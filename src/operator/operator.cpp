@@ -9,6 +9,7 @@
 #include "operator/common/names.hpp"
 #include "operator/common/slurm_connections.hpp"
 #include "operator/controller/config.hpp"
+#include "operator/controller/flow.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
@@ -205,6 +206,17 @@ struct Operator::Impl {
           return keys_of(caches.nodesets.by_index(kIndexController, cluster_key(object.meta.ns, object.meta.name)));
         },
         intent_changed);
+    // Partitions that slurmctld refuses are told by their NodeSets.
+    watch<Object>(
+        nodeset, caches.config_maps,
+        [this](const Object& object) -> Keys {
+          const kube::OwnerReference* owner = object.meta.controller_owner();
+          if (owner == nullptr || owner->kind != resources::kController.kind) return {};
+          return keys_of(caches.nodesets.by_index(kIndexController, cluster_key(object.meta.ns, owner->name)));
+        },
+        [](const Object& before, const Object& after) {
+          return controller::read_left_out(before) != controller::read_left_out(after);
+        });
     watch<PodRecord>(nodeset, caches.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
     watch<Object>(nodeset, caches.controller_revisions, kube::controller_owner<Object>(resources::kNodeSet.kind));
     watch<kube::NodeRecord>(

@@ -15,6 +15,7 @@
 //         - mend: Kind/name
 //         - restart: true             # a new process: outcomes are forgotten
 //         - refusal: the words of slurmctld
+//         - bad_text: of which a slurm.conf is refused
 //         - slurm_node: {name, state, reason, comment, features}
 //       run: settle                   # plan and act until nothing is left to do (default); once; none
 //       expect:
@@ -138,6 +139,8 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       world.outcomes.clear();
     } else if (verb == "refusal") {
       world.refusal = value;
+    } else if (verb == "bad_text") {
+      world.bad_text = value;
     } else if (verb == "slurm_node") {
       slurm::Node& node = world.nodes[value["name"]];
       node.name = value["name"];

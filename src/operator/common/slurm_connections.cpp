@@ -181,7 +181,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       const kube::Key key{change.cluster.substr(0, slash), change.cluster.substr(slash + 1)};
       check_key(key, change);
       if (change.health || change.partitions) hooks.wake("controller", key);
-      if (change.health || !change.nodes.empty()) wake_nodesets(change, key);
+      if (change.health || change.partitions || !change.nodes.empty()) wake_nodesets(change, key);
     }
     hooks.moved();
   }
@@ -189,10 +189,15 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   void wake_nodesets(const slurm::Change& change, const kube::Key& controller) {
     std::map<std::string, kube::Key, std::less<>> by_feature;
     std::set<kube::Key> woken;
+    const auto has = [](const slurm::SnapshotPtr& snapshot, const std::string& partition) {
+      return snapshot != nullptr && snapshot->partitions.contains(partition);
+    };
     for (const kube::ObjectPtr& object : caches.nodesets.by_index(kIndexController, change.cluster)) {
       const auto nodeset = api::from_json<api::NodeSet>(object->body);
-      by_feature[nodeset ? slurm_node_set_name(nodeset->spec, object->meta.name) : object->meta.name] = object->meta.key();
-      if (change.health) woken.insert(object->meta.key());
+      const std::string name = nodeset ? slurm_node_set_name(nodeset->spec, object->meta.name) : object->meta.name;
+      by_feature[name] = object->meta.key();
+      // Its partition came or went.
+      if (change.health || has(change.before, name) != has(change.now, name)) woken.insert(object->meta.key());
     }
     bool unclaimed = false;
     for (const std::string& name : change.nodes) {

@@ -22,9 +22,9 @@ Observed observed_of(const Json& spec) {
 }
 
 Json pod_template(const Observed& observed) {
-  const Rendered rendered = render_config(observed);
+  const Rendered rendered = render_config(observed, {});
   EXPECT_TRUE(rendered.ok());
-  const ConfigState state = next_config_state({}, rendered, {});
+  const ConfigState state = next_config_state({}, [&](const ConfigState&) { return rendered; }, {});
   return build_stateful_set(observed, state)["spec"]["template"];
 }
 
@@ -65,8 +65,8 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
 TEST(RenderConfig, IsStable) {
   Observed observed = observed_of({{"extraConf", "SchedulerType=sched/builtin\n"}});
   observed.nodesets = {{"a", "a", false, "", false}, {"b", "b", true, "State=UP", false}};
-  const Rendered first = render_config(observed);
-  const Rendered second = render_config(observed);
+  const Rendered first = render_config(observed, {});
+  const Rendered second = render_config(observed, {});
   EXPECT_EQ(first.files, second.files);
   EXPECT_EQ(first.hash, second.hash);
   EXPECT_NE(first.files.at("slurm.conf").find(first.hash), std::string::npos) << "the file carries its own hash";
@@ -75,7 +75,7 @@ TEST(RenderConfig, IsStable) {
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   Observed observed = observed_of(Json::object());
   observed.controller.spec.cluster_name = std::string(41, 'a');  // As <namespace>_<name> may come out, too.
-  const Rendered rendered = render_config(observed);
+  const Rendered rendered = render_config(observed, {});
   ASSERT_EQ(rendered.problems.size(), 1U);
   EXPECT_EQ(rendered.problems[0].reason, "ClusterNameTooLong");
 }

@@ -5,7 +5,9 @@
 
 #include "core/hash.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/flow.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -96,28 +98,37 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   add("Epilog", "", observed.epilog);
 }
 
-void add_nodesets(conf::Conf& out, const Observed& observed, std::vector<Problem>& warnings) {
+void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
   std::set<std::string> seen;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     const std::string& name = nodeset.slurm_name;
     if (!seen.insert(name).second) {
-      warnings.push_back(
+      rendered.warnings.push_back(
           {"NodeSetNameTaken", "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
       continue;
     }
     out.add_record("NodeSet", name, "Feature=" + name);
     if (!nodeset.partition) continue;
-    // A partition that Slurm would not read is left out, and the rest of the cluster does not suffer for it.
-    conf::Conf trial;
-    std::string wrong;
-    for (const conf::Problem& problem :
-         trial.add_record("PartitionName", name, "Nodes=" + name + " " + nodeset.partition_config)) {
-      if (problem.fatal) wrong += (wrong.empty() ? "" : "; ") + problem.message;
+    rendered.partitions[name] = nodeset.partition_config;
+    // The rest of the cluster does not suffer for a partition that Slurm would not read; and jobs of one that goes would die.
+    const core::Result<conf::Entry> line = partition_line(name, nodeset.partition_config);
+    const bool left_out = state.leaves_out(name, nodeset.partition_config);
+    if (line && !left_out) {
+      out.add(*line);
+      continue;
     }
-    if (wrong.empty()) {
-      for (const conf::Entry& entry : trial.entries()) out.add(entry);
-    } else {
-      warnings.push_back({"PartitionInvalid", "NodeSet " + nodeset.object + ", spec.partition.config: " + wrong});
+    const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
+    if (const auto text = files.find(std::string(kSlurmConf)); text != files.end()) {
+      const conf::Conf before = conf::parse(conf::Kind::kSlurm, text->second).conf;
+      if (const conf::Entry* entry = before.record("PartitionName", name)) out.add(*entry);
+    }
+    std::string wrong = line ? "" : line.error().message;
+    // Without its words another partition may be to blame, which is being found out.
+    if (line && !state.left_out.at(name).refusal.empty()) {
+      wrong = "slurmctld refuses it, and goes on as before: " + state.left_out.at(name).refusal + log_hint(observed);
+    }
+    if (!wrong.empty()) {
+      rendered.warnings.push_back({"PartitionInvalid", "NodeSet " + nodeset.object + ", spec.partition.config: " + wrong});
     }
   }
 }
@@ -143,6 +154,11 @@ std::string other_inputs(const Observed& observed) {
 
 }  // namespace
 
+std::string log_hint(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) + "-0 -c slurmctld)";
+}
+
 std::string scripts_digest(const Observed& observed) {
   core::Json out = core::Json::object();
   for (const auto* maps : {&observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
@@ -151,7 +167,7 @@ std::string scripts_digest(const Observed& observed) {
   return out.empty() ? "" : short_digest(core::canonical(out));
 }
 
-Rendered render_config(const Observed& observed) {
+Rendered render_config(const Observed& observed, const ConfigState& state) {
   Rendered out;
   const api::ControllerSpec& spec = observed.controller.spec;
   const std::string& ns = observed.object->meta.ns;
@@ -178,7 +194,7 @@ Rendered render_config(const Observed& observed) {
 
   conf::Conf ours = base_conf(observed);
   add_scripts(ours, observed);
-  add_nodesets(ours, observed, out.warnings);
+  add_nodesets(ours, observed, state, out);
   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
   conf::Merged merged = conf::merge(ours, user.conf);
   for (const auto* problems : {&user.problems, &merged.problems}) {

@@ -13,12 +13,16 @@ namespace op::controller {
 inline constexpr std::string_view kSlurmConf = "slurm.conf";
 inline constexpr std::string_view kCgroupConf = "cgroup.conf";
 
+struct ConfigState;
+
 struct Rendered {
   /// Files of the ConfigMap; empty when there are problems.
   std::map<std::string, std::string> files;
   /// Of everything slurmctld reads when it reconfigures; stands inside of slurm.conf, and is seen again over REST once it is
   /// loaded.
   std::string hash;
+  /// spec.partition.config of the NodeSets that ask for a partition, by the partition's name.
+  std::map<std::string, std::string> partitions;
   /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
   /// Worth telling, but nothing is held up by it.
@@ -26,7 +30,11 @@ struct Rendered {
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 
-Rendered render_config(const Observed& observed);
+/// A partition that Slurm would not read, or that `state` leaves out, stays as slurmctld has accepted it, or away.
+Rendered render_config(const Observed& observed, const ConfigState& state);
+
+/// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message.
+std::string log_hint(const Observed& observed);
 
 /// A digest of the scripts that slurmctld runs itself; "" when there are none. They need no reconfigure, only a fresh volume.
 std::string scripts_digest(const Observed& observed);

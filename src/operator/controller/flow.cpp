@@ -4,9 +4,11 @@
 #include <charconv>
 
 #include "api/well_known.hpp"
+#include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
 #include "slurm/acts.hpp"
+#include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::controller {
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
 constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
+constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
 constexpr std::string_view kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
@@ -109,6 +112,36 @@ plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
           std::make_shared<kube::Patch>(std::move(act))};
 }
 
+/// There is something of NodeSets that could be left out.
+bool offers_partitions(const Observed& observed, const ConfigState& state) {
+  const auto text = state.offered.find(std::string(kSlurmConf));
+  return text != state.offered.end() &&
+         std::any_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& nodeset) {
+           return text->second.find("\nPartitionName=" + nodeset.slurm_name + " ") != std::string::npos;
+         });
+}
+
+/// Of the partitions `names`, those that are offered otherwise than they were accepted.
+std::vector<std::string> changed_partitions(const ConfigState& state, const std::map<std::string, std::string>& names) {
+  const auto read = [](const std::map<std::string, std::string>& files) {
+    const auto text = files.find(std::string(kSlurmConf));
+    return text == files.end() ? slurm::conf::Conf{} : slurm::conf::parse(slurm::conf::Kind::kSlurm, text->second).conf;
+  };
+  const slurm::conf::Conf before = read(state.accepted_files()), after = read(state.offered);
+  const auto line = [](const slurm::conf::Conf& conf, const std::string& name) {
+    const slurm::conf::Entry* entry = conf.record("PartitionName", name);
+    slurm::conf::Conf alone;
+    if (entry != nullptr) alone.add(*entry);
+    return alone.render();
+  };
+  std::vector<std::string> out;
+  for (const auto& [name, config] : names) {
+    const std::string offered = line(after, name);
+    if (!offered.empty() && offered != line(before, name)) out.push_back(name);
+  }
+  return out;
+}
+
 /// True when `from` + `wait` is past; else the plan wakes then.
 bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why) {
   const core::Duration left = from + wait - observed.context.mono;
@@ -118,6 +151,26 @@ bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, 
 }
 
 }  // namespace
+
+std::map<std::string, std::string> ConfigState::accepted_files() const {
+  if (accepted_hash.empty()) return {};
+  return offered_hash == accepted_hash ? offered : accepted;
+}
+
+bool ConfigState::leaves_out(std::string_view partition, std::string_view config) const {
+  const auto it = left_out.find(partition);
+  return it != left_out.end() && it->second.config == config;
+}
+
+std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map) {
+  std::map<std::string, LeftOut, std::less<>> out;
+  const core::Result<core::Json> json = core::parse_json(config_map.meta.annotation(kAnnotationLeftOut));
+  if (!json || !json->is_object()) return out;
+  for (const auto& [name, item] : json->items()) {
+    out[name] = {core::get_string(item, {"config"}), core::get_string(item, {"refusal"})};
+  }
+  return out;
+}
 
 ConfigState read_config_state(const kube::Object* config_map) {
   ConfigState out;
@@ -137,6 +190,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
   out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
   out.refused_by = config_map->meta.annotation(kAnnotationRefusedBy);
+  out.left_out = read_left_out(*config_map);
   out.scripts_hash = config_map->meta.annotation(kAnnotationScriptsHash);
   return out;
 }
@@ -156,34 +210,58 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
   annotate(kAnnotationRefusedBy, state.refused_by);
   annotate(kAnnotationScriptsHash, state.scripts_hash);
+  core::Json left_out = core::Json::object();
+  for (const auto& [name, item] : state.left_out) left_out[name] = {{"config", item.config}, {"refusal", item.refusal}};
+  if (!left_out.empty()) annotate(kAnnotationLeftOut, core::canonical(left_out));
 }
 
-ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const Heard& heard) {
+ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard) {
   ConfigState next = now;
-  const auto forget_refusal = [&] {
+  const auto forget_refused = [&] {
     next.refused_hash.clear();
     next.refused_reason.clear();
-    next.refused_by.clear();
   };
   const bool runs_offered = now.exists() && heard.loaded == now.offered_hash;
   if (runs_offered) {
     next.accepted_hash = now.offered_hash;
     next.accepted.clear();
     // It was taken after all, by a later start perhaps.
-    if (next.refused_hash == now.offered_hash) forget_refusal();
+    if (next.refused_hash == now.offered_hash) forget_refused();
   }
+  if (runs_offered && heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by) {
+    forget_refused();
+    next.left_out.clear();
+  }
+  Rendered wanted = render(next);
   if (!wanted.ok()) return next;
+  std::erase_if(next.left_out, [&](const auto& item) {
+    const auto asked = wanted.partitions.find(item.first);
+    return asked == wanted.partitions.end() || asked->second != item.second.config;
+  });
 
-  if (!next.refused_hash.empty()) {
-    const bool another = runs_offered && heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by;
-    if (next.refused_hash != wanted.hash || another) forget_refusal();
-  }
   // What was once loaded can be loaded: a refusal of it is a passing fault.
   if (heard.refusal && now.offered_hash == wanted.hash && next.offered_hash != next.accepted_hash) {
-    next.refused_hash = wanted.hash;
-    next.refused_reason = *heard.refusal;
+    const std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
     next.refused_by = heard.slurmctld;
+    if (changed.empty()) {
+      next.refused_hash = wanted.hash;
+      next.refused_reason = *heard.refusal;
+    } else {
+      for (const std::string& name : changed) next.left_out[name] = {wanted.partitions.at(name), ""};
+      wanted = render(next);
+      // Nothing else was new.
+      if (changed.size() == 1 && wanted.hash == next.accepted_hash) next.left_out[changed.front()].refusal = *heard.refusal;
+    }
+  } else if (runs_offered && now.offered_hash == wanted.hash) {
+    const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
+    if (suspect != next.left_out.end()) {
+      next.left_out.erase(suspect);
+      wanted = render(next);
+    }
   }
+  if (next.refused_hash != wanted.hash) forget_refused();
+  if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
+
   if (next.refused_hash == wanted.hash) {
     if (!next.can_roll_back()) return next;
     next.offered = std::move(next.accepted);
@@ -226,7 +304,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
     }
   }
   // Without something to go back to a crash is only shown: see pod_problems.
-  if (!state.can_roll_back()) return {};
+  if (!state.can_roll_back() && !offers_partitions(observed, state)) return {};
   for (const kube::PodPtr& pod : observed.pods) {
     // A content that is offered to a pod which already fails is not to blame.
     if (read_refresh(*pod).hash != state.offered_hash) continue;

@@ -8,11 +8,17 @@
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
 //                refused-by                           of the pod template of the slurmctld that refused it
+//                left-out-partitions                  those that were refused, or may be to blame
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs: a file, a plugin or a
+// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs: a file, a plugin or
+// a
 //                                       user that was missing may be there now
+// refused, with NodeSets' partitions that differ from the accepted ones
+//                                    -> offer it without these; once that is accepted, one more of them at a time: who is
+//                                    refused
+//                                       alone is to blame
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 //
 // The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so cannot be
@@ -20,6 +26,7 @@
 // long the next time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,13 +39,24 @@ namespace op::controller {
 
 inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
 
+/// A NodeSet's partition that is offered as it was accepted before, or not at all.
+struct LeftOut {
+  std::string config;   ///< Its spec.partition.config, for which it is left out.
+  std::string refusal;  ///< slurmctld's words; "" while another partition may be to blame.
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
+};
+
 /// The ConfigMap's content as data.
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
-  std::string refused_by;    ///< See Heard::slurmctld; of the one that refused.
+  std::string refused_by;                                ///< See Heard::slurmctld; of the one that refused.
+  std::map<std::string, LeftOut, std::less<>> left_out;  ///< By the partition's name.
   std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
+  /// The content that slurmctld last accepted; empty when there is none.
+  [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
+  [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
   /// A content to go back to.
   [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
   friend bool operator==(const ConfigState&, const ConfigState&) = default;
@@ -46,6 +64,8 @@ struct ConfigState {
 ConfigState read_config_state(const kube::Object* config_map);
 /// Writes data and annotations into the ConfigMap that is to be applied.
 void write_config_state(const ConfigState& state, core::Json& config_map);
+/// What read_config_state tells of left out partitions, alone.
+std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map);
 
 /// What is known of slurmctld.
 struct Heard {
@@ -56,8 +76,10 @@ struct Heard {
 };
 Heard hear(const Observed& observed, const ConfigState& state);
 
+/// What users want, with what the state leaves out of it.
+using Render = std::function<Rendered(const ConfigState&)>;
 /// What the ConfigMap should hold next.
-ConfigState next_config_state(const ConfigState& now, const Rendered& wanted, const Heard& heard);
+ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard);
 
 /// The hash of the configuration that slurmctld has loaded; nullopt when Slurm did not say (lately).
 std::optional<std::string> loaded_config_hash(const Observed& observed);

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
+#include "operator/common/children.hpp"
+
 namespace op::controller {
 namespace {
 
@@ -14,18 +18,23 @@ Rendered content(int number) {
   return out;
 }
 
+Render wants(int number) {
+  return [number](const ConfigState&) { return content(number); };
+}
+
 ConfigState offer(const ConfigState& now, int number) {
-  return next_config_state(now, content(number), {});
+  return next_config_state(now, wants(number), {});
 }
 ConfigState load(const ConfigState& now, int wanted) {
-  return next_config_state(now, content(wanted), {now.offered_hash, {}, ""});
+  return next_config_state(now, wants(wanted), {now.offered_hash, {}, ""});
 }
 
 TEST(ConfigState, StandsInTheConfigMap) {
   ConfigState state = load(offer({}, 1), 1);
   state = offer(state, 2);
-  state = next_config_state(state, content(2), {"hash1", "no", "image1"});
+  state = next_config_state(state, wants(2), {"hash1", "no", "image1"});
   state = offer(state, 3);
+  state.left_out = {{"a", {"State=\"U P\"", "no"}}, {"b", {"", ""}}};
   core::Json map{{"metadata", {{"name", "x"}}}};
   write_config_state(state, map);
   kube::Object object;
@@ -55,11 +64,11 @@ TEST(ConfigState, IsOfferedAcceptedAndReplaced) {
 
 TEST(ConfigState, ARefusedOneIsRolledBackUntilTheInputChanges) {
   const ConfigState offered = offer(load(offer({}, 1), 1), 2);
-  const ConfigState rolled_back = next_config_state(offered, content(2), {"hash1", "bad line", "image1"});
+  const ConfigState rolled_back = next_config_state(offered, wants(2), {"hash1", "bad line", "image1"});
   EXPECT_EQ(rolled_back.offered, content(1).files);
   EXPECT_EQ(rolled_back.refused_hash, "hash2");
   EXPECT_EQ(rolled_back.refused_reason, "bad line");
-  EXPECT_EQ(next_config_state(rolled_back, content(2), {"hash1", {}, "image1"}), rolled_back);
+  EXPECT_EQ(next_config_state(rolled_back, wants(2), {"hash1", {}, "image1"}), rolled_back);
   const ConfigState changed = offer(rolled_back, 3);
   EXPECT_EQ(changed.offered, content(3).files);
   EXPECT_EQ(changed.refused_hash, "");
@@ -67,9 +76,9 @@ TEST(ConfigState, ARefusedOneIsRolledBackUntilTheInputChanges) {
 
 TEST(ConfigState, AnotherSlurmctldIsAskedOnceMore) {
   const ConfigState offered = offer(load(offer({}, 1), 1), 2);
-  const ConfigState refused = next_config_state(offered, content(2), {"hash1", "no such plugin", "image1", true});
+  const ConfigState refused = next_config_state(offered, wants(2), {"hash1", "no such plugin", "image1", true});
   const auto look = [&](const std::string& slurmctld, bool ready) {
-    return next_config_state(refused, content(2), {"hash1", {}, slurmctld, ready});
+    return next_config_state(refused, wants(2), {"hash1", {}, slurmctld, ready});
   };
   EXPECT_EQ(look("image1", true), refused);
   EXPECT_EQ(look("image2", false), refused) << "it starts with what was accepted";
@@ -77,20 +86,20 @@ TEST(ConfigState, AnotherSlurmctldIsAskedOnceMore) {
   const ConfigState again = look("image2", true);
   EXPECT_EQ(again.offered, content(2).files);
   EXPECT_EQ(again.refused_hash, "");
-  const ConfigState refused_again = next_config_state(again, content(2), {"hash1", "no such plugin", "image2", true});
+  const ConfigState refused_again = next_config_state(again, wants(2), {"hash1", "no such plugin", "image2", true});
   EXPECT_EQ(refused_again.offered, content(1).files);
-  EXPECT_EQ(next_config_state(refused_again, content(2), {"hash1", {}, "image2", true}), refused_again);
+  EXPECT_EQ(next_config_state(refused_again, wants(2), {"hash1", {}, "image2", true}), refused_again);
 }
 
 TEST(ConfigState, ARefusalOfWhatIsLoadedAfterAllIsNone) {
   const ConfigState offered = offer(load(offer({}, 1), 1), 2);
-  const ConfigState loaded = next_config_state(offered, content(2), {"hash2", "a late answer", ""});
+  const ConfigState loaded = next_config_state(offered, wants(2), {"hash2", "a late answer", ""});
   EXPECT_EQ(loaded.offered_hash, "hash2");
   EXPECT_EQ(loaded.refused_hash, "");
 }
 
 TEST(ConfigState, WithNothingToGoBackToItStays) {
-  const ConfigState refused = next_config_state(offer({}, 1), content(1), {"", "bad", ""});
+  const ConfigState refused = next_config_state(offer({}, 1), wants(1), {"", "bad", ""});
   EXPECT_EQ(refused.offered_hash, "hash1");
   EXPECT_EQ(refused.refused_hash, "hash1");
 }
@@ -99,15 +108,107 @@ TEST(ConfigState, BrokenInputChangesNothing) {
   const ConfigState state = load(offer({}, 1), 1);
   Rendered broken;
   broken.problems.push_back({"ExtraConfInvalid", "line 1"});
-  EXPECT_EQ(next_config_state(state, broken, {}), state);
+  EXPECT_EQ(next_config_state(state, [&](const ConfigState&) { return broken; }, {}), state);
 }
 
 TEST(ConfigState, HandEditsAreUndone) {
   ConfigState state = load(offer({}, 1), 1);
   state.offered["slurm.conf"] = "tampered";
-  const ConfigState mended = next_config_state(state, content(1), {"hash1", {}, ""});
+  const ConfigState mended = next_config_state(state, wants(1), {"hash1", {}, ""});
   EXPECT_EQ(mended.offered, content(1).files);
   EXPECT_TRUE(mended.accepted.empty());
+}
+
+using Partitions = std::map<std::string, std::string>;
+
+/// A slurm.conf of NodeSets' partitions, and a line of somebody else's.
+Render wants(Partitions partitions, const std::string& other = "") {
+  return [partitions = std::move(partitions), other](const ConfigState& state) {
+    Rendered out;
+    out.partitions = partitions;
+    std::string text = other;
+    for (const auto& [name, config] : partitions) {
+      const std::string line = "PartitionName=" + name + " " + config + "\n";
+      if (!state.leaves_out(name, config)) {
+        text += line;
+        continue;
+      }
+      const auto files = state.accepted_files();
+      const auto before = files.find("slurm.conf");
+      const std::size_t at = before == files.end() ? std::string::npos : before->second.find("PartitionName=" + name + " ");
+      if (at != std::string::npos) text += before->second.substr(at, before->second.find('\n', at) - at + 1);
+    }
+    out.hash = short_digest(text);
+    out.files = {{"slurm.conf", text}};
+    return out;
+  };
+}
+
+/// A slurmctld that refuses every text with one of these words in it. Returns the state at rest.
+ConfigState settle(ConfigState state, const Render& render, const std::vector<std::string>& bad, int& refusals) {
+  std::string runs = state.accepted_hash;
+  for (int pass = 0; pass < 50; ++pass) {
+    const std::string text = state.exists() ? state.offered.at("slurm.conf") : "";
+    const bool refused =
+        std::ranges::any_of(bad, [&](const std::string& word) { return text.find(word) != std::string::npos; });
+    Heard heard{runs, {}, "image1", true};
+    if (state.exists() && state.offered_hash != runs) {
+      if (refused) {
+        heard.refusal = "no";
+        ++refusals;
+      } else {
+        heard.loaded = runs = state.offered_hash;
+      }
+    }
+    const ConfigState next = next_config_state(state, render, heard);
+    if (next == state && !heard.refusal) return state;
+    state = next;
+  }
+  ADD_FAILURE() << "it does not come to rest";
+  return state;
+}
+
+TEST(LeftOut, AloneTheGuiltyPartitionStaysAsItWas) {
+  int refusals = 0;
+  const ConfigState before = settle({}, wants({{"a", "State=UP"}, {"b", "State=UP"}}), {}, refusals);
+  const Render all = wants({{"a", "MaxTime=1"}, {"b", "MaxTime=soon"}, {"c", "MaxTime=2"}}, "SuspendTime=5\n");
+  const ConfigState after = settle(before, all, {"soon"}, refusals);
+  EXPECT_EQ(after.offered.at("slurm.conf"),
+            "SuspendTime=5\nPartitionName=a MaxTime=1\nPartitionName=b State=UP\nPartitionName=c MaxTime=2\n");
+  EXPECT_EQ(after.left_out, (std::map<std::string, LeftOut, std::less<>>{{"b", {"MaxTime=soon", "no"}}}));
+  EXPECT_EQ(after.refused_hash, "");
+  EXPECT_EQ(refusals, 2) << "all at once, and the one alone";
+
+  const ConfigState elsewhere =
+      settle(after, wants({{"a", "MaxTime=1"}, {"b", "MaxTime=soon"}, {"c", "MaxTime=3"}}), {"soon"}, refusals);
+  EXPECT_EQ(refusals, 2) << "it is not tried again with each change of another";
+  EXPECT_EQ(elsewhere.left_out, after.left_out);
+
+  const ConfigState mended = settle(elsewhere, wants({{"a", "MaxTime=1"}, {"b", "MaxTime=9"}}), {"soon"}, refusals);
+  EXPECT_EQ(mended.offered.at("slurm.conf"), "PartitionName=a MaxTime=1\nPartitionName=b MaxTime=9\n");
+  EXPECT_TRUE(mended.left_out.empty());
+  EXPECT_EQ(mended.refused_by, "");
+}
+
+TEST(LeftOut, NoPartitionIsBlamedForTheRest) {
+  int refusals = 0;
+  const ConfigState before = settle({}, wants({{"a", "State=UP"}}), {}, refusals);
+  const Partitions both{{"a", "State=UP"}, {"b", "State=UP"}};
+  const ConfigState refused = settle(before, wants(both, "Plugin=no\n"), {"Plugin"}, refusals);
+  EXPECT_EQ(refused.offered, before.offered);
+  EXPECT_NE(refused.refused_hash, "");
+  EXPECT_EQ(refused.left_out.at("b").refusal, "");
+  const ConfigState mended = settle(refused, wants(both), {"Plugin"}, refusals);
+  EXPECT_EQ(mended.offered.at("slurm.conf"), "PartitionName=a State=UP\nPartitionName=b State=UP\n");
+  EXPECT_TRUE(mended.left_out.empty());
+}
+
+TEST(LeftOut, WithNothingAcceptedYetTheClusterStartsWithoutIt) {
+  int refusals = 0;
+  const ConfigState state = settle({}, wants({{"a", "State=UP"}, {"b", "State=BOGUS"}}), {"BOGUS"}, refusals);
+  EXPECT_EQ(state.offered.at("slurm.conf"), "PartitionName=a State=UP\n");
+  EXPECT_EQ(state.left_out.at("b").refusal, "no");
+  EXPECT_EQ(state.offered_hash, state.accepted_hash);
 }
 
 // Whatever happens in whatever order: what was last accepted can be had back, a refused content is never offered while there is
@@ -135,14 +236,14 @@ RC_GTEST_PROP(ConfigState, KeepsItsPromises, ()) {
     }
     if (loaded && *loaded == state.offered_hash && state.exists()) accepted_files = state.offered;
     const std::string slurmctld = "image" + std::to_string(*rc::gen::inRange(1, 3));
-    state = next_config_state(state, content(wanted), {loaded, refusal, slurmctld, true});
+    state = next_config_state(state, wants(wanted), {loaded, refusal, slurmctld, true});
     RC_ASSERT(state.exists());
     if (!state.accepted_hash.empty()) {
       const auto& kept = state.offered_hash == state.accepted_hash ? state.offered : state.accepted;
       RC_ASSERT(kept == accepted_files);
     }
     if (!state.refused_hash.empty() && !accepted_files.empty()) RC_ASSERT(state.offered_hash != state.refused_hash);
-    RC_ASSERT(next_config_state(state, content(wanted), {{}, {}, slurmctld, true}) == state);
+    RC_ASSERT(next_config_state(state, wants(wanted), {{}, {}, slurmctld, true}) == state);
   }
 }
 

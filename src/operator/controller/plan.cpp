@@ -85,11 +85,8 @@ void plan_records(Pass& pass) {
   }
 }
 
-/// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log.
 std::string refusal_text(const Observed& observed, const ConfigState& state) {
-  const kube::ObjectMeta& meta = observed.object->meta;
-  return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason +
-         " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) + "-0 -c slurmctld)";
+  return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason + log_hint(observed);
 }
 
 void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
@@ -103,12 +100,14 @@ void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& 
   }
 }
 
-/// ConfigMap and StatefulSet; returns what the ConfigMap will hold.
-ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
+/// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
+std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   const Observed& observed = pass.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
-  ConfigState next = next_config_state(now, wanted, hear(observed, now));
-  if (!next.exists()) return next;
+  const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
+  ConfigState next = next_config_state(now, render, hear(observed, now));
+  Rendered wanted = render(next);
+  if (!next.exists()) return {std::move(next), std::move(wanted)};
   add_crash_mark(observed, now, pass.plan);
   if (wanted.ok()) {
     add_script_refresh(observed, now, pass.plan);
@@ -130,7 +129,7 @@ ConfigState plan_pod(Pass& pass, const Rendered& wanted) {
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
-  return next;
+  return {std::move(next), std::move(wanted)};
 }
 
 bool slurmctld_ready(const Observed& observed) {
@@ -156,8 +155,13 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     conditions.set(api::kConditionReconfigured, false, "ConfigRefused", text);
     return;
   }
-  if (state.offered_hash == state.accepted_hash && state.offered_hash == wanted.hash) {
-    conditions.set("ConfigAccepted", true, "Accepted", "");
+  const auto blamed = std::ranges::count_if(state.left_out, [](const auto& item) { return !item.second.refusal.empty(); });
+  const bool known = static_cast<std::size_t>(blamed) == state.left_out.size();
+  if (state.offered_hash == state.accepted_hash && state.offered_hash == wanted.hash && known) {
+    std::string text;
+    for (const auto& [name, item] : state.left_out) text += (text.empty() ? "" : ", ") + name;
+    conditions.set("ConfigAccepted", text.empty(), text.empty() ? "Accepted" : "PartitionInvalid",
+                   text.empty() ? "" : "slurmctld refuses what NodeSets want of their partitions: " + text);
     conditions.set(api::kConditionReconfigured, true, "Loaded", "");
     return;
   }
@@ -286,8 +290,7 @@ void plan_running(Pass& pass) {
   plan_keys(pass);
   plan_network(pass);
   plan_records(pass);
-  const Rendered wanted = render_config(observed);
-  const ConfigState state = plan_pod(pass, wanted);
+  const auto [state, wanted] = plan_pod(pass);
 
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);

@@ -5,6 +5,7 @@
 #include "api/well_known.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/controller/flow.hpp"
 #include "operator/nodeset/plan.hpp"
 
 namespace op::nodeset {
@@ -33,6 +34,14 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   view.persistent = controller->spec.persistence.enabled;
   view.key = key_presence(view.slurm_key, key.ns, recorder);
   return view;
+}
+
+std::string find_partition_refusal(const Caches& caches, const kube::Key& nodeset, const api::NodeSetSpec& spec) {
+  const kube::ObjectPtr map = caches.config_maps.find({nodeset.ns, config_map_name(spec.controller_ref.name)});
+  if (map == nullptr || !spec.partition.enabled) return "";
+  const auto left_out = controller::read_left_out(*map);
+  const auto it = left_out.find(slurm_node_set_name(spec, nodeset.name));
+  return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }
 
 /// The name of an older NodeSet whose workers would have the names of ours.
@@ -125,6 +134,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->nodeset.spec.controller_ref.name = controller;
   const slurm::ClusterKey cluster = cluster_key(key.ns, controller);
   out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->invalid);
+  out->partition_refusal = find_partition_refusal(caches_, key, spec);
   out->older_namesake = find_older_namesake(caches_, *object, cluster);
   if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
 

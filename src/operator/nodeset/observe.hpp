@@ -62,6 +62,7 @@ struct Observed {
 
   std::vector<Problem> missing;              ///< Of the Secrets and ConfigMaps that the workers' parts name.
   std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
+  std::string partition_refusal;             ///< slurmctld's words, while it goes on without spec.partition.config.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
   std::vector<kube::PodPtr> pods;            ///< Owned by this NodeSet.
   Seen seen;

@@ -84,7 +84,7 @@ class Pass {
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
   bool conf_refused = false;  ///< slurmd would end at spec.extraConf: no worker is made with it.
   std::string conf_doubts;    ///< What slurmd may not know in spec.extraConf; "": nothing.
-  bool slurm_blank = false;  ///< Slurm should remember our workers, and has known no node at all for long.
+  bool slurm_blank = false;   ///< Slurm should remember our workers, and has known no node at all for long.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }

@@ -17,6 +17,8 @@
 //         - user_deletes: cpu-1      # kubectl delete pod
 //         - kube_node: {name: kube-1, unschedulable: true, reason: "..."}
 //         - slurm: away              # or stale, answers
+//         - partitions: [cpu]        # what slurmctld has loaded
+//         - partition_refusal: words # of slurmctld, that goes on without spec.partition.config; "": none
 //         - controller: absent       # or deleting, draining, ephemeral, present
 //         - delete: true             # kubectl delete nodeset; `orphan: true` with --cascade=orphan
 //         - fail: {step: create, code: Forbidden, message: ...}   # steps whose id begins so
@@ -177,6 +179,10 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.health = value == "answers" ? slurm::Snapshot::Health::kComplete
                       : value == "stale" ? slurm::Snapshot::Health::kStale
                                          : slurm::Snapshot::Health::kNone;
+    } else if (verb == "partitions") {
+      world_.partitions = value.get<std::set<std::string>>();
+    } else if (verb == "partition_refusal") {
+      world_.partition_refusal = value;
     } else if (verb == "controller") {
       put_controller(value);
     } else if (verb == "delete" || verb == "orphan") {

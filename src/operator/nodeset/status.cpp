@@ -5,6 +5,7 @@
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/partition.hpp"
 #include "operator/nodeset/pass.hpp"
 
 namespace op::nodeset {
@@ -126,6 +127,25 @@ bool judge_workers(Pass& pass) {
   return usable >= pass.desired;
 }
 
+/// True when there is the NodeSet's partition, or none is wanted.
+bool judge_partition(Pass& pass) {
+  const api::NodeSetPartition& wanted = pass.in.nodeset.spec.partition;
+  if (pass.goal != Goal::kServe || !wanted.enabled) return true;
+  const std::string name = slurm_node_set_name(pass.in.nodeset.spec, pass.in.meta().name);
+  const core::Result<slurm::conf::Entry> line = partition_line(name, wanted.config);
+  std::string wrong = line ? "" : line.error().message;
+  if (line && !pass.in.partition_refusal.empty()) wrong = "slurmctld refuses it: " + pass.in.partition_refusal;
+  const bool right = wrong.empty();
+  if (!right) pass.wrong("PartitionInvalid", "spec.partition.config: " + wrong);
+  if (!pass.slurm_shows() || pass.in.snapshot->partitions.contains(name)) return true;
+  if (right) {
+    pass.waiting("PartitionNotLoaded",
+                 fmt::format("slurmctld has not loaded partition {} yet; Controller {} says what keeps it", name,
+                             pass.in.nodeset.spec.controller_ref.name));
+  }
+  return false;
+}
+
 void judge_intent(Pass& pass) {
   plan::Intent& intent = pass.out.intent;
   intent.pods = pass.to_create + pass.to_delete;
@@ -228,6 +248,7 @@ bool can_wait(Pass& pass, const Json& patch) {
 void write_status(Pass& pass) {
   judge_intent(pass);
   bool ready = judge_workers(pass);
+  ready = judge_partition(pass) && ready;
   if (pass.goal == Goal::kHold || pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) ready = false;
   judge_pods(pass);
   judge_failures(pass);

@@ -38,6 +38,7 @@ class World {
   std::string loaded;                        ///< The hash that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
   std::string refusal = "error: bad line";
+  std::string bad_text;  ///< Not empty: a slurm.conf with this in it is refused, however willing slurmctld is.
   /// Writes to objects of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
   std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
@@ -327,7 +328,10 @@ class World {
     }
     for (const auto& [id, document] : objects_) {
       const std::string hash = core::get_string(document, {"metadata", "annotations", "slinky.slurm.net/slurm-config-hash"});
-      if (id.first == "ConfigMap" && !hash.empty()) loaded = hash;
+      if (id.first != "ConfigMap" || hash.empty()) continue;
+      if (!bad_text.empty() && core::get_string(document, {"data", "slurm.conf"}).find(bad_text) != std::string::npos)
+        return core::fail(core::ErrorCode::kInvalid, refusal);
+      loaded = hash;
     }
     return {};
   }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,7 +78,9 @@ class World {
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;
   std::string older_namesake;
-  std::vector<Problem> missing;  ///< Of the objects that the template names.
+  std::string partition_refusal;
+  std::set<std::string> partitions;  ///< That slurmctld has loaded.
+  std::vector<Problem> missing;      ///< Of the objects that the template names.
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   core::Duration snapshot_age{100};
   plan::Outcomes outcomes;

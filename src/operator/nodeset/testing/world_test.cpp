@@ -64,6 +64,7 @@ Observed World::observe() {
   }
   out.controller = controller;
   out.older_namesake = older_namesake;
+  out.partition_refusal = partition_refusal;
   out.missing = missing;
   for (const auto& [name, pod] : pods) out.pods.push_back(std::make_shared<kube::PodRecord>(pod));
   for (const auto& [name, body] : revisions) {
@@ -78,6 +79,7 @@ Observed World::observe() {
   snapshot->requested_at = mono - snapshot_age;
   if (health != slurm::Snapshot::Health::kNone) {
     for (const auto& [name, node] : nodes) snapshot->nodes.emplace(name, std::make_shared<slurm::Node>(node));
+    for (const std::string& name : partitions) snapshot->partitions.emplace(name, slurm::Partition{name, name, "UP", false});
     for (const auto& [id, job] : jobs) snapshot->jobs.emplace(id, std::make_shared<slurm::Job>(job));
   }
   if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";

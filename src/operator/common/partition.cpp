@@ -1,0 +1,18 @@
+#include "operator/common/partition.hpp"
+
+#include <string>
+
+namespace op {
+
+core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::string_view config) {
+  slurm::conf::Conf line;
+  std::string wrong;
+  for (const slurm::conf::Problem& problem :
+       line.add_record("PartitionName", name, "Nodes=" + std::string(name) + " " + std::string(config))) {
+    if (problem.fatal) wrong += (wrong.empty() ? "" : "; ") + problem.message;
+  }
+  if (!wrong.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(wrong));
+  return line.entries().front();
+}
+
+}  // namespace op
