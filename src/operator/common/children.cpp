@@ -14,6 +14,35 @@ std::string name_of(const core::Json& object) {
   return core::get_string(object, {"metadata", "name"});
 }
 
+std::string apply_id(const kube::Resource& resource, const core::Json& intent) {
+  return "apply " + resource.kind + " " + name_of(intent);
+}
+
+bool has_other_handler(const core::Json& wanted, const core::Json& there) {
+  constexpr std::array<const char*, 4> kHandlers{"httpGet", "tcpSocket", "exec", "grpc"};
+  return std::ranges::any_of(kHandlers,
+                             [&](const char* handler) { return there.contains(handler) && !wanted.contains(handler); });
+}
+
+/// Adds the operations of a JSON patch that take such probes away from the containers in `list`.
+void drop_probes(const core::Json& wanted, const core::Json& there, std::string_view list, core::Json& patch) {
+  const core::Json* ours = core::find(wanted, {"spec", "template", "spec", list});
+  const core::Json* theirs = core::find(there, {"spec", "template", "spec", list});
+  if (ours == nullptr || theirs == nullptr) return;
+  for (std::size_t i = 0; i < theirs->size(); ++i) {
+    const core::Json& old = (*theirs)[i];
+    const std::string place = "/spec/template/spec/" + std::string(list) + "/" + std::to_string(i);
+    for (const core::Json& container : *ours) {
+      if (core::get_string(container, {"name"}) != core::get_string(old, {"name"})) continue;
+      for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
+        if (!container.contains(probe) || !old.contains(probe) || !has_other_handler(container[probe], old[probe])) continue;
+        patch.push_back({{"op", "test"}, {"path", place + "/name"}, {"value", old["name"]}});
+        patch.push_back({{"op", "remove"}, {"path", place + "/" + probe}});
+      }
+    }
+  }
+}
+
 /// Tools find what they manage by these: on a child they would claim, or prune, what they do not know.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 4> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
@@ -34,7 +63,7 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager) {
   if (observed != nullptr && observed->meta.terminating()) return {};
-  const std::string id = "apply " + resource.kind + " " + name_of(intent);
+  const std::string id = apply_id(resource, intent);
   const bool wanted_before = observed != nullptr && observed->meta.annotation(kube::kIntentHash) == kube::intent_hash(intent);
   plan::ActPtr act = kube::apply_if_different(resource, std::move(intent), observed, std::string(manager));
   if (act == nullptr) return {};
@@ -42,6 +71,28 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
                     : wanted_before     ? "somebody has changed it"
                                         : "what is wanted has changed";
   return plan::Step{id, why, std::move(act)};
+}
+
+std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
+                                           const kube::Object* observed, const plan::Outcomes& outcomes) {
+  if (observed == nullptr || observed->meta.terminating()) return {};
+  if (!observed->meta.annotation(kube::kIntentHash).empty()) {
+    const auto tried = outcomes.find(apply_id(resource, intent));
+    const bool refused =
+        tried != outcomes.end() && tried->second.error && tried->second.error->code == core::ErrorCode::kInvalid;
+    if (!refused) return {};
+  }
+  kube::Patch act;
+  act.resource = resource;
+  act.key = observed->meta.key();
+  act.type = kube::PatchType::kJson;
+  act.uid = observed->meta.uid;
+  act.patch = core::Json::array();
+  for (const char* list : {"containers", "initContainers"}) drop_probes(intent, observed->body, list, act.patch);
+  if (act.patch.empty()) return {};
+  return plan::Step{"drop probes of " + resource.kind + " " + observed->meta.name,
+                    "somebody else gave them another handler than is wanted, and a probe has one only",
+                    std::make_shared<kube::Patch>(std::move(act))};
 }
 
 void add_metadata(kube::StringMap& into, const kube::StringMap& from) {

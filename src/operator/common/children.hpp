@@ -22,6 +22,13 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 
+/// Goes before the apply of a workload (a StatefulSet or Deployment): takes probes away that have another handler than the one
+/// wanted. A probe may have one only, server-side apply leaves those that others have set, and the API server refuses the two.
+/// Our own are changed by the apply itself: of a child that we applied before, it is done once that was refused, as `outcomes`
+/// tells.
+std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
+                                           const kube::Object* observed, const plan::Outcomes& outcomes);
+
 /// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 

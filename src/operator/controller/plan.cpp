@@ -124,8 +124,10 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
   if (observed.slurm_key.usable() && observed.jwt_key.usable()) {
-    add(lane, apply_step(kube::resources::kStatefulSet, build_stateful_set(observed, next), observed.stateful_set.get(),
-                         kManagerController));
+    core::Json set = build_stateful_set(observed, next);
+    add(lane, drop_probes_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
+    lane.then();
+    add(lane, apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerController));
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (awaits_load(observed, next)) pass.waiting = kNotLoaded;

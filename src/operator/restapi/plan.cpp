@@ -79,8 +79,11 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   add(plan.lane("network"),
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerRestApi));
   if (observed.controller_exists && mountable(observed)) {
-    add(plan.lane("pod"),
-        apply_step(kube::resources::kDeployment, build_deployment(observed), observed.deployment.get(), kManagerRestApi));
+    plan::Lane& lane = plan.lane("pod");
+    core::Json deployment = build_deployment(observed);
+    add(lane, drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+    lane.then();
+    add(lane, apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerRestApi));
   }
 }
 

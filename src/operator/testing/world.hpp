@@ -4,6 +4,7 @@
 // It is no simulator: no garbage collection, no kubelet, no time that passes by itself. See sim/ for those.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -273,7 +274,17 @@ class World {
     const Id id = id_of(act.object);
     if (auto broken = fault(id); !broken) return broken;
     Json& before = applied_[id];
-    if (const auto there = objects_.find(id); there != objects_.end()) take_out(there->second, before, act.object);
+    if (const auto there = objects_.find(id); there != objects_.end()) {
+      Json next = there->second;
+      take_out(next, before, act.object);
+      next = core::merge(std::move(next), act.object);
+      if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
+      if (there->second.value("spec", Json()) != next.value("spec", Json()))
+        next["metadata"]["generation"] = core::get_int(next, {"metadata", "generation"}) + 1;
+      before = act.object;
+      store(id, std::move(next));
+      return {};
+    }
     before = act.object;
     put(act.object);
     return {};
@@ -347,6 +358,37 @@ class World {
     return document;
   }
 
+  /// A probe may have one only.
+  static bool two_handlers(const Json& at) {
+    if (!at.is_structured()) return false;
+    int handlers = 0;
+    for (const char* handler : {"httpGet", "tcpSocket", "exec", "grpc"})
+      handlers += at.is_object() && at.contains(handler) ? 1 : 0;
+    return handlers > 1 || std::any_of(at.begin(), at.end(), two_handlers);
+  }
+
+  static bool named(const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) { return item.contains("name"); });
+  }
+
+  static void take_out_named(Json& list, const Json& before, const Json& after) {
+    const auto item_of = [](const Json& of, const Json& name) {
+      return std::find_if(of.begin(), of.end(), [&](const Json& item) { return item["name"] == name; });
+    };
+    for (const Json& old : before) {
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i]["name"] != old["name"]) continue;
+        const auto kept = item_of(after, old["name"]);
+        if (kept != after.end()) {
+          take_out(list[i], old, *kept);
+        } else {
+          list.erase(i);
+        }
+        break;
+      }
+    }
+  }
+
   /// What was applied before and is not any more goes.
   static void take_out(Json& object, const Json& before, const Json& after) {
     if (!object.is_object() || !before.is_object() || !after.is_object()) return;
@@ -354,6 +396,8 @@ class World {
       if (!object.contains(name)) continue;
       if (!after.contains(name)) {
         object.erase(name);
+      } else if (value.is_array() && named(value) && named(object[name]) && named(after[name])) {
+        take_out_named(object[name], value, after[name]);
       } else if (value.is_array()) {
         object[name] = after[name];
       } else {
