@@ -414,7 +414,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       } else if (terminating(it->second.second)) {
       } else if (phase_of(it->second.second) == "Failed" || phase_of(it->second.second) == "Succeeded") {
         delete_pod(it->second.first, it->second.second, who);
-      } else if (is_ready(it->second.second)) {
+      } else if (is_ready(it->second.second) || !ordered) {
+        // In parallel, one that is not ready keeps nobody: a template that mends it replaces it.
         continue;
       }
       settled = false;
@@ -435,7 +436,9 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     if (core::get_string(set, {"spec", "updateStrategy", "type"}) != "RollingUpdate") return;
     const int partition = static_cast<int>(core::get_int(set, {"spec", "updateStrategy", "rollingUpdate", "partition"}));
     for (auto it = pods.rbegin(); it != pods.rend() && it->first >= partition; ++it) {
-      if (core::get_string(it->second.second, {"metadata", "labels", "controller-revision-hash"}) == revision) continue;
+      const bool updated = core::get_string(it->second.second, {"metadata", "labels", "controller-revision-hash"}) == revision;
+      if (updated && is_ready(it->second.second)) continue;
+      if (updated) return;
       return delete_pod(it->second.first, it->second.second, who);
     }
   }
