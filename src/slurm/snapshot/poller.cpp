@@ -9,6 +9,8 @@ namespace {
 
 /// A round that took very long must not put the next one off for minutes.
 constexpr core::Duration kLongestPause{15000};
+/// How often a silent slurmctld is asked why at most: each such request may hang in slurmrestd for ten seconds.
+constexpr core::Duration kWhyAgain{30000};
 
 /// Rows by key; a row that is as it was keeps its record, and a table that is as it was keeps its map.
 template <class Key, class T, class KeyOf>
@@ -73,8 +75,30 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       if (!self) return;
       if (!pings) return self->fail(pings.error());
       const bool up = std::ranges::any_of(*pings, [](const Ping& p) { return p.responding; });
-      if (!up) return self->fail({core::ErrorCode::kUnavailable, "slurmctld does not answer slurmrestd", 0, {}, {}});
-      self->fetch();
+      if (up) return self->fetch();
+      self->ask_why();
+      static const core::Error kSilent{core::ErrorCode::kUnavailable, "slurmctld does not answer slurmrestd", 0, {}, {}};
+      self->fail(self->refused.value_or(kSilent));
+    });
+  }
+
+  /// To a ping, a slurmctld that refuses our token does not answer; a table tells it from one that is away. Beside the rounds,
+  /// for they must not wait for what may hang.
+  void ask_why() {
+    if (asking_why || now() < why_again) return;
+    asking_why = true;
+    client.nodes({}, [weak = weak_from_this()](const core::Result<Table<Node>>& table) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->asking_why = false;
+      self->why_again = self->now() + kWhyAgain;
+      self->refused.reset();
+      if (table || table.error().code != core::ErrorCode::kUnauthorized || self->snapshot->complete()) return;
+      self->refused = table.error();
+      if (!self->started) return;
+      const SnapshotPtr before = self->snapshot;
+      self->snapshot = failed(*before, table.error());
+      self->listener(before, self->snapshot);
     });
   }
 
@@ -146,16 +170,23 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     }
     if (!before->complete()) log.info("Slurm answers", {{"nodes", made->nodes.size()}, {"jobs", made->jobs.size()}});
     cost = now() - round->started;
+    refused.reset();
     backoff = core::Duration{0};
     end_round(before, std::move(made));
   }
 
-  void fail(const core::Error& error) {
-    const SnapshotPtr before = snapshot;
-    auto made = std::make_shared<Snapshot>(*before);
+  /// The contents of before, that are not vouched for any more.
+  static std::shared_ptr<Snapshot> failed(const Snapshot& before, const core::Error& error) {
+    auto made = std::make_shared<Snapshot>(before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
     made->error = error.message;
     made->error_code = error.code;
+    return made;
+  }
+
+  void fail(const core::Error& error) {
+    const SnapshotPtr before = snapshot;
+    if (error.code == core::ErrorCode::kUnauthorized) refused = error;
     if (before->complete()) log.warn("Slurm does not answer", {core::error_field(error)});
     partitions_update.reset();
     nodes_update.reset();
@@ -165,7 +196,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     pause = std::min(backoff, longest);
     // Several operators and clusters must not knock in step.
     pause += core::Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(pause.count() / 4 + 1)))};
-    end_round(before, std::move(made));
+    end_round(before, failed(*before, error));
   }
 
   void end_round(const SnapshotPtr& before, std::shared_ptr<Snapshot> made) {
@@ -210,6 +241,9 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool started = false;
   bool running = false;
   bool poked = false;
+  bool asking_why = false;
+  core::MonoTime why_again;            ///< No sooner is a silent slurmctld asked why.
+  std::optional<core::Error> refused;  ///< Our token is, as far as we know.
   core::MonoTime last_started, last_ended, hurry_until;
   core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
   core::Duration cost{0};

@@ -3,7 +3,8 @@
 //
 // A round asks for partitions and nodes first and for jobs after them: a node that was seen draining takes no new job, so the
 // jobs read afterwards are all that can hold it. While slurmctld is away, slurmrestd takes 10 s to say so to anything but a
-// ping, so after a failure a ping goes first.
+// ping, so after a failure a ping goes first. To a ping, a refused token and a slurmctld that is away look alike: a table is
+// asked for beside it now and then, to tell which.
 #pragma once
 
 #include <functional>

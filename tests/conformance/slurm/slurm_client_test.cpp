@@ -417,6 +417,15 @@ TEST_P(SlurmTest, AWrongKeyIsUnauthorized) {
   EXPECT_EQ(state("n1"), "IDLE");
 }
 
+TEST_P(SlurmTest, ASnapshotTellsAWrongKeyFromASlurmctldThatIsAway) {
+  clusters->set("stranger", {"slurmrestd", 6820}, "another key, another key, another");
+  const auto code = [&] { return clusters->snapshot("stranger")->error_code; };
+  ASSERT_TRUE(world->until([&] { return code() == ErrorCode::kUnauthorized; }, 60s)) << clusters->snapshot("stranger")->error;
+  EXPECT_EQ(clusters->snapshot("stranger")->health, slurm::Snapshot::Health::kNone);
+  clusters->set("stranger", {"slurmrestd", 6820}, world->key());
+  EXPECT_TRUE(world->until([&] { return clusters->snapshot("stranger")->complete(); }));
+}
+
 TEST_P(SlurmTest, AnOrdinaryUserMayNotWrite) {
   slurm::Hs256Tokens user(world->loop().clock(), world->key(), "user");
   client = std::make_unique<Client>(world->loop(), *http, user, log);
