@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "slurm/conf/known_keys.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace slurm::conf {
@@ -102,6 +105,26 @@ TEST(Parse, KnowsWhichValuesAreNumbersOrYesAndNo) {
   EXPECT_THAT(words_of(parse(Kind::kCgroup, "ConstrainCores=maybe\nMinRAMSpace=x\n").problems),
               ElementsAre("line 1: ConstrainCores: \"maybe\" is neither yes nor no",
                           "line 2: MinRAMSpace: \"x\" is not a whole number"));
+}
+
+TEST(Parse, KnowsKeysThatResembleOthers) {
+  EXPECT_THAT(words_of(parse(Kind::kSlurm,
+                             "DefMemPerGPU=4096\nDefCPUPerGPU=8\nSlurmdPidFile=/run/slurmd.pid\n"
+                             "PartitionName=a Nodes=ALL Exclusive=NODE DefMemPerGPU=4096\n")
+                           .problems),
+              IsEmpty());
+}
+
+TEST(KnownKeys, WhatIsANumberOrYesOrNoIsAKey) {
+  const auto among = [](const auto& names, std::string_view key) {
+    return std::find(names.begin(), names.end(), key) != names.end();
+  };
+  for (const std::string_view key : kSlurmNumbers) EXPECT_TRUE(among(kSlurmKeys, key)) << key;
+  for (const std::string_view key : kPartitionNumbers) EXPECT_TRUE(among(kPartitionParameters, key)) << key;
+  for (const std::string_view key : kNodeNumbers) EXPECT_TRUE(among(kNodeParameters, key)) << key;
+  for (const std::string_view key : kCgroupNumbers) EXPECT_TRUE(among(kCgroupKeys, key)) << key;
+  for (const std::string_view key : kYesNo)
+    EXPECT_TRUE(among(kSlurmKeys, key) || among(kPartitionParameters, key) || among(kCgroupKeys, key)) << key;
 }
 
 TEST(Parse, KnowsCgroupConf) {
