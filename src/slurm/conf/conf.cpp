@@ -106,7 +106,7 @@ bool whole_number(std::string_view value) {
 /// A value that Slurm's parser would stop at, with nothing but "Unspecified error" for who asked for the reconfigure.
 void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
   static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
-  if (setting.value.empty()) return;  // told already
+  if (setting.value.empty()) return;  // told already, or empty on purpose: Key=""
   const auto among = [&](Names names) { return std::ranges::find(names, setting.key) != names.end(); };
   if (among(numbers) && !whole_number(setting.value)) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not a whole number"});
@@ -253,7 +253,7 @@ void settle_record(Entry& entry, std::vector<Problem>& problems) {
 }
 
 std::string quoted(const std::string& value) {
-  return value.find_first_of(" \t") == std::string::npos ? value : '"' + value + '"';
+  return !value.empty() && value.find_first_of(" \t") == std::string::npos ? value : '"' + value + '"';
 }
 
 std::vector<std::string> split_list(std::string_view text) {

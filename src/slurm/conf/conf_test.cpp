@@ -46,6 +46,14 @@ TEST(Parse, RenderedTextReadsTheSame) {
   EXPECT_EQ(parse(Kind::kSlurm, text).conf.render(), text);
 }
 
+TEST(Parse, AnEmptyValueStaysInItsQuotes) {
+  const std::string text = "MailDomain=\"\"\nPartitionName=a Nodes=ALL AllowGroups=\"\" State=UP\n";
+  const Parsed parsed = parse(Kind::kSlurm, text);
+  EXPECT_THAT(words_of(parsed.problems), IsEmpty());
+  EXPECT_EQ(parsed.conf.get("MailDomain"), "");
+  EXPECT_EQ(parsed.conf.render(), text) << "without the quotes slurmctld refuses the file";
+}
+
 TEST(Parse, NamesLineKeyAndNearestKnownKey) {
   const Parsed parsed = parse(Kind::kSlurm, "\nScedulerType=sched/backfill\nPartitionName=a Nods=b\n");
   EXPECT_THAT(words_of(parsed.problems),
