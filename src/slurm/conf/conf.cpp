@@ -32,8 +32,8 @@ bool one_of(Names names, std::string_view key) {
 }
 
 constexpr auto kOwnedKeys =
-    std::to_array<std::string_view>({"AuthType", "ClusterName", "CredType", "MetricsType", "SlurmctldAddr", "SlurmctldHost",
-                                     "SlurmctldPort", "SlurmdPort", "SlurmdUser", "SlurmUser", "StateSaveLocation"});
+    std::to_array<std::string_view>({"AuthType", "ClusterName", "CredType", "SlurmctldAddr", "SlurmctldHost", "SlurmctldPort",
+                                     "SlurmdPort", "SlurmdUser", "SlurmUser", "StateSaveLocation"});
 constexpr auto kUnitedKeys =
     std::to_array<std::string_view>({"AuthAltParameters", "AuthAltTypes", "AuthInfo", "SlurmctldParameters"});
 constexpr auto kRepeatedKeys =

@@ -167,6 +167,9 @@ TEST_F(MergeTest, KeysOfTheOperatorAreRefused) {
   const Merged merged = over("\nclustername=mine");
   EXPECT_THAT(words_of(merged.problems), ElementsAre("line 2: ClusterName: set by the operator; remove it"));
   EXPECT_EQ(merged.conf.get("ClusterName"), "a");
+  const Merged metrics = over("MetricsType=metrics/openmetrics");
+  EXPECT_THAT(words_of(metrics.problems), IsEmpty()) << "nothing sets it";
+  EXPECT_EQ(metrics.conf.get("MetricsType"), "metrics/openmetrics");
 }
 
 TEST_F(MergeTest, RecordsOfANodeSetAreNotWrittenTwice) {
