@@ -77,7 +77,7 @@ void plan_records(Pass& pass) {
   plan::Lane& lane = pass.plan.lane("records");
   for (const auto& [name, node] : observed.snapshot->nodes) {
     if (!left_behind(observed, *node)) continue;
-    if (!observed.snapshot->fresh(observed.context.mono, slurm::kFresh) || pass.plan.step_count() >= kRecordsPerPass) {
+    if (!observed.snapshot->fresh(observed.context.mono) || pass.plan.step_count() >= kRecordsPerPass) {
       return pass.plan.wake_after(core::Duration{1000}, "records of workers are left");
     }
     const std::string why = "its worker and its NodeSet are gone";

@@ -85,7 +85,7 @@ core::Duration backoff(const plan::Outcome& outcome) {
 
 Pass::Pass(const Observed& observed) : in(observed) {
   slurm_known_ = in.snapshot != nullptr && in.snapshot->complete();
-  slurm_fresh_ = slurm_known_ && in.snapshot->fresh(in.mono, slurm::kFresh);
+  slurm_fresh_ = slurm_known_ && in.snapshot->fresh(in.mono);
   for (const kube::ObjectPtr& revision : in.revisions) {
     conf_hashes.emplace(revision->meta.label(api::kLabelRevisionHash),
                         conf_hash(core::get_string(revision->body, {"data", "spec", "extraConf"})));

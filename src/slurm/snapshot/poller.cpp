@@ -151,6 +151,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->health = Snapshot::Health::kComplete;
     made->error.clear();
     made->requested_at = round->started;
+    cost = now() - round->started;
+    made->cost = cost;
     made->round = round->number;
     if (const Capabilities* capabilities = client.capabilities()) made->capabilities = *capabilities;
     if (!round->partitions->unchanged) made->partitions = merge_partitions(before->partitions, round->partitions->rows);
@@ -169,7 +171,6 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       if (*time == 0) time->reset();
     }
     if (!before->complete()) log.info("Slurm answers", {{"nodes", made->nodes.size()}, {"jobs", made->jobs.size()}});
-    cost = now() - round->started;
     refused.reset();
     backoff = core::Duration{0};
     end_round(before, std::move(made));

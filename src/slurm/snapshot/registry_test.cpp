@@ -274,6 +274,24 @@ TEST_F(RegistryTest, PollsAsOftenAsTheCostAllows) {
   EXPECT_GE(rounds() - before, 20);
 }
 
+TEST_F(RegistryTest, AServerThatIsLastinglySlowGivesEvidenceAllTheSame) {
+  http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE","DRAIN")", "slurm-operator: x")));
+  http.latency = 4s;  // A round is two answers long.
+  int seen = 0;
+  clusters.listen([&](const Change& change) {
+    if (!change.now->complete()) return;
+    ++seen;
+    const core::MonoTime now = loop.clock().mono();
+    EXPECT_EQ(now - change.now->requested_at, 8s);
+    EXPECT_TRUE(SnapshotWitness::drained(*change.now, "n1", now));
+    EXPECT_TRUE(SnapshotWitness::drained(*change.now, "n1", now + 5s)) << "time for a pass";
+    EXPECT_FALSE(SnapshotWitness::drained(*change.now, "n1", now + 15s));
+  });
+  add();
+  loop.advance(120s);
+  EXPECT_GE(seen, 5);
+}
+
 TEST_F(RegistryTest, AWriteIsFollowedByAPollAtOnce) {
   add();
   loop.advance(500ms);

@@ -4,8 +4,13 @@
 
 namespace slurm {
 
-bool Snapshot::fresh(core::MonoTime now, core::Duration max_age) const {
-  return complete() && now - requested_at <= max_age;
+core::Duration Snapshot::good_for() const {
+  // As long as it took, once more, and time for a pass.
+  return std::clamp(2 * cost + core::Duration{1000}, kFresh, kFreshAtMost);
+}
+
+bool Snapshot::fresh(core::MonoTime now) const {
+  return complete() && now - requested_at <= good_for();
 }
 
 const Node* Snapshot::node(std::string_view name) const {
@@ -46,7 +51,7 @@ void Snapshot::index_jobs() {
 }
 
 std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot, std::string_view name, core::MonoTime now) {
-  if (!snapshot.fresh(now, kFresh)) return std::nullopt;
+  if (!snapshot.fresh(now)) return std::nullopt;
   const Node* node = snapshot.node(name);
   if (node == nullptr) return std::nullopt;
   const NodeState& state = node->state;
@@ -61,14 +66,14 @@ std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot,
 
 std::optional<plan::Evidence> SnapshotWitness::never_registered(const Snapshot& snapshot, std::string_view node,
                                                                 std::string_view pod_uid, bool stamped, core::MonoTime now) {
-  if (stamped || !snapshot.fresh(now, kFresh) || snapshot.node(node) != nullptr) return std::nullopt;
+  if (stamped || !snapshot.fresh(now) || snapshot.node(node) != nullptr) return std::nullopt;
   return plan::Evidence(plan::Evidence::Kind::kNeverRegistered, std::string(pod_uid),
                         "node " + std::string(node) + " never registered with Slurm");
 }
 
 std::optional<plan::Evidence> SnapshotWitness::forgotten(const Snapshot& snapshot, std::string_view node,
                                                          std::string_view pod_uid, core::WallTime since, core::MonoTime now) {
-  if (!snapshot.fresh(now, kFresh) || snapshot.node(node) != nullptr || snapshot.job_names(node)) return std::nullopt;
+  if (!snapshot.fresh(now) || snapshot.node(node) != nullptr || snapshot.job_names(node)) return std::nullopt;
   return plan::Evidence(
       plan::Evidence::Kind::kForgotten, std::string(pod_uid),
       "Slurm has had no node " + std::string(node) + " since " + core::format_rfc3339(since) + ", and no job names it");

@@ -27,6 +27,7 @@ struct Snapshot {
   std::string error;                                           ///< Why it is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
   core::MonoTime requested_at;                                 ///< Its requests started no earlier than this.
+  core::Duration cost{0};                                      ///< So long after it the last of them was answered.
   std::uint64_t round = 0;  ///< Which round of polls gave the contents; later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
@@ -36,8 +37,10 @@ struct Snapshot {
   std::shared_ptr<const std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>>> holders;
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
-  /// Complete, and asked for within `max_age` of `now`.
-  [[nodiscard]] bool fresh(core::MonoTime now, core::Duration max_age) const;
+  /// How old it may be and count as evidence: kFresh; where Slurm takes long to answer, longer, or none ever would.
+  [[nodiscard]] core::Duration good_for() const;
+  /// Complete, and no older than that.
+  [[nodiscard]] bool fresh(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Jobs that hold the node: running, suspended, configuring or completing there.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
@@ -61,7 +64,9 @@ class SnapshotWitness {
                                                  core::WallTime since, core::MonoTime now);
 };
 
-/// The longest age at which a snapshot counts as evidence.
+/// The age at which a snapshot counts as evidence whatever it cost, ...
 inline constexpr core::Duration kFresh{3000};
+/// ... and the longest at which any does. What is destroyed is looked at live all the same.
+inline constexpr core::Duration kFreshAtMost{60000};
 
 }  // namespace slurm

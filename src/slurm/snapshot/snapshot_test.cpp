@@ -81,6 +81,20 @@ TEST(Witness, NeedsAFreshCompleteSnapshot) {
   EXPECT_FALSE(is_drained(snapshot));
 }
 
+TEST(Witness, GoesByWhatAnAnswerCosts) {
+  Snapshot snapshot = snapshot_with({"IDLE", {"DRAIN"}});
+  const auto counts_for = [&](core::Duration cost, core::Duration most) {
+    snapshot.cost = cost;
+    snapshot.requested_at = kNow - most;
+    EXPECT_TRUE(is_drained(snapshot)) << cost.count();
+    snapshot.requested_at = kNow - most - core::Duration{1};
+    EXPECT_FALSE(is_drained(snapshot)) << cost.count();
+  };
+  counts_for(core::Duration{20}, kFresh);
+  counts_for(core::Duration{8000}, core::Duration{17000});
+  counts_for(core::Duration{36000}, kFreshAtMost);
+}
+
 TEST(Witness, SaysNothingOfANodeThatIsNotThere) {
   EXPECT_FALSE(SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN"}}), "cpu-1", kNow));
 }
