@@ -374,10 +374,13 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
       if (on_data) on_data(piece);
       return;
     }
-    if (exchange->response.body.size() + piece.size() > options.max_reply_bytes) {
+    const std::size_t own = exchange->request.max_reply_bytes;
+    const std::size_t most = own == 0 ? options.max_reply_bytes : own;
+    if (exchange->response.body.size() + piece.size() > most) {
       drop(connection);
       core::Error error{core::ErrorCode::kInternal,
-                        fmt::format("the reply is longer than {} bytes", options.max_reply_bytes),
+                        fmt::format("{} {}: the reply is longer than {} bytes, the limit of {}", exchange->request.method,
+                                    exchange->request.target, most, own == 0 ? "this connection" : "such requests"),
                         exchange->response.status,
                         {},
                         {}};

@@ -294,9 +294,17 @@ TEST_F(NetTest, TooLongRepliesAreAnError) {
   HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, std::string(5000, 'x')}); });
   ASSERT_TRUE(server.start());
   BeastTransport transport(loop, local(server.port()), {.max_reply_bytes = 4999});
-  const auto reply = fetch(transport, {});
+  const auto reply = fetch(transport, {"GET", "/jobs"});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, ErrorCode::kInternal);
+  EXPECT_THAT(reply.error().message, HasSubstr("GET /jobs: the reply is longer than 4999 bytes"));
+  HttpRequest large{"GET", "/jobs"};
+  large.max_reply_bytes = 5000;
+  EXPECT_TRUE(fetch(transport, large)) << "its own limit counts";
+  large.max_reply_bytes = 4000;
+  const auto own = fetch(transport, large);
+  ASSERT_FALSE(own);
+  EXPECT_THAT(own.error().message, HasSubstr("4000 bytes, the limit of such requests"));
 }
 
 TEST_F(NetTest, HeadHasNoBody) {

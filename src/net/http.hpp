@@ -3,6 +3,7 @@
 // Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator bring their own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,6 +28,8 @@ struct HttpRequest {
   core::Duration timeout{15000};
   /// Never waits for a connection, however many requests are under way. For the few whose delay ends the process.
   bool urgent = false;
+  /// A longer body of a unary reply is an error (kInternal); 0: as the transport has it.
+  std::size_t max_reply_bytes = 0;
 };
 
 struct HttpResponse {

@@ -16,6 +16,8 @@ using core::ErrorCode;
 
 /// Longer bodies are read on another thread.
 constexpr std::size_t kShort = 64UL << 10;
+/// A job takes 5 KiB: enough for the jobs of the largest clusters.
+constexpr std::size_t kLongestReply = 1UL << 30;
 /// A write that has less time than this is not worth beginning.
 constexpr core::Duration kShortestWrite{200};
 
@@ -101,6 +103,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     request.headers["accept"] = "application/json";
     if (!request.body.empty()) request.headers["content-type"] = "application/json";
     request.timeout = *timeout;
+    request.max_reply_bytes = kLongestReply;
     const auto ticket = std::make_shared<net::HttpTransport::RequestId>(0);
     *ticket = transport.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
       if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));

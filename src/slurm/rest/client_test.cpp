@@ -53,6 +53,11 @@ struct ClientTest : ::testing::Test {
   Client client{loop, http, tokens, log};
 };
 
+TEST_F(ClientTest, TablesMayBeLarge) {
+  ASSERT_TRUE(jobs());
+  EXPECT_GE(http.log.back().max_reply_bytes, 200'000UL * 5'000);
+}
+
 TEST_F(ClientTest, NegotiatesOnceForManyCalls) {
   int answers = 0;
   for (int i = 0; i < 3; ++i) client.nodes({}, [&](const auto& table) { answers += table ? 1 : 0; });
