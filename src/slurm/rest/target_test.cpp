@@ -246,6 +246,20 @@ TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {
   EXPECT_EQ(writes(), 0);
 }
 
+TEST_F(TargetTest, DeletionsThatBeginTogetherShareTheirLookAtTheJobs) {
+  int deleted = 0;
+  for (int i = 0; i < 9; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    live(name, R"("IDLE","DRAIN")");
+    target.execute(delete_node("c", name, "x"), [&](const plan::ActResult& result) { deleted += result.value ? 1 : 0; });
+  }
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":9,"job_state":["SUSPENDED"],"nodes":"n[3-4]"})"));
+  loop.advance(10ms);
+  EXPECT_EQ(deleted, 7);
+  EXPECT_EQ(writes(), 7);
+  EXPECT_LE(http.asked("GET", kBase + "/jobs/"), 3) << "two, and that of a poll after the first write";
+}
+
 TEST_F(TargetTest, ADeletionThatCannotSeeTheJobsDoesNotDelete) {
   live("n1", R"("IDLE","DRAIN")");
   http.on("GET", kBase + "/jobs/", testing::error(500, 1802, "Unable to query jobs"));

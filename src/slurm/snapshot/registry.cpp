@@ -59,6 +59,54 @@ SnapshotPtr nothing() {
   return kNothing;
 }
 
+/// Live reads of all jobs. What is asked for while one is under way waits for the next, which serves all who wait.
+class JobReads {
+ public:
+  using Jobs = std::vector<std::shared_ptr<const Job>>;
+  using Done = Client::Done<Jobs>;
+
+  JobReads(Client& client, Poller& poller) : client_(client), poller_(poller) {}
+  ~JobReads() { tell(waiting_, core::fail(core::ErrorCode::kCancelled, "the connection was given up")); }
+  JobReads(const JobReads&) = delete;
+  JobReads& operator=(const JobReads&) = delete;
+
+  void ask(Done done) {
+    waiting_.push_back(std::move(done));
+    if (!under_way_) send();
+  }
+
+ private:
+  static void tell(const std::vector<Done>& asked, const core::Result<Jobs>& jobs) {
+    for (const Done& done : asked) done(jobs);
+  }
+
+  void send() {
+    under_way_ = true;
+    const SnapshotPtr snapshot = poller_.snapshot();
+    const std::int64_t update = poller_.jobs_update();
+    const auto since = snapshot->complete() && update != 0 ? std::optional(update) : std::nullopt;
+    client_.jobs(since, [this, alive = std::weak_ptr(alive_), snapshot,
+                         asked = std::exchange(waiting_, {})](const core::Result<Table<Job>>& table) {
+      if (alive.lock()) {
+        under_way_ = false;
+        if (!waiting_.empty()) send();
+      }
+      if (!table) return tell(asked, std::unexpected(table.error()));
+      if (!table->unchanged) return tell(asked, table->rows);
+      Jobs rows;
+      rows.reserve(snapshot->jobs.size());
+      for (const auto& [id, job] : snapshot->jobs) rows.push_back(job);
+      tell(asked, rows);
+    });
+  }
+
+  Client& client_;
+  Poller& poller_;
+  bool under_way_ = false;
+  std::vector<Done> waiting_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
 }  // namespace
 
 struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
@@ -84,7 +132,8 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
               [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) {
                 home.tell(difference(cluster, before, now));
               },
-              home.options) {}
+              home.options),
+          job_reads(client, poller) {}
 
     Endpoint endpoint;
     std::string key;
@@ -93,6 +142,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     Hs256Tokens tokens;
     Client client;
     Poller poller;
+    JobReads job_reads;
   };
 
   void tell(const Change& change) {
@@ -216,17 +266,7 @@ void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std
                       [done = std::move(done)] { done(core::fail(core::ErrorCode::kUnavailable, nothing()->error)); });
     return;
   }
-  const SnapshotPtr snapshot = connection->poller.snapshot();
-  const std::int64_t update = connection->poller.jobs_update();
-  const auto since = snapshot->complete() && update != 0 ? std::optional(update) : std::nullopt;
-  connection->client.jobs(since, [snapshot, done = std::move(done)](core::Result<Table<Job>> table) {
-    if (!table) return done(std::unexpected(table.error()));
-    if (!table->unchanged) return done(std::move(table->rows));
-    std::vector<std::shared_ptr<const Job>> rows;
-    rows.reserve(snapshot->jobs.size());
-    for (const auto& [id, job] : snapshot->jobs) rows.push_back(job);
-    done(std::move(rows));
-  });
+  connection->job_reads.ask(std::move(done));
 }
 
 plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string what) {

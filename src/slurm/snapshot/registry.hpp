@@ -73,7 +73,8 @@ class Clusters {
   /// Something was written: polls at once.
   void poke(const ClusterKey& cluster);
 
-  /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot.
+  /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot. One request serves all who asked
+  /// before it was sent; errors as Client::jobs.
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
   /// Open once a snapshot is in whose requests started after now, or the cluster was removed, or Slurm is found away: what is

@@ -435,5 +435,60 @@ TEST_F(RegistryTest, LiveJobsAreTheSnapshotsWhenNothingChanged) {
   EXPECT_EQ(rows[0]->id, 8);
 }
 
+TEST_F(RegistryTest, OneLiveReadOfJobsServesAllWhoAskedBeforeIt) {
+  add();
+  loop.advance(500ms);
+  http.log.clear();
+  http.held = "/jobs/";
+  std::map<int, std::size_t> seen;
+  const auto ask = [&](int who) {
+    clusters.live_jobs("default/c", [&seen, who](auto jobs) {
+      EXPECT_FALSE(seen.contains(who)) << "told twice";
+      seen[who] = jobs ? jobs->size() : 999;
+    });
+  };
+  for (int who = 0; who < 5; ++who) ask(who);
+  loop.advance(5ms);
+  EXPECT_EQ(http.asked("GET", kBase + "/jobs/"), 1);
+  http.release();
+  EXPECT_EQ(seen, (std::map<int, std::size_t>{{0, 0}})) << "the others asked after that request was sent";
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":8,"job_state":["RUNNING"],"nodes":"n1"})"));
+  loop.advance(5ms);
+  EXPECT_EQ(http.asked("GET", kBase + "/jobs/"), 2);
+  EXPECT_EQ(seen, (std::map<int, std::size_t>{{0, 0}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}));
+  ask(5);
+  loop.advance(5ms);
+  EXPECT_EQ(seen.size(), 6U);
+}
+
+TEST_F(RegistryTest, WhoWaitsForLiveJobsIsToldOfAFailureAndOfTheEnd) {
+  add();
+  loop.advance(500ms);
+  http.held = "/jobs/";
+  std::vector<std::optional<ErrorCode>> told(4);
+  const auto ask = [&](std::size_t who) {
+    clusters.live_jobs("default/c", [&told, who](auto jobs) {
+      EXPECT_FALSE(told[who]) << "told twice";
+      EXPECT_FALSE(jobs);
+      told[who] = jobs ? ErrorCode::kInvalid : jobs.error().code;
+    });
+  };
+  ask(0);
+  ask(1);
+  http.on("GET", kBase + "/jobs/?update_time=", testing::error(500, 1800, "away"));
+  http.release();
+  EXPECT_EQ(told[0], ErrorCode::kUnavailable);
+  EXPECT_FALSE(told[1]);
+  loop.advance(5ms);
+  EXPECT_EQ(told[1], ErrorCode::kUnavailable);
+  http.held = "/jobs/";
+  ask(2);
+  ask(3);
+  clusters.remove("default/c");
+  loop.advance(5ms);
+  EXPECT_EQ(told[2], ErrorCode::kCancelled);
+  EXPECT_EQ(told[3], ErrorCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace slurm
