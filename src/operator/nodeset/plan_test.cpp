@@ -806,6 +806,18 @@ TEST(NodeSetPlan, AdoptsOrphansBeforeItCreates) {
   EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::ElementsAre("adopt Pod default/cpu-0"));
 }
 
+TEST(NodeSetPlan, TheRecordOfAnOrphanStays) {
+  World world(Json{{"replicas", 1}});
+  world.add_pod(0);
+  world.settle();
+  ASSERT_NE(world.node("cpu-0").comment, "") << "it is known as ours";
+  world.orphans.insert("cpu-0");
+  world.done.clear();
+  world.settle();
+  EXPECT_THAT(world.done, ::testing::Contains("adopt Pod default/cpu-0"));
+  EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("delete Slurm node cpu-0")));
+}
+
 TEST(NodeSetPlan, IsFastForAThousandWorkers) {
   World world(Json{{"replicas", 1000}});
   for (int i = 0; i < 1000; ++i) world.add_pod(i);

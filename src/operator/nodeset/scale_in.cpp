@@ -247,6 +247,11 @@ Ours is_ours(const Pass& pass, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
+/// A worker that is to be adopted, or that was left to somebody on purpose, is behind the record.
+bool is_orphans(const Pass& pass, std::string_view node) {
+  return std::ranges::any_of(pass.in.orphans, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == node; });
+}
+
 }  // namespace
 
 void choose_victims(Pass& pass) {
@@ -300,7 +305,7 @@ void delete_records(Pass& pass) {
   const auto& nodes = pass.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
-    if (!ordinal || pass.keeps(it->first, *ordinal)) continue;
+    if (!ordinal || pass.keeps(it->first, *ordinal) || is_orphans(pass, it->first)) continue;
     const Ours ours = is_ours(pass, *it->second);
     if (ours == Ours::kPerhaps && pass.doubtful_record.empty()) pass.doubtful_record = it->first;
     if (ours != Ours::kYes) continue;

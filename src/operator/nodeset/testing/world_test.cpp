@@ -66,7 +66,9 @@ Observed World::observe() {
   out.older_namesake = older_namesake;
   out.partition_refusal = partition_refusal;
   out.missing = missing;
-  for (const auto& [name, pod] : pods) out.pods.push_back(std::make_shared<kube::PodRecord>(pod));
+  for (const auto& [name, pod] : pods) {
+    (orphans.contains(name) ? out.orphans : out.pods).push_back(std::make_shared<kube::PodRecord>(pod));
+  }
   for (const auto& [name, body] : revisions) {
     auto revision = std::make_shared<kube::Object>();
     revision->meta = kube::parse_meta(body);
@@ -218,6 +220,7 @@ core::Result<void> World::patch(const kube::Patch& act) {
     }
   };
   const Json& meta = act.patch.at("metadata");
+  if (meta.contains("ownerReferences")) orphans.erase(act.key.name);
   if (meta.contains("labels")) apply(pod.meta.labels, meta["labels"]);
   if (meta.contains("annotations")) apply(pod.meta.annotations, meta["annotations"]);
   return {};
