@@ -358,8 +358,8 @@ struct Manager::Impl {
         failed.push_back({{"step", id}, {"code", code}, {"message", outcome.error->message}});
       }
     }
-    std::vector<core::Field> more = {{"done", done}, {"took_ms", (now() - pass.began).count()}};
-    if (!pass.plan.intent.summary.empty()) more.push_back({"intent", pass.plan.intent.summary});
+    std::vector<core::Field> more = {
+        {"done", done}, {"took_ms", (now() - pass.began).count()}, {"intent", pass.plan.whole_intent().text()}};
     if (!failed.empty()) more.push_back({"failed", failed});
     if (!pass.result.complete) more.push_back({"complete", false});
     const bool conflicts_only = std::ranges::all_of(pass.result.outcomes, [](const auto& outcome) {

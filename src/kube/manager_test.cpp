@@ -726,6 +726,7 @@ TEST_F(ManagerTest, APassThatDidSomethingIsALineWithAnIdOfItsOwn) {
     EXPECT_EQ(line["controller"], "test");
     EXPECT_EQ(line["namespace"], "ns");
     EXPECT_EQ(line["done"], core::Json::array({"create service"}));
+    EXPECT_EQ(line["intent"], "create service");
     ids.insert(line["reconcileID"].get<std::string>());
   }
   EXPECT_EQ(ids.size(), 2U);

@@ -1,5 +1,9 @@
 #include "plan/plan.hpp"
 
+#include <fmt/format.h>
+
+#include "core/hostlist.hpp"
+
 namespace plan {
 namespace {
 
@@ -26,13 +30,45 @@ core::Json describe_lane(const Lane& lane) {
 core::Json describe_intent(const Intent& intent) {
   core::Json out = core::Json::object();
   if (!intent.summary.empty()) out["summary"] = intent.summary;
-  if (!intent.remaining.empty()) out["remaining"] = intent.remaining;
+  if (!intent.remaining.empty()) out["remaining"] = intent.lines();
   if (intent.pods != 0) out["pods"] = intent.pods;
   if (intent.jobs != 0) out["jobs"] = intent.jobs;
   return out;
 }
 
 }  // namespace
+
+void Intent::add(std::string_view kind, std::string name) {
+  auto it = remaining.find(kind);
+  if (it == remaining.end()) it = remaining.try_emplace(std::string(kind)).first;
+  it->second.insert(std::move(name));
+}
+
+void Intent::add_step(std::string_view id) {
+  id = id.substr(0, id.find(':'));
+  const std::size_t space = id.rfind(' ');
+  if (space == std::string_view::npos) return add(id, "");
+  add(id.substr(0, space), std::string(id.substr(space + 1)));
+}
+
+std::vector<std::string> Intent::lines() const {
+  constexpr std::size_t kLongest = 200;
+  std::vector<std::string> out;
+  for (const auto& [kind, names] : remaining) {
+    std::string list = core::compress_hostlist({names.begin(), names.end()});
+    if (list.size() > kLongest) list = list.substr(0, list.rfind(',', kLongest)) + ",...";
+    std::string& line = out.emplace_back(kind);
+    if (!list.empty()) line += " " + list;
+    if (names.size() > 1) line += fmt::format(" ({})", names.size());
+  }
+  return out;
+}
+
+std::string Intent::text() const {
+  std::string out = summary;
+  for (const std::string& line : lines()) out += (out.empty() ? "" : "; ") + line;
+  return out;
+}
 
 Lane& Lane::add(Step step) {
   groups_.back().push_back(std::move(step));
@@ -67,6 +103,17 @@ std::size_t Plan::step_count() const {
   return count;
 }
 
+Intent Plan::whole_intent() const {
+  Intent out = intent;
+  if (!out.remaining.empty()) return out;
+  for (const auto& [name, lane] : lanes_) {
+    for (const auto& group : lane.groups()) {
+      for (const Step& step : group) out.add_step(step.id);
+    }
+  }
+  return out;
+}
+
 core::Json Plan::describe() const {
   core::Json out = core::Json::object();
   for (const auto& [name, lane] : lanes_) {
@@ -75,7 +122,7 @@ core::Json Plan::describe() const {
   }
   for (const Need& need : needs_) out["needs"][need.id] = need.query ? need.query->describe() : core::Json();
   if (wake_) out["wake"] = {{"afterMs", wake_->count()}, {"why", wake_reason_}};
-  core::Json about = describe_intent(intent);
+  core::Json about = describe_intent(whole_intent());
   if (!about.empty()) out["intent"] = std::move(about);
   return out;
 }

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,12 +77,21 @@ struct Outcome {
 };
 using Outcomes = std::map<std::string, Outcome, std::less<>>;
 
-/// The whole difference between what is and what is wanted, for people and for status.
+/// The whole difference between what is and what is wanted, as far as it can be told now. The steps of all passes add up to it.
 struct Intent {
-  std::string summary;                 ///< "scale in 2 of 3 workers".
-  std::vector<std::string> remaining;  ///< One line for each thing still to do, done by steps of this pass or of later ones.
-  int pods = 0;                        ///< Pods affected.
-  int jobs = 0;                        ///< Jobs affected.
+  std::string summary;  ///< What it is for, where the steps alone do not tell: "end the cluster".
+  /// What steps of this pass or of later ones are to do: by their kind ("create Pod"), to what ("default/cpu-0").
+  std::map<std::string, std::set<std::string>, std::less<>> remaining;
+  int pods = 0;  ///< Pods affected.
+  int jobs = 0;  ///< Jobs affected.
+
+  void add(std::string_view kind, std::string name);
+  /// The same by a step's id: its last word is the name. What follows a colon is for people, and left out.
+  void add_step(std::string_view id);
+  /// One line for each kind, of some 250 characters at most: "create Pod default/cpu-[0-2] (3)".
+  [[nodiscard]] std::vector<std::string> lines() const;
+  /// Summary and lines, in one.
+  [[nodiscard]] std::string text() const;
 };
 
 class Plan {
@@ -101,7 +111,9 @@ class Plan {
   [[nodiscard]] const std::optional<core::Duration>& wake() const { return wake_; }
   [[nodiscard]] const std::string& wake_reason() const { return wake_reason_; }
 
-  Intent intent;
+  Intent intent;  ///< With nothing in `remaining`: the steps of this pass are all there is to do.
+  /// The intent, with the steps of this pass where the planner listed none.
+  [[nodiscard]] Intent whole_intent() const;
 
   [[nodiscard]] bool empty() const;
   [[nodiscard]] std::size_t step_count() const;

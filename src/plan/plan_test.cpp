@@ -26,13 +26,13 @@ TEST(Plan, DescribesStepsLanesNeedsWakeAndIntent) {
   plan.lane("idle");
   plan.need({"node", std::make_shared<TestAct>()});
   plan.wake_after(2s, "deadline");
-  plan.intent = {"scale in", {"delete cpu-2"}, 1, 0};
-  EXPECT_EQ(plan.describe(), core::Json::parse(R"({
+  plan.intent = {"scale in", {{"delete Pod", {"a/cpu-2", "a/cpu-3", "a/cpu-5"}}, {"drain", {"cpu-3"}}}, 3, 0};
+  EXPECT_EQ(plan.describe(), core::Json::parse(R"json({
     "lanes": {"delete": [[{"id": "d1", "reason": "why", "do": {"act": "test"}, "destructive": true}],
                          [{"id": "d2", "reason": "why", "do": {"act": "test"}}]]},
     "needs": {"node": {"act": "test"}},
     "wake": {"afterMs": 2000, "why": "deadline"},
-    "intent": {"summary": "scale in", "remaining": ["delete cpu-2"], "pods": 1}})"));
+    "intent": {"summary": "scale in", "remaining": ["delete Pod a/cpu-[2-3,5] (3)", "drain cpu-3"], "pods": 3}})json"));
   EXPECT_EQ(plan.step_count(), 2U);
   EXPECT_FALSE(plan.empty());
 }
@@ -43,6 +43,27 @@ TEST(Plan, AnEmptyPlanSaysNothing) {
   Plan needy;
   needy.need({"x", std::make_shared<TestAct>()});
   EXPECT_FALSE(needy.empty());
+}
+
+TEST(Plan, WithoutAnIntentOfItsOwnItsStepsAreTheIntent) {
+  Plan plan;
+  plan.lane("network").add(step("apply Service b")).then().add(step("apply Service a"));
+  plan.lane("events").add(step("event Refused: bad line: 3"));
+  plan.lane("status").add(step("status"));
+  EXPECT_EQ(plan.whole_intent().text(), "apply Service a,b (2); event Refused; status");
+  plan.intent.summary = "end";
+  EXPECT_EQ(plan.whole_intent().text(), "end; apply Service a,b (2); event Refused; status");
+  plan.intent.add_step("remove finalizer");
+  EXPECT_EQ(plan.whole_intent().text(), "end; remove finalizer");
+}
+
+TEST(Plan, TheTextOfAnIntentIsShortHoweverMuchThereIsToDo) {
+  Intent intent;
+  for (int i = 0; i < 5000; ++i) intent.add("create Pod", "default/cpu-" + std::to_string(i));
+  EXPECT_EQ(intent.text(), "create Pod default/cpu-[0-4999] (5000)");
+  for (int i = 0; i < 5000; ++i) intent.add("drain", "cpu-" + std::to_string(2 * i));
+  EXPECT_LT(intent.text().size(), 300U);
+  EXPECT_TRUE(intent.lines()[1].ends_with(",... (5000)")) << intent.lines()[1];
 }
 
 TEST(Plan, TheShortestWakeWins) {

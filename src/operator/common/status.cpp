@@ -178,6 +178,12 @@ void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::stri
                  "set, but not acted on by this version: " + join(paths, ", "));
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kNames = 5;
+  if (names.size() <= kNames) return join(names, ", ");
+  return join({names.begin(), names.begin() + kNames}, ", ") + " and " + std::to_string(names.size() - kNames) + " more";
+}
+
 std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted) {
   const core::Json* found = core::find(object.body, {"status"});
   const core::Json before = found != nullptr && found->is_object() ? *found : core::Json::object();
@@ -206,7 +212,7 @@ plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object
   act.reason = std::move(reason);
   act.action = std::move(action);
   act.note = cut(std::move(note), kMaxNote);
-  std::string id = "event " + act.reason + " " + act.note;
+  std::string id = "event " + act.reason + ": " + act.note;
   return {std::move(id), "worth telling", std::make_shared<kube::EventAct>(std::move(act))};
 }
 

@@ -53,6 +53,9 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
 /// Sets FieldsNotActedOn: True with the paths, or nothing when there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 
+/// "a, b": of more than five names, the first five, and how many more there are.
+std::string some_of(const std::vector<std::string>& names);
+
 /// A step that makes the object's status hold `wanted`, or nothing when it does. Members of the old status that `wanted` lacks
 /// are removed. The step's reason names the conditions that change.
 std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);

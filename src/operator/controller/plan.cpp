@@ -341,13 +341,6 @@ void plan_key_removal(Pass& pass) {
   }
 }
 
-std::string join_some(const std::vector<std::string>& names) {
-  std::string out;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 5); ++i) out += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > 5) out += " and " + std::to_string(names.size() - 5) + " more";
-  return out;
-}
-
 void plan_end(Pass& pass) {
   const Observed& observed = pass.observed;
   std::vector<std::string> nodesets, restapis;
@@ -358,11 +351,11 @@ void plan_end(Pass& pass) {
     if (restapi.terminating) restapis.push_back(restapi.name);
   }
   if (!observed.workers.empty()) {
-    pass.waiting = "workers are still there: " + join_some(observed.workers);
+    pass.waiting = "workers are still there: " + some_of(observed.workers);
   } else if (!nodesets.empty()) {
-    pass.waiting = "NodeSets end first: " + join_some(nodesets);
+    pass.waiting = "NodeSets end first: " + some_of(nodesets);
   } else if (!restapis.empty()) {
-    pass.waiting = "RestApis end first: " + join_some(restapis);
+    pass.waiting = "RestApis end first: " + some_of(restapis);
   }
   pass.plan.intent.summary = "end the cluster";
   if (pass.waiting.empty()) {
@@ -372,7 +365,7 @@ void plan_end(Pass& pass) {
     }
     return;
   }
-  pass.plan.intent.remaining.push_back(pass.waiting);
+  pass.plan.intent.summary += ": " + pass.waiting;
   pass.plan.intent.pods = static_cast<int>(observed.workers.size());
   Conditions conditions = conditions_of(observed);
   pass.problems.push_back({"Terminating", "the Controller is being deleted", false});

@@ -152,6 +152,15 @@ class Pass {
   std::vector<std::string> wishes_;
 };
 
+// Kinds of steps in intents that stand there before their turn comes.
+inline constexpr std::string_view kCreatePod = "create Pod";
+inline constexpr std::string_view kDeletePod = "delete Pod";
+inline constexpr std::string_view kClear = "clear Pod";
+inline constexpr std::string_view kDeleteRecord = "delete Slurm node";
+inline constexpr std::string_view kDrain = "drain";
+inline constexpr std::string_view kResume = "resume";
+inline constexpr std::string_view kReport = "report Slurm state on Pod";
+
 /// How long to wait for the n-th try after n failures of this kind.
 core::Duration backoff(const plan::Outcome& outcome);
 

@@ -818,6 +818,20 @@ TEST(NodeSetPlan, TheRecordOfAnOrphanStays) {
   EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("delete Slurm node cpu-0")));
 }
 
+TEST(NodeSetPlan, TheIntentTellsWhatComesInLaterPasses) {
+  World world(Json{{"replicas", 30}});
+  for (int i = 0; i < 30; ++i) world.add_pod(i);
+  world.settle();
+  for (auto& [name, node] : world.nodes) node.state.flags.insert("MAINTENANCE");
+  world.node("cpu-3").state.flags.insert("DRAIN");
+  world.node("cpu-3").reason = "slurm-operator: it was cordoned";
+  std::erase_if(world.pod("cpu-3").conditions, [](const kube::PodCondition& condition) { return condition.type == "Ready"; });
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_EQ(plan.lanes().at("report").groups().front().size(), 20U);
+  EXPECT_FALSE(plan.lanes().contains("resume"));
+  EXPECT_EQ(plan.intent.text(), "report Slurm state on Pod default/cpu-[0-29] (30); resume cpu-3");
+}
+
 TEST(NodeSetPlan, IsFastForAThousandWorkers) {
   World world(Json{{"replicas", 1000}});
   for (int i = 0; i < 1000; ++i) world.add_pod(i);

@@ -118,8 +118,18 @@ std::string what_holds(const Worker& worker) {
   return worker.node + " is being drained";
 }
 
+/// With the record an administrator's drain would go, which is meant for the next pod of the name as well. Without the fence:
+/// the node is drained, and the pod is deleted only as it was seen, with a slurmd that never ran.
+bool leaves_record(const Worker& worker) {
+  return worker.outdated && keeps_others_word(worker);
+}
+
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
+  if (!leaves_record(worker)) {
+    if (!worker.cleared) pass.out.intent.add(kClear, pod_text(worker));
+    pass.out.intent.add(kDeleteRecord, worker.node);
+  }
   if (!pass.room(kFencedSteps)) {
     for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) pass.wish(id);
     return;
@@ -153,10 +163,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   }
   if (!worker.busy() && !reserved(*worker.record)) {
     if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, pass.in.mono)) {
-      // With the record an administrator's drain would go, which is meant for the next pod of the name as well. Without the
-      // fence: the node is drained, and the pod is deleted only as it was seen, with a slurmd that never ran.
-      if (worker.outdated && keeps_others_word(worker))
-        return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
+      if (leaves_record(worker)) return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
       delete_fenced(pass, worker, *evidence, why);
       return;
     }
@@ -285,6 +292,7 @@ void delete_workers(Pass& pass) {
       delete_ended(pass, worker, missing-- > 0);
     } else if (worker.victim) {
       ++pass.to_delete;
+      pass.out.intent.add(kDeletePod, pod_text(worker));
       pass.out.intent.jobs += worker.work.jobs;
       delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
       if (worker.lost && !worker.cleared && !worker.outdated) {
@@ -312,6 +320,7 @@ void delete_records(Pass& pass) {
     if (!pass.slurm_fresh_or_again()) return;
     ++pass.records_left;
     if (reserved(*it->second)) {
+      pass.out.intent.add(kDeleteRecord, it->first);
       pass.waiting("RecordReserved", "the record of " + it->first + std::string(kReserved));
       continue;
     }

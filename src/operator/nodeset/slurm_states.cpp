@@ -92,11 +92,15 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
   return since && pass.in.now - *since >= kRegistrationGrace;
 }
 
-bool must_resume(const Pass& pass, const Worker& worker) {
-  if (worker.victim || worker.user_cordon || worker.kube_cordon || !worker.drained_by_us() || !worker.ready()) return false;
+/// Nothing but our word keeps it from taking jobs.
+bool wants_resume(const Worker& worker) {
+  if (worker.victim || worker.user_cordon || worker.kube_cordon || worker.life != Life::kLive) return false;
   // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there.
-  if (worker.has_flag("INVALID_REG")) return false;
-  return registered_anew(pass, worker);
+  return worker.drained_by_us() && !worker.has_flag("INVALID_REG");
+}
+
+bool must_resume(const Pass& pass, const Worker& worker) {
+  return wants_resume(worker) && worker.ready() && registered_anew(pass, worker);
 }
 
 Json marks(const Pass& pass, const Worker& worker) {
@@ -230,6 +234,7 @@ void set_drains(Pass& pass) {
     if (!reason.empty() && needs_drain(worker)) nodes[reason].push_back(worker.node);
   }
   for (auto& [reason, names] : nodes) {
+    for (const std::string& name : names) pass.out.intent.add(kDrain, name);
     const std::string list = core::compress_hostlist(names);
     const bool added = pass.step(pass.out.lane("drain"), "drain: " + reason, "drain " + list,
                                  slurm::drain_nodes(pass.cluster(), std::move(names), reason));
@@ -242,6 +247,7 @@ void set_drains(Pass& pass) {
 void resume_workers(Pass& pass) {
   if (!pass.slurm_known() || pass.goal != Goal::kServe) return;
   for (const Worker& worker : pass.workers) {
+    if (wants_resume(worker)) pass.out.intent.add(kResume, worker.node);
     if (!must_resume(pass, worker)) {
       if (!worker.victim && worker.drained_by_us() && worker.ready())
         pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
@@ -279,11 +285,12 @@ void report_states(Pass& pass) {
       Json changes = condition_changes(pass, worker);
       if (changes.empty()) continue;
       if (!pass.slurm_fresh_or_again()) return;
-      if (left-- == 0) {
+      pass.out.intent.add(kReport, pod_text(worker));
+      if (left-- > 0) {
+        report(pass, worker, std::move(changes));
+      } else {
         pass.out.wake_after(core::Duration{50}, "more pods to report on");
-        return;
       }
-      report(pass, worker, std::move(changes));
     }
   }
 }
@@ -296,7 +303,7 @@ void stamp_comments(Pass& pass) {
     if (worker.record == nullptr || !worker.ready()) continue;
     std::string wanted = wanted_comment(pass, worker);
     const std::string id = "comment Slurm node " + worker.node;
-    if (wanted.empty() || !pass.room(1)) continue;
+    if (wanted.empty()) continue;
     if (!pass.slurm_fresh_or_again()) return;
     auto act = std::make_shared<slurm::UpdateNode>();
     act->cluster = pass.cluster();

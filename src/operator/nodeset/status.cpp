@@ -6,7 +6,9 @@
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
+#include "slurm/acts.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -146,22 +148,72 @@ bool judge_partition(Pass& pass) {
   return false;
 }
 
+/// Whose creation is still to come: those of this pass, and those whose place is held by what goes, or that wait for orphans.
+std::set<int> ordinals_to_create(const Pass& pass) {
+  std::set<int> out = pass.vacant;
+  if (pass.goal != Goal::kServe) return out;
+  const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.victim; };
+  auto missing = pass.desired - static_cast<std::ptrdiff_t>(out.size() + pass.in.orphans.size()) -
+                 std::ranges::count_if(pass.workers, stays);
+  if (missing <= 0) return out;
+  std::set<int> used = out;
+  for (const Worker& worker : pass.workers) {
+    if (stays(worker)) used.insert(worker.ordinal);
+  }
+  for (const kube::PodPtr& pod : pass.in.orphans)
+    used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
+  for (int ordinal = 0; missing > 0; ++ordinal) {
+    if (!used.insert(ordinal).second) continue;
+    out.insert(ordinal);
+    --missing;
+  }
+  return out;
+}
+
+/// What becomes of the record under the name of a worker that is to be created.
+void intend_for_record(Pass& pass, const std::string& node) {
+  const slurm::Node* record = pass.slurm_known() ? pass.in.snapshot->node(node) : nullptr;
+  if (record == nullptr) return;
+  plan::Intent& intent = pass.out.intent;
+  if (judge_old_record(pass, node) == OldRecord::kGoesFirst && !pass.patches_nodeset) {
+    if (pass.failure(fmt::format("{} {}", kDeleteRecord, node)) == nullptr) intent.add(kDeleteRecord, node);
+  } else if (slurm::ours(record->reason) && (record->state.has("DRAIN") || record->state.base == "DOWN")) {
+    intent.add(kResume, node);
+  }
+}
+
 void judge_intent(Pass& pass) {
   plan::Intent& intent = pass.out.intent;
-  intent.pods = pass.to_create + pass.to_delete;
-  if (pass.to_create > 0) {
-    intent.summary = fmt::format("create {} of {} workers", pass.to_create, pass.desired);
-    pass.waiting("ScalingOut", intent.summary);
-    for (const int ordinal : pass.vacant) intent.remaining.push_back(fmt::format("create {}-{}", pass.in.meta().name, ordinal));
+  const kube::ObjectMeta& self = pass.in.meta();
+  const api::NodeSetSpec& spec = pass.in.nodeset.spec;
+  for (const std::string& id : pass.wishes()) {
+    // The first two were told by node and pod; an event changes nothing.
+    if (!id.starts_with("drain: ") && !id.starts_with("clear ") && !id.starts_with("event ")) intent.add_step(id);
   }
-  if (pass.to_delete > 0) {
-    const std::string text = fmt::format("delete {} workers", pass.to_delete);
-    intent.summary += intent.summary.empty() ? text : ", " + text;
-    pass.waiting("ScalingIn", text);
+  const std::set<int> created = ordinals_to_create(pass);
+  const std::string prefix = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), self.name);
+  // With host networking, nodes are named when their pods are placed.
+  const bool named = !uses_host_network(spec);
+  for (const int ordinal : created) {
+    intent.add(kCreatePod, self.ns + "/" + pod_name(self.name, ordinal, spec.ordinal_padding));
+    if (named) intend_for_record(pass, prefix + padded_ordinal(ordinal, spec.ordinal_padding));
+  }
+  if (named && (pass.goal == Goal::kServe || pass.goal == Goal::kDrainAll) && pass.in.older_namesake.empty()) {
     for (const Worker& worker : pass.workers) {
-      if (worker.victim) intent.remaining.push_back("delete " + worker.pod->meta.name);
+      const bool goes = worker.victim || worker.life != Life::kLive;
+      if (goes && worker.record != nullptr && !created.contains(worker.ordinal)) intent.add(kDeleteRecord, worker.node);
     }
   }
+  if (self.terminating() && kube::has_finalizer(self, api::kFinalizerNodeSet)) intent.add_step("remove finalizer");
+  for (const std::string_view kind : {kCreatePod, kDeletePod}) {
+    const auto it = intent.remaining.find(kind);
+    if (it != intent.remaining.end()) intent.pods += static_cast<int>(it->second.size());
+  }
+}
+
+void judge_scaling(Pass& pass) {
+  if (pass.to_create > 0) pass.waiting("ScalingOut", fmt::format("create {} of {} workers", pass.to_create, pass.desired));
+  if (pass.to_delete > 0) pass.waiting("ScalingIn", fmt::format("delete {} workers", pass.to_delete));
 }
 
 /// Failures of steps that are still wished for. What Slurm holds back is no failure until it lasts.
@@ -247,6 +299,7 @@ bool can_wait(Pass& pass, const Json& patch) {
 
 void write_status(Pass& pass) {
   judge_intent(pass);
+  judge_scaling(pass);
   bool ready = judge_workers(pass);
   ready = judge_partition(pass) && ready;
   if (pass.goal == Goal::kHold || pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) ready = false;

@@ -12,12 +12,6 @@ void add(plan::Lane& lane, std::optional<plan::Step> step) {
   if (step) lane.add(std::move(*step));
 }
 
-std::string join(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
-
 /// Everything that the pod mounts is there.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", "slurm.conf"}) != nullptr &&
@@ -111,9 +105,9 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   plan.intent.summary = "end slurmrestd";
   std::string waiting;
   if (!observed.ending_nodesets.empty()) {
-    waiting = "NodeSets end first: " + join(observed.ending_nodesets);
+    waiting = "NodeSets end first: " + some_of(observed.ending_nodesets);
   } else if (!observed.ending_workers.empty()) {
-    waiting = "workers end first: " + join(observed.ending_workers);
+    waiting = "workers end first: " + some_of(observed.ending_workers);
   } else if (const core::Duration left = observed.lasting_nodesets ? still_to_wait(observed) : core::Duration{0};
              left > core::Duration{0}) {
     waiting = "waiting whether NodeSets are deleted as well";
@@ -125,7 +119,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     }
     return;
   }
-  plan.intent.remaining.push_back(waiting);
+  plan.intent.summary += ": " + waiting;
   // What is drained through it may need one that was not made yet, or that must be made anew.
   if (observed.parse_error.empty() && !(observed.ending_nodesets.empty() && observed.ending_workers.empty())) {
     plan_children(observed, plan);

@@ -89,6 +89,7 @@ class World {
   std::map<std::string, core::Error> refuse;
 
   std::vector<std::string> done;        ///< Ids of all steps carried out.
+  plan::Intent did;                     ///< The same as an intent tells them, without events and status.
   std::vector<std::string> events;      ///< "Normal ScalingUp: note"
   std::vector<std::string> violations;  ///< What must never be done, and was.
 
@@ -98,6 +99,7 @@ class World {
   core::Result<void> patch(const kube::Patch& act);
   core::Result<void> remove(const kube::Delete& act);
   core::Result<void> slurm_act(const plan::Act& act);
+  void check_intent(const plan::Intent& whole, const plan::Step& step);
   void remember(const std::string& id, const core::Result<void>& result);
   void drop_outcomes(const plan::Plan& plan);
   [[nodiscard]] bool job_on(const std::string& node) const;

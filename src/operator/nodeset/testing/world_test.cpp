@@ -23,6 +23,18 @@ std::string text(const kube::Key& key) {
   return key.str();
 }
 
+/// Adds what a step does. Status and events tell of what is, and change nothing.
+void add_step(plan::Intent& into, const plan::Step& step) {
+  if (step.id.starts_with("status") || step.id.starts_with("event ")) return;
+  if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(step.act.get())) {
+    for (const std::string& node : drain->nodes) into.add("drain", node);
+  } else if (const auto* patch = dynamic_cast<const kube::Patch*>(step.act.get()); step.id.starts_with("clear ")) {
+    into.add("clear Pod", text(patch->key));
+  } else {
+    into.add_step(step.id);
+  }
+}
+
 }  // namespace
 
 World::World(Json spec) {
@@ -115,14 +127,28 @@ int World::run(const plan::Plan& plan) {
         for (const auto& [prefix, error] : refuse) {
           if (step.id.starts_with(prefix)) result = std::unexpected(error);
         }
+        check_intent(plan.intent, step);
         if (result) result = carry_out(*step.act);
         remember(step.id, result);
         failed = failed || !result;
-        if (result) done.push_back(step.id);
+        if (!result) continue;
+        done.push_back(step.id);
+        add_step(did, step);
       }
     }
   }
   return static_cast<int>(count);
+}
+
+void World::check_intent(const plan::Intent& whole, const plan::Step& step) {
+  plan::Intent part;
+  add_step(part, step);
+  for (const auto& [kind, names] : part.remaining) {
+    const auto it = whole.remaining.find(kind);
+    for (const std::string& name : names) {
+      if (it == whole.remaining.end() || !it->second.contains(name)) violations.push_back("not in the intent: " + step.id);
+    }
+  }
 }
 
 int World::settle(int passes) {
@@ -434,7 +460,8 @@ TEST(World, SeesADeletionUnderAJob) {
   act.key = {"default", "cpu-0"};
   act.uid = world.pod("cpu-0").meta.uid;
   plan::Plan plan;
-  plan.lane("x").add({"x", "", std::make_shared<kube::Delete>(act)});
+  plan.lane("x").add({"delete x", "", std::make_shared<kube::Delete>(act)});
+  plan.intent.add_step("delete x");
   world.run(plan);
   EXPECT_EQ(world.violations.size(), 1U);
 }
