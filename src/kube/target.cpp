@@ -326,10 +326,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (act.uid.empty()) return error("a delete needs the uid of " + act.key.str());
     if (act.resource != resources::kPod) return std::nullopt;
     if (!act.evidence) return error("deleting pod " + act.key.str() + " needs evidence");
-    const auto kind = act.evidence->kind();
-    const bool about_pod = kind == plan::Evidence::Kind::kNeverStarted || kind == plan::Evidence::Kind::kEnded ||
-                           kind == plan::Evidence::Kind::kOwnerEnds;
-    if (about_pod && act.evidence->subject() != act.uid)
+    if (act.evidence->subject() != act.uid)
       return error("the evidence for deleting pod " + act.key.str() + " is about another");
     return std::nullopt;
   }

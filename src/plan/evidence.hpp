@@ -27,7 +27,7 @@ class Evidence {
   };
 
   [[nodiscard]] Kind kind() const { return kind_; }
-  /// The pod's UID or the node's name that it speaks of.
+  /// The UID of the pod that it speaks of: it is evidence for deleting that one only.
   [[nodiscard]] const std::string& subject() const { return subject_; }
   [[nodiscard]] const std::string& detail() const { return detail_; }
 

@@ -141,11 +141,11 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     return;
   }
   const slurm::Snapshot& snapshot = *pass.in.snapshot;
+  const std::string& uid = worker.pod->meta.uid;
   if (worker.record == nullptr) {
     // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
     // one that never started was an earlier pod's.
     const bool stamped = worker.stamped && !worker.cleared && !worker.outdated;
-    const std::string& uid = worker.pod->meta.uid;
     const auto evidence =
         worker.lost && worker.missing_since
             ? slurm::SnapshotWitness::forgotten(snapshot, worker.node, uid, *worker.missing_since, pass.in.mono)
@@ -162,7 +162,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     return;
   }
   if (!worker.busy() && !reserved(*worker.record)) {
-    if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, pass.in.mono)) {
+    if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, uid, pass.in.mono)) {
       if (leaves_record(worker)) return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
       delete_fenced(pass, worker, *evidence, why);
       return;

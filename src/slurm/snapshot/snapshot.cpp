@@ -50,7 +50,8 @@ void Snapshot::index_jobs() {
   holders = std::make_shared<const decltype(index)>(std::move(index));
 }
 
-std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot, std::string_view name, core::MonoTime now) {
+std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot, std::string_view name,
+                                                       std::string_view pod_uid, core::MonoTime now) {
   if (!snapshot.fresh(now)) return std::nullopt;
   const Node* node = snapshot.node(name);
   if (node == nullptr) return std::nullopt;
@@ -61,7 +62,7 @@ std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot,
     if (state.has(busy)) return std::nullopt;
   }
   if (!snapshot.jobs_on(name).empty()) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kDrained, std::string(name), "drained in Slurm: " + node->reason);
+  return plan::Evidence(plan::Evidence::Kind::kDrained, std::string(pod_uid), "drained in Slurm: " + node->reason);
 }
 
 std::optional<plan::Evidence> SnapshotWitness::never_registered(const Snapshot& snapshot, std::string_view node,

@@ -51,11 +51,12 @@ struct Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-/// Issues the evidence that a snapshot gives.
+/// Issues the evidence that a snapshot gives about the pod behind a node.
 class SnapshotWitness {
  public:
   /// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
-  static std::optional<plan::Evidence> drained(const Snapshot& snapshot, std::string_view node, core::MonoTime now);
+  static std::optional<plan::Evidence> drained(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
+                                               core::MonoTime now);
   /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false).
   static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node,
                                                         std::string_view pod_uid, bool stamped, core::MonoTime now);

@@ -31,14 +31,14 @@ std::shared_ptr<const Job> job(std::int64_t id, std::string state, std::set<std:
 }
 
 bool is_drained(const Snapshot& snapshot) {
-  return SnapshotWitness::drained(snapshot, "cpu-0", kNow).has_value();
+  return SnapshotWitness::drained(snapshot, "cpu-0", "uid-0", kNow).has_value();
 }
 
 TEST(Witness, SaysDrainedOfANodeThatRunsAndTakesNothing) {
-  const auto evidence = SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN", "DYNAMIC_NORM"}}), "cpu-0", kNow);
+  const auto evidence = SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN", "DYNAMIC_NORM"}}), "cpu-0", "uid-0", kNow);
   ASSERT_TRUE(evidence);
   EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kDrained);
-  EXPECT_EQ(evidence->subject(), "cpu-0");
+  EXPECT_EQ(evidence->subject(), "uid-0");
   EXPECT_TRUE(is_drained(snapshot_with({"DOWN", {"DRAIN", "NOT_RESPONDING"}})));
 }
 
@@ -96,7 +96,7 @@ TEST(Witness, GoesByWhatAnAnswerCosts) {
 }
 
 TEST(Witness, SaysNothingOfANodeThatIsNotThere) {
-  EXPECT_FALSE(SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN"}}), "cpu-1", kNow));
+  EXPECT_FALSE(SnapshotWitness::drained(snapshot_with({"IDLE", {"DRAIN"}}), "cpu-1", "uid-1", kNow));
 }
 
 TEST(Witness, NeverRegisteredNeedsAbsenceAndNoStamp) {

@@ -182,7 +182,7 @@ TEST_P(SlurmTest, DrainsAndResumes) {
   ASSERT_TRUE(drained.value) << drained.value.error().message;
   EXPECT_TRUE(opens(drained));
   const auto snapshot = clusters->snapshot(kCluster);
-  EXPECT_TRUE(slurm::SnapshotWitness::drained(*snapshot, "n1", world->loop().clock().mono()));
+  EXPECT_TRUE(slurm::SnapshotWitness::drained(*snapshot, "n1", "uid-1", world->loop().clock().mono()));
   EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in");
   for (const char* name : {"n1", "n2"}) {
     const auto resumed = run(slurm::resume_node(kCluster, name));
@@ -275,7 +275,7 @@ TEST_P(SlurmTest, ABusyNodeIsNotDeleted) {
   ASSERT_TRUE(drained.value);
   EXPECT_EQ(state("n1"), "MIXED+DRAIN");
   EXPECT_TRUE(opens(drained));
-  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", world->loop().clock().mono()));
+  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", "uid-1", world->loop().clock().mono()));
   const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
   ASSERT_FALSE(deleted.value);
   EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
@@ -283,7 +283,8 @@ TEST_P(SlurmTest, ABusyNodeIsNotDeleted) {
   world->cancel(job);
   EXPECT_TRUE(becomes("n1", "IDLE+DRAIN"));
   EXPECT_TRUE(world->until([&] {
-    return slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", world->loop().clock().mono()).has_value();
+    return slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", "uid-1", world->loop().clock().mono())
+        .has_value();
   }));
   const auto gone = run(slurm::delete_node(kCluster, "n1", "test"));
   ASSERT_TRUE(gone.value) << gone.value.error().message;
@@ -304,7 +305,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   const std::string words = state("n1");
   EXPECT_TRUE(words == "IDLE+DRAIN" || words == "MIXED+DRAIN") << words;
   EXPECT_TRUE(opens(drained));
-  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", world->loop().clock().mono()));
+  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", "uid-1", world->loop().clock().mono()));
   const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
   ASSERT_FALSE(deleted.value);
   EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
