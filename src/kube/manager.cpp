@@ -269,6 +269,7 @@ struct Manager::Impl {
 
   void planned(const PassPtr& pass, plan::Plan made, const std::string& bug) {
     if (!bug.empty()) return broke(pass, "plan failed: this is a bug", bug);
+    if (options.on_plan) options.on_plan(made);
     std::vector<plan::Need> open;
     for (const plan::Need& need : made.needs()) {
       if (!pass->facts.contains(need.id)) open.push_back(need);

@@ -53,6 +53,8 @@ struct ManagerOptions {
   WatchOptions watch;
   EventOptions events;
   std::optional<LeaseOptions> election;  ///< Absent: lead at once.
+  /// Shown every plan as its controller made it, before anything of it is done; on the loop.
+  std::function<void(const plan::Plan&)> on_plan;
   /// The lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
   /// The same in every process: controllers keep hashes in annotations, to see a change also across their own restart. "":

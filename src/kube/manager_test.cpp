@@ -742,6 +742,52 @@ class DryRunTest : public ManagerTest {
   DryRunTest() : ManagerTest(dry()) {}
 };
 
+/// Plans are written down.
+class ShownTest : public ManagerTest {
+ protected:
+  ShownTest()
+      : ManagerTest([this] {
+          ManagerOptions options;
+          options.on_plan = [this](const plan::Plan& plan) { plans.push_back({plan.describe(), api.writes}); };
+          return options;
+        }()) {}
+  struct Shown {
+    Json plan;
+    int writes = 0;  ///< So far.
+  };
+  std::vector<Shown> plans;
+};
+
+TEST_F(ShownTest, APlanIsShownBeforeItIsCarriedOut) {
+  controller->planner = wants_service;
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(10s);
+  ASSERT_EQ(api.writes, 1);
+  ASSERT_EQ(plans.size(), 2U) << "and one that finds nothing left to do";
+  EXPECT_EQ(plans[0].plan["lanes"]["create"][0][0]["id"], "create service");
+  EXPECT_EQ(plans[0].writes, 0);
+  EXPECT_TRUE(plans[1].plan.empty()) << plans[1].plan;
+}
+
+TEST_F(ShownTest, APlanThatNeedsAFactIsShownEachTimeItIsMade) {
+  controller->planner = [](const Seen& seen) {
+    plan::Plan plan;
+    if (seen.context.facts.contains("live")) return plan;
+    auto get = std::make_shared<Get>();
+    get->resource = resources::kService;
+    get->key = {"ns", "live"};
+    plan.need({"live", get});
+    return plan;
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(10s);
+  ASSERT_EQ(plans.size(), 2U);
+  EXPECT_TRUE(plans[0].plan.contains("needs"));
+  EXPECT_TRUE(plans[1].plan.empty()) << plans[1].plan;
+}
+
 TEST_F(DryRunTest, NothingIsWritten) {
   controller->planner = wants_service;
   start();
