@@ -52,7 +52,9 @@ double allocated() {
 class Bench {
  public:
   explicit Bench(const BenchOptions& options)
-      : options_(options), resident_before_(resident()), world_({.seed = 1, .kube_nodes = options.kube_nodes}) {}
+      : options_(options),
+        resident_before_(resident()),
+        world_({.seed = 1, .kube_nodes = options.kube_nodes, .show_plans = false}) {}
 
   bool run() {
     fmt::print("{} NodeSets of {} workers\n", options_.nodesets, options_.workers);

@@ -508,7 +508,7 @@ void History::fill_slurm_actions() {
                         SimSlurm* slurm = world_.slurm();
                         if (slurm == nullptr || node.empty() || slurm->busy(node)) return;
                         world_.oracles().note("an admin deletes the record of " + node);
-                        (void)slurm->delete_node(node);
+                        (void)slurm->delete_node(node, std::string(kSlurmAdmin));
                       }});
   actions_.push_back({1, [this] {
                         SimSlurm* slurm = world_.slurm();

@@ -25,6 +25,10 @@ using core::Json;
 namespace kinds = kube::resources;
 
 constexpr std::size_t kNotes = 4000;
+/// More than are made between a plan and the end of what it does.
+constexpr std::size_t kPlans = 64;
+/// From the live look of an act to its write: two reads of 12 s each, and the operator may stand still between them.
+constexpr core::Duration kLookAndWrite{90000};
 
 std::string text_at(const Json& object, std::initializer_list<std::string_view> path) {
   return core::get_string(object, path);
@@ -67,6 +71,12 @@ bool ended(const Json& pod) {
 /// Without a node: what a kubelet has not reported yet proves nothing.
 bool never_started(const Json& pod) {
   return text_at(pod, {"spec", "nodeName"}).empty();
+}
+
+/// Slurm runs nothing there, and starts nothing.
+bool idle_and_held(const SimSlurm& slurm, const std::string& name) {
+  const SimNode* node = slurm.node(name);
+  return (node == nullptr || node->drain || node->down) && !slurm.busy(name);
 }
 
 std::string shown(const SimSlurm& slurm, const SimNode& node) {
@@ -172,14 +182,49 @@ void Oracles::worker_deletion(const Json& pod) {
   // Who runs slurmd is the model's to say: what a kubelet has reported may be old.
   const auto slurmd = cluster->slurmds.find(node);
   const bool runs = slurmd != cluster->slurmds.end() && slurmd->second == text_at(pod, {"metadata", "uid"});
-  if (jobs.empty() || (ended(pod) && !runs)) return;
+  if (ended(pod) && (jobs.empty() || !runs)) return;
   // Jobs of an earlier pod of that name are not this one's.
   if (never_started(pod)) return;
   const Json* owner = api_.peek(op::resources::kController, controller);
-  const bool cluster_ends = owner == nullptr || (terminating(*owner) && text_at(*owner, {"spec", "deletionPolicy"}) != "Drain");
-  if (cluster_ends) return;
-  violation(fmt::format("worker {} was deleted while job {} ({}) was on {}, its slurmd {}", key_of(pod), jobs.front()->id,
-                        to_string(jobs.front()->state), node, runs ? "running" : "not running"));
+  const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
+  const bool goes = owner == nullptr || terminating(*owner) || (space != nullptr && terminating(*space));
+  if (goes && (owner == nullptr || text_at(*owner, {"spec", "deletionPolicy"}) != "Drain")) return;
+  if (!jobs.empty()) {
+    violation(fmt::format("worker {} was deleted while job {} ({}) was on {}, its slurmd {}", key_of(pod), jobs.front()->id,
+                          to_string(jobs.front()->state), node, runs ? "running" : "not running"));
+    return;
+  }
+  if (!site_.slurmd_ever_ran(text_at(pod, {"metadata", "uid"}))) return;
+  if (idle_and_held(*cluster->slurm, node) || was_idle_and_held(node)) return;
+  violation(fmt::format("worker {} was deleted while Slurm could give it jobs: {} is {}", key_of(pod), node,
+                        shown(*cluster->slurm, *cluster->slurm->node(node))));
+}
+
+void Oracles::look(const std::string& node) {
+  const auto held = [&](const auto& cluster) { return idle_and_held(*cluster.second->slurm, node); };
+  asked_[node] = {loop_.clock().mono(), std::ranges::all_of(site_.clusters(), held)};
+}
+
+/// Slurm has no conditional write, and Kubernetes none that depends on Slurm: what an admin does, or a slurmd that registers,
+/// between the live look and the write is not seen. So what goes must have been idle and held when it was looked at. A look is
+/// good for this pod, for a short while, and until the operator itself frees the node.
+bool Oracles::was_idle_and_held(const std::string& node) const {
+  const auto look = asked_.find(node);
+  return look != asked_.end() && look->second.idle_and_held && loop_.clock().mono() - look->second.at < kLookAndWrite;
+}
+
+/// Deleted by the operator, with no job on it.
+void Oracles::record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node) {
+  if (idle_and_held(*cluster.slurm, node.name) || was_idle_and_held(node.name)) return;
+  for (const auto& [key, stored] : api_.store().all(table_name(kinds::kPod))) {
+    const Json& pod = stored->body;
+    const bool behind = is_worker(pod) && kube::Key{key.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
+                        slurm_node_of(pod) == node.name && !ended(pod);
+    if (!behind) continue;
+    violation(fmt::format("the record of node {} was deleted under worker {}, while Slurm could give it jobs: {}", node.name,
+                          key.str(), shown(*cluster.slurm, node)));
+    return;
+  }
 }
 
 void Oracles::watch_store() {
@@ -195,8 +240,13 @@ void Oracles::watch_store() {
       learn_token(body);
       search_secrets(body["metadata"].dump(), "the metadata of Secret " + change->key.str());
     }
-    if (table == "pods" && is_worker(body))
-      abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, slurm_node_of(body)});
+    if (table == "pods" && is_worker(body)) {
+      const std::string node = slurm_node_of(body);
+      abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, node});
+      // What was seen before was an earlier pod's.
+      const auto asked = asked_.find(node);
+      if (change->type == Change::Type::kAdded && asked != asked_.end()) asked->second.idle_and_held = false;
+    }
     if (const Json* generation = core::find(body, {"status", "observedGeneration"})) {
       const std::int64_t now = generation->get<std::int64_t>();
       std::int64_t& before = observed_[text_at(body, {"metadata", "uid"})];
@@ -224,15 +274,22 @@ void Oracles::learn_secret(const Json& secret) {
     if (bytes && bytes->starts_with(token_header())) {
       // All tokens begin alike, and so does whatever shows of one.
       for (const std::string& form : {token_header(), core::base64_encode(token_header()), hex(token_header())}) {
-        secrets_.insert(form);
+        learn_form(form);
       }
       continue;
     }
-    secrets_.insert(text);
+    learn_form(text);
     if (bytes) {
-      secrets_.insert(*bytes);
-      secrets_.insert(hex(*bytes));
+      learn_form(*bytes);
+      learn_form(hex(*bytes));
     }
+  }
+}
+
+void Oracles::learn_form(const std::string& text) {
+  if (!secrets_.insert(text).second) return;
+  for (const std::string& plan : plans_) {
+    if (plan.find(text) != std::string::npos) violation("a secret shows in a plan: " + plan.substr(0, 200));
   }
 }
 
@@ -270,7 +327,7 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std:
     const auto token = request.headers.find("x-slurm-user-token");
     if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token_header());
     if (const std::size_t at = request.target.rfind("/node/"); request.method == "GET" && at != std::string::npos)
-      asked_[request.target.substr(at + 6)] = loop_.clock().mono();
+      look(request.target.substr(at + 6));
     if (request.method != "GET" || request.target.find("/reconfigure") != std::string::npos) {
       ++writes_;
       note("slurm " + request.method + " " + request.target + " " + request.body);
@@ -325,6 +382,14 @@ void Oracles::fenced_write(const net::HttpRequest& request, bool to_slurm, const
                         to_slurm ? "was sent to Slurm" : "came to the API server", identity, holder));
 }
 
+void Oracles::read_plan(const plan::Plan& plan) {
+  std::string text = plan.describe().dump(-1, ' ', false, Json::error_handler_t::replace);
+  search_secrets(text, "a plan: " + text.substr(0, 200));
+  if (plan.step_count() == 0) return;
+  plans_.push_back(std::move(text));
+  if (plans_.size() > kPlans) plans_.pop_front();
+}
+
 void Oracles::log_line(std::string_view line) {
   search_secrets(line, "a log line: " + std::string(line.substr(0, 80)));
 }
@@ -357,11 +422,13 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
       hold.down = state == "DOWN" || (hold.down && (!frees || state == "UNDRAIN"));
       return;
     }
+    const auto asked = asked_.find(node.name);
+    // From here on it takes jobs by the operator's own word.
+    if (frees && asked != asked_.end()) asked->second.idle_and_held = false;
     if (!hold.drain && !hold.down) return;
     if (state == "DRAIN" && !update.reason) hold.drain = true;
     // Slurm has no conditional write: what an admin does between our look and our write is lost.
-    const auto asked = asked_.find(node.name);
-    if ((frees || (update.reason && user == "slurm")) && asked != asked_.end() && hold.since >= asked->second) {
+    if ((frees || (update.reason && user == "slurm")) && asked != asked_.end() && hold.since >= asked->second.at) {
       foreign_.erase(place);
       return;
     }
@@ -373,13 +440,16 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
       violation(fmt::format("the reason of node {}, which an admin had drained, was written over", node.name));
     }
   };
-  cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs) {
+  cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs,
+                                              const std::string& user) {
     note("node " + node.name + " deleted from Slurm");
     foreign_.erase({cluster.controller, node.name});
     abandoned_.erase({cluster.controller, node.name});
     if (!jobs.empty()) {
       violation(fmt::format("the record of node {} was deleted under job {} ({})", node.name, jobs.front()->id,
                             to_string(jobs.front()->state)));
+    } else if (!user.empty() && user != kSlurmAdmin) {
+      record_deletion(cluster, node);
     }
   };
 }

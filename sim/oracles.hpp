@@ -1,10 +1,12 @@
 // Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened.
 //
-// At every step: no worker with jobs is taken away by the operator; no drain of somebody else's is undone by it; what it
-// deletes it names by uid; it writes only while it holds the Lease; no secret leaves through status, events, logs or
-// labels; observedGeneration never goes back; Secrets and ConfigMaps of users are not written to; a token that is not to be
-// refreshed is minted once. At the end (see unmet): the declared state is reached. At rest: nothing is written but what keeps
-// tokens fresh.
+// At every step: no worker with jobs is taken away by the operator, nor one that Slurm may still give jobs, nor the record of
+// such a one; no drain of somebody else's is undone by it; what it deletes it names by uid; it writes only while it holds the
+// Lease; no secret leaves through plans, status, events, logs or labels; observedGeneration never goes back; Secrets and
+// ConfigMaps of users are not written to; a token that is not to be refreshed is minted once. At the end (see unmet): the
+// declared state is reached. At rest: nothing is written but what keeps tokens fresh.
+//
+// What may go is told by the simulated Slurm and by what runs in the simulated pods, never by the operator's evidence.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "core/log.hpp"
+#include "plan/plan.hpp"
 #include "sim/kube_api.hpp"
 #include "sim/server.hpp"
 #include "sim/slurm_site.hpp"
@@ -51,6 +54,8 @@ class Oracles {
   /// none.
   void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
   void log_line(std::string_view line);
+  /// A plan that an operator made: all that could be shown of it.
+  void read_plan(const plan::Plan& plan);
   /// Writes of operators but Leases, so far; and of these, the ones that keep Tokens as they are declared.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
   [[nodiscard]] std::uint64_t token_writes() const { return token_writes_; }
@@ -61,6 +66,11 @@ class Oracles {
   [[nodiscard]] core::Json final_state() const;
 
  private:
+  /// An operator asks for one Slurm node.
+  struct Look {
+    core::MonoTime at;
+    bool idle_and_held = false;  ///< See idle_and_held in oracles.cpp.
+  };
   /// What an admin did to a node and did not undo.
   struct Hold {
     bool drain = false, down = false;
@@ -70,8 +80,12 @@ class Oracles {
   void watch_store();
   void watch_cluster(SlurmSite::Cluster& cluster);
   void worker_deletion(const core::Json& pod);
+  void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
+  void look(const std::string& node);
+  [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
   void abandon_records(const kube::Key& controller);
   void learn_secret(const core::Json& secret);
+  void learn_form(const std::string& text);
   void learn_token(const core::Json& secret);
   [[nodiscard]] bool about_tokens(const net::HttpRequest& request) const;
   void fenced_write(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
@@ -90,9 +104,10 @@ class Oracles {
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
-  std::map<std::string, core::MonoTime> asked_;            ///< When an operator last asked for a Slurm node by itself.
+  std::map<std::string, Look> asked_;                      ///< When an operator last asked for a Slurm node by itself.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.
   std::set<std::string> secrets_;                          ///< In every form in which they might show.
+  std::deque<std::string> plans_;                          ///< The last ones: a secret may be known only once it is written.
   std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
   std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By a token's Secret: from what, and the text.
 };

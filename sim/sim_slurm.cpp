@@ -260,7 +260,7 @@ void SimSlurm::stop() {
 
 void SimSlurm::lose_state() {
   if (on_delete) {
-    for (const auto& [name, node] : nodes_) on_delete(node, {});
+    for (const auto& [name, node] : nodes_) on_delete(node, {}, "");
   }
   nodes_.clear();
   jobs_.clear();
@@ -578,7 +578,7 @@ void SimSlurm::set_down(SimNode& node) {
   if (had_jobs && slurmds_.contains(node.name)) ask_again(node.name);
 }
 
-SlurmErrno SimSlurm::delete_node(const std::string& name) {
+SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& user) {
   if (!up_) return SlurmErrno::kNoController;
   const auto it = nodes_.find(name);
   if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
@@ -588,7 +588,7 @@ SlurmErrno SimSlurm::delete_node(const std::string& name) {
   if (std::any_of(holders.begin(), holders.end(), [](const SimJob* job) { return job->state != SimJob::State::kSuspended; })) {
     return SlurmErrno::kBusy;
   }
-  if (on_delete) on_delete(it->second, holders);
+  if (on_delete) on_delete(it->second, holders, user);
   forget_record(name);
   return SlurmErrno::kSuccess;
 }

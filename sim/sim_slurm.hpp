@@ -175,7 +175,7 @@ class SimSlurm {
 
   // What clients ask for. kNoController when it is down.
   SlurmErrno update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user = "slurm");
-  SlurmErrno delete_node(const std::string& name);
+  SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
   /// A node with State=CLOUD, from no slurmd. Before 26.05 an idle one of that name is deleted by the refusal.
   SlurmErrno create_node(const std::string& name);
   /// From now on, over these nodes. Refused while jobs hold one.
@@ -213,8 +213,8 @@ class SimSlurm {
   std::function<void(const std::string& node)> on_moved;
   /// Told of every change of a node's state by a client, for oracles: before it happens.
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
-  /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state.
-  std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs)> on_delete;
+  /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state (by "").
+  std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user)> on_delete;
 
  private:
   struct Loaded;

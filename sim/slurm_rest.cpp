@@ -248,7 +248,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       if (get) return get_node(call, name);
       if (call.method == "POST") return post_node(call, name);
       if (call.method == "DELETE") {
-        const SlurmErrno number = slurm.delete_node(name);
+        const SlurmErrno number = slurm.delete_node(name, call.user);
         if (number == SlurmErrno::kSuccess) return good(call);
         return refused(call, number, (new_release() ? "Failure to delete node " : "Failure to update node ") + name,
                        "op_handler_node");

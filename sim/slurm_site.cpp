@@ -128,6 +128,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   Slurmd(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
     host_ = without_port(argument(pod_, container_, "--conf-server"));
     node_ = pod_.hostname();
+    site_.ran_.insert(pod_.uid());
     Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) {
       failed_ = true;  // its name cannot be looked up

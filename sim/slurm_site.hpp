@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/json.hpp"
@@ -50,6 +51,8 @@ class SlurmSite {
   /// Of a Controller; null when none ever ran.
   [[nodiscard]] Cluster* find(const kube::Key& controller) const;
   [[nodiscard]] const std::map<std::string, std::unique_ptr<Cluster>>& clusters() const { return clusters_; }
+  /// A slurmd was started in the pod with this uid, whatever became of it.
+  [[nodiscard]] bool slurmd_ever_ran(const std::string& pod) const { return ran_.contains(pod); }
   /// Called when a cluster is first made, to listen in.
   std::function<void(Cluster&)> on_cluster;
 
@@ -72,6 +75,7 @@ class SlurmSite {
   std::map<std::uint64_t, SlurmProcess*> processes_;          ///< In the order of their starts.
   std::uint64_t last_process_ = 0;
   std::map<std::string, Slurmrestd*> restds_;  ///< By the pod's uid.
+  std::set<std::string> ran_;                  ///< Pods (uids) in which a slurmd was started.
 };
 
 /// What the workers' preStop script does to its node: down, with the reason of whoever took it from work before, or its own.

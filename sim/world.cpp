@@ -29,6 +29,7 @@ kube::ManagerOptions OperatorProcess::manager_options(World& world) const {
     lease.identity = identity_;
     out.election = lease;
   }
+  if (world.options_.show_plans) out.on_plan = [&world](const plan::Plan& plan) { world.oracles_->read_plan(plan); };
   // A process that lost its lease ends, and its pod is started again.
   out.on_lost = [&world, which = which_](const std::string& why) {
     world.oracles_->note(fmt::format("operator {} ends: {}", which, why));

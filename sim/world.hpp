@@ -35,6 +35,8 @@ struct WorldOptions {
   int kube_nodes = 4;
   std::string slurm_release = "26.05.5";
   bool print = false;  ///< Writes the operators' logs to standard output.
+  /// The oracles see every plan. Off where their work and memory would be taken for the operators'.
+  bool show_plans = true;
   ApiOptions api{};
 };
 

@@ -1,0 +1,137 @@
+#include "sim/oracles.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/acts.hpp"
+#include "operator/common/names.hpp"
+#include "sim/world.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace kinds = kube::resources;
+
+/// Two idle workers. What must not happen is done here in the operator's name.
+class OraclesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    world.start_operators();
+    world.apply(controller_json());
+    world.apply(restapi_json());
+    world.apply(nodeset_json("cpu", 2));
+    ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+    ASSERT_THAT(violations(), IsEmpty());
+  }
+  [[nodiscard]] const std::vector<std::string>& violations() { return world.oracles().violations(); }
+  void delete_worker(const std::string& name) {
+    Caller caller;
+    caller.user = std::string(kOperatorAgent);
+    ASSERT_TRUE(world.api().remove(kinds::kPod, {World::kNamespace, name}, {}, caller));
+  }
+  void set_state(const std::string& node, const char* state, std::string_view user) {
+    SimNodeUpdate change;
+    change.state = state;
+    ASSERT_EQ(world.slurm()->update_node(node, change, std::string(user)), SlurmErrno::kSuccess);
+  }
+  /// As an act of the operator does right before its write.
+  void look_at(const std::string& node) {
+    world.oracles().request({.method = "GET", .target = "/slurm/v0.0.42/node/" + node}, true, "");
+  }
+  void delete_controller(const char* policy) {
+    world.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", policy}}}});
+    world.remove(op::resources::kController, World::kCluster);
+  }
+  static plan::Plan plan_of(const kube::Resource& resource, Json object) {
+    plan::Plan plan;
+    plan.lane("test").add({"create it", "test", kube::create(resource, std::move(object))});
+    return plan;
+  }
+
+  World world{WorldOptions{}};
+};
+
+TEST_F(OraclesTest, AnIdleWorkerMayNotGoWhileSlurmCouldGiveItJobs) {
+  delete_worker("cpu-0");
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("worker default/cpu-0 was deleted while Slurm could give it jobs")));
+}
+
+TEST_F(OraclesTest, AWorkerThatIsDrainedOrUnknownToSlurmMayGo) {
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  delete_worker("cpu-0");
+  ASSERT_EQ(world.slurm()->delete_node("cpu-1", std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
+  delete_worker("cpu-1");
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, WorkersGoWithTheirCluster) {
+  delete_controller("Immediate");
+  delete_worker("cpu-0");
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, WorkersOfAClusterThatDrainsFirstStay) {
+  delete_controller("Drain");
+  delete_worker("cpu-0");
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("while Slurm could give it jobs")));
+}
+
+TEST_F(OraclesTest, TheRecordOfAWorkerMayNotGoWhileSlurmCouldGiveItJobs) {
+  ASSERT_EQ(world.slurm()->delete_node("cpu-0"), SlurmErrno::kSuccess);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("the record of node cpu-0 was deleted under worker default/cpu-0")));
+}
+
+TEST_F(OraclesTest, TheRecordOfADrainedWorkerMayGo) {
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  ASSERT_EQ(world.slurm()->delete_node("cpu-0"), SlurmErrno::kSuccess);
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
+  for (const char* node : {"cpu-0", "cpu-1"}) {
+    set_state(node, "DRAIN", kSlurmAdmin);
+    look_at(node);
+    set_state(node, "RESUME", kSlurmAdmin);
+  }
+  delete_worker("cpu-0");
+  ASSERT_EQ(world.slurm()->delete_node("cpu-1"), SlurmErrno::kSuccess);
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, ALookBeforeTheDrainOrBeforeOurOwnResumeIsNone) {
+  look_at("cpu-0");
+  set_state("cpu-0", "DRAIN", "slurm");
+  set_state("cpu-0", "RESUME", "slurm");
+  delete_worker("cpu-0");
+  EXPECT_EQ(violations().size(), 1U);
+  set_state("cpu-1", "DRAIN", "slurm");
+  look_at("cpu-1");
+  set_state("cpu-1", "RESUME", "slurm");
+  delete_worker("cpu-1");
+  EXPECT_EQ(violations().size(), 2U);
+}
+
+TEST_F(OraclesTest, ASecretInAPlanIsFound) {
+  const Json* secret = world.find(kinds::kSecret, op::generated_jwt_key_name(World::kCluster));
+  ASSERT_NE(secret, nullptr);
+  const std::string key = secret->at("data").begin()->get<std::string>();
+  world.oracles().read_plan(plan_of(kinds::kConfigMap, config_map_json("a", {{"b", "nothing"}})));
+  EXPECT_THAT(violations(), IsEmpty());
+  world.oracles().read_plan(plan_of(kinds::kConfigMap, config_map_json("a", {{"b", "it is " + key}})));
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("a secret shows in a plan")));
+}
+
+TEST_F(OraclesTest, SoIsOneThatThePlanItselfMakes) {
+  const Json made = secret_json("made", {{"key", "drawn in the middle of a plan"}});
+  world.oracles().read_plan(plan_of(kinds::kSecret, made));
+  EXPECT_THAT(violations(), IsEmpty());
+  world.apply(made);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("a secret shows in a plan")));
+}
+
+}  // namespace
+}  // namespace sim
