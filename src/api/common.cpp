@@ -103,7 +103,7 @@ const FieldList& field_list(const PodTemplate*) {
           .add(field("spec", &PodTemplate::spec)
                    .schema_of(pod_spec_schema())
                    .describe("A core/v1 PodSpec, merged over the operator's own: objects by key, containers, volumes and the "
-                             "like by name. "
+                             "like by name; null and empty lists change nothing. "
                              "Pods are created with strict field validation: a misspelt field is reported in the status."));
   return kList;
 }

@@ -218,4 +218,20 @@ Json merge(Json base, const Json& over) {
   return merge_at(std::move(base), over, "");
 }
 
+Json without_unsaid(const Json& manifest) {
+  Json out = manifest;
+  if (manifest.is_object()) {
+    for (const auto& [name, value] : manifest.items()) {
+      if (value.is_null() || (value.is_array() && value.empty())) {
+        out.erase(name);
+      } else {
+        out[name] = without_unsaid(value);
+      }
+    }
+  } else if (manifest.is_array()) {
+    for (Json& item : out) item = without_unsaid(item);
+  }
+  return out;
+}
+
 }  // namespace core

@@ -40,4 +40,7 @@ std::vector<std::string> diff_paths(const Json& a, const Json& b);
 /// volumes), lists of volumeMounts by "mountPath", other lists replaced; null removes.
 Json merge(Json base, const Json& over);
 
+/// The same without members that are null or an empty list, at any depth: in a manifest they say as much as absent ones.
+Json without_unsaid(const Json& manifest);
+
 }  // namespace core

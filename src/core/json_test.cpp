@@ -78,6 +78,12 @@ TEST(Json, MergeFollowsNames) {
                  {"name": "b"}], "keep": true})"));
 }
 
+TEST(Json, UnsaidIsNullAndEmptyLists) {
+  EXPECT_EQ(without_unsaid(j(R"({"a": null, "b": [], "c": {"d": null, "e": {}}, "f": [{"g": []}, null, []], "h": ""})")),
+            j(R"({"c": {"e": {}}, "f": [{}, null, []], "h": ""})"));
+  EXPECT_EQ(without_unsaid(j("[]")), j("[]"));
+}
+
 TEST(Json, MergeRemovesNullsInsideNewObjects) {
   EXPECT_EQ(merge(j("{}"), j(R"({"a": {"b": null, "c": 1}})")), j(R"({"a": {"c": 1}})"));
   EXPECT_EQ(merge(j(R"({"a": 5})"), j(R"({"a": {"c": 1}})")), j(R"({"a": {"c": 1}})"));

@@ -64,7 +64,7 @@ void merge_containers(core::Json& spec, core::Json& over, const char* list) {
 
 core::Json merge_container(core::Json base, const core::Json& over) {
   if (!over.is_object()) return base;
-  core::Json wanted = over;
+  core::Json wanted = core::without_unsaid(over);
   wanted.erase("name");
   if (wanted.contains("args") && wanted["args"].is_array()) {
     core::Json args = base.contains("args") ? base["args"] : core::Json::array();
@@ -78,7 +78,7 @@ core::Json merge_container(core::Json base, const core::Json& over) {
 
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::StringMap& labels,
                               const kube::StringMap& annotations) {
-  core::Json wanted = over.spec.is_object() ? over.spec : core::Json::object();
+  core::Json wanted = over.spec.is_object() ? core::without_unsaid(over.spec) : core::Json::object();
   merge_containers(pod_spec, wanted, "containers");
   merge_containers(pod_spec, wanted, "initContainers");
   drop_in_list(pod_spec, wanted, "volumes");

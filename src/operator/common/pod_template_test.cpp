@@ -34,6 +34,44 @@ TEST(MergeContainer, AVariablesSourceReplacesItsValue) {
   EXPECT_EQ(merge_container(base, over)["env"], over["env"]);
 }
 
+TEST(MergeContainer, NullAndEmptyListsChangeNothing) {
+  const Json base{{"name", "c"},
+                  {"command", {"sh"}},
+                  {"args", {"-a"}},
+                  {"env", {{{"name", "A"}, {"value", "1"}}}},
+                  {"ports", {{{"name", "p"}, {"containerPort", 1}}}},
+                  {"volumeMounts", {{{"name", "etc"}, {"mountPath", "/etc/slurm"}}}},
+                  {"securityContext", {{"runAsUser", 401}, {"capabilities", {{"add", {"BPF"}}}}}},
+                  {"livenessProbe", {{"tcpSocket", {{"port", 1}}}}}};
+  for (const Json& nothing : {Json(nullptr), Json::array()}) {
+    Json over{{"securityContext", {{"capabilities", {{"add", nothing}}}}}, {"env", {{{"name", "A"}, {"valueFrom", nothing}}}}};
+    EXPECT_EQ(merge_container(base, over), base) << over;
+    for (const char* field : {"command", "args", "env", "envFrom", "ports", "volumeMounts", "volumeDevices", "livenessProbe"}) {
+      over[field] = nothing;
+    }
+    EXPECT_EQ(merge_container(base, over), base) << over;
+  }
+}
+
+TEST(MergePodTemplate, NullAndEmptyListsChangeNothing) {
+  const Json base{{"initContainers", {{{"name", "wait"}}}},
+                  {"containers", {{{"name", "slurmd"}, {"env", {{{"name", "A"}, {"value", "1"}}}}}}},
+                  {"volumes", {{{"name", "etc"}, {"projected", {{"sources", {"key"}}}}}}},
+                  {"tolerations", {{{"operator", "Exists"}}}},
+                  {"dnsConfig", {{"searches", {"a"}}}}};
+  for (const Json& nothing : {Json(nullptr), Json::array()}) {
+    api::PodTemplate over;
+    for (const char* list : {"initContainers", "containers", "volumes", "tolerations", "imagePullSecrets"}) {
+      over.spec[list] = nothing;
+    }
+    over.spec["dnsConfig"]["searches"] = nothing;
+    EXPECT_EQ(merge_pod_template(base, over, {}, {})["spec"], base) << over.spec;
+    over.spec["containers"] = Json::array({{{"name", "slurmd"}, {"env", nothing}}});
+    over.spec["volumes"] = Json::array({{{"name", "etc"}, {"projected", {{"sources", nothing}}}}});
+    EXPECT_EQ(merge_pod_template(base, over, {}, {})["spec"], base) << over.spec;
+  }
+}
+
 TEST(MergePodTemplate, ContainersByNameAndVolumesWhole) {
   const Json base{
       {"containers", {{{"name", "slurmctld"}, {"image", "ours"}}}},

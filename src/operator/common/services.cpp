@@ -9,7 +9,7 @@ core::Json service_port(std::string_view name, int port, std::string_view target
 }
 
 core::Json merge_service_spec(core::Json base, const core::Json& over, const kube::StringMap& selector, core::Json ports) {
-  core::Json spec = core::merge(std::move(base), over.is_object() ? over : core::Json::object());
+  core::Json spec = core::merge(std::move(base), over.is_object() ? core::without_unsaid(over) : core::Json::object());
   spec.erase("externalIPs");
   for (const auto& [name, value] : selector) spec["selector"][name] = value;
   if (spec.contains("ports") && spec["ports"].is_array()) {

@@ -129,6 +129,27 @@ TEST(BuildWorker, WhatUsersWriteWins) {
   EXPECT_EQ(pod["spec"]["initContainers"][0]["resources"], slurmd["resources"]);
 }
 
+TEST(BuildWorker, EmptyListsAsTheGoOperatorsChartWritesThemTakeNothingAway) {
+  const Json pod = pod_of(Json::parse(R"({
+    "logfile": {"image": "docker.io/library/alpine:latest", "imagePullPolicy": "IfNotPresent", "resources": {}},
+    "slurmd": {"args": [], "env": [], "image": "local/slurmd:26.05", "imagePullPolicy": "IfNotPresent", "resources": {},
+               "volumeMounts": []},
+    "template": {"metadata": {"labels": {"helm.sh/chart": "slurm-1.2.3"}},
+                 "spec": {"affinity": {}, "hostname": "slinky-", "imagePullSecrets": null, "initContainers": [],
+                          "nodeSelector": {"kubernetes.io/os": "linux"}, "priorityClassName": "", "resources": {},
+                          "tolerations": [], "volumes": []}}})"));
+  const Json plain = pod_of(Json::parse(R"({
+    "logfile": {"image": "docker.io/library/alpine:latest"}, "slurmd": {"image": "local/slurmd:26.05"},
+    "template": {"spec": {"hostname": "slinky-"}}})"));
+  for (const char* same : {"args", "env", "ports", "volumeMounts", "lifecycle"}) {
+    EXPECT_EQ(slurmd_of(pod)[same], slurmd_of(plain)[same]) << same;
+  }
+  for (const char* same : {"volumes", "tolerations", "affinity", "dnsConfig"}) {
+    EXPECT_EQ(pod["spec"][same], plain["spec"][same]) << same;
+  }
+  EXPECT_EQ(pod["spec"]["initContainers"].size(), 2U);
+}
+
 TEST(BuildWorker, ASidecarReadsTheLogWhenOneIsConfigured) {
   const Json pod = pod_of(Json{{"logfile", {{"image", "alpine:3"}}}});
   ASSERT_EQ(pod["spec"]["initContainers"].size(), 2U);
