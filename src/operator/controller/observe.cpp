@@ -64,6 +64,10 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     out->controller = std::move(*parsed);
   } else {
     out->parse_error = parsed.error().message;
+    // What has been told is known: an event comes once, and conditions keep their time.
+    if (auto told = api::from_json<api::ControllerStatus>(out->object->body.value("status", core::Json::object()))) {
+      out->controller.status = std::move(*told);
+    }
   }
   const api::ControllerSpec& spec = out->controller.spec;
 

@@ -25,6 +25,10 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
     out->restapi = std::move(*parsed);
   } else {
     out->parse_error = parsed.error().message;
+    // What has been told is known: an event comes once, and conditions keep their time.
+    if (auto told = api::from_json<api::RestApiStatus>(out->object->body.value("status", core::Json::object()))) {
+      out->restapi.status = std::move(*told);
+    }
   }
 
   out->missing =

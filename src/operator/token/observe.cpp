@@ -14,6 +14,10 @@ std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& 
   auto parsed = api::from_json<api::Token>(out->object->body);
   if (!parsed) {
     out->parse_error = parsed.error().message;
+    // What has been told is known: an event comes once, and conditions keep their time.
+    if (auto told = api::from_json<api::TokenStatus>(out->object->body.value("status", core::Json::object()))) {
+      out->token.status = std::move(*told);
+    }
     return out;
   }
   out->token = std::move(*parsed);
