@@ -26,19 +26,51 @@ FieldList key_selector(const char* what) {
                .describe("Whether it may be missing."));
 }
 
+core::Json object_of(core::Json properties) {
+  return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}, {"properties", std::move(properties)}};
+}
+
+core::Json list_of(core::Json items) {
+  return {{"type", "array"}, {"nullable", true}, {"items", std::move(items)}};
+}
+
+/// Anything else than an explicit null is of that schema.
+core::Json or_null(core::Json schema) {
+  schema["nullable"] = true;
+  return schema;
+}
+
 core::Json pod_spec_schema() {
-  return {{"type", "object"},
-          {"x-kubernetes-preserve-unknown-fields", true},
-          {"properties",
-           {{"hostname",
-             {{"type", "string"},
-              {"nullable", true},
-              {"maxLength", kMaxObjectName},
-              {"pattern", kHostname},
-              {"description", "A DNS name."}}}}}};
+  const core::Json terms{{"requiredDuringSchedulingIgnoredDuringExecution", list_of(Codec<core::Json>::schema())}};
+  return object_of({{"hostname",
+                     {{"type", "string"},
+                      {"nullable", true},
+                      {"maxLength", kMaxObjectName},
+                      {"pattern", kHostname},
+                      {"description", "A DNS name."}}},
+                    {"hostNetwork", or_null({{"type", "boolean"}})},
+                    {"containers", list_of(container_schema())},
+                    {"initContainers", list_of(container_schema())},
+                    {"volumes", list_of(Codec<core::Json>::schema())},
+                    {"tolerations", list_of(Codec<core::Json>::schema())},
+                    {"affinity", or_null(object_of({{"podAntiAffinity", or_null(object_of(terms))}}))}});
+}
+
+core::Json service_spec_schema() {
+  return object_of({{"selector", or_null(Codec<StringMap>::schema())}, {"ports", list_of(Codec<core::Json>::schema())}});
 }
 
 }  // namespace
+
+core::Json container_schema() {
+  const core::Json text{{"type", "string"}};
+  core::Json properties{{"name", or_null(text)}, {"image", or_null(text)}, {"args", list_of(text)}};
+  for (const char* list : {"env", "envFrom", "ports", "volumeMounts"}) properties[list] = list_of(Codec<core::Json>::schema());
+  for (const char* object : {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle"}) {
+    properties[object] = or_null(Codec<core::Json>::schema());
+  }
+  return object_of(std::move(properties));
+}
 
 Rule name_is_label(std::size_t longest, bool begins_with_letter) {
   const std::string limit = std::to_string(longest);
@@ -113,6 +145,7 @@ const FieldList& field_list(const ServiceSpec*) {
       FieldList("What to change in the Service.")
           .add(field("metadata", &ServiceSpec::metadata).describe("Labels and annotations to add to the Service."))
           .add(field("spec", &ServiceSpec::spec)
+                   .schema_of(service_spec_schema())
                    .not_acted_on("externalIPs")
                    .describe("A core/v1 ServiceSpec, merged over the operator's own. externalIPs are never acted on: with them "
                              "a Service takes over traffic that is meant for others (CVE-2020-8554)."))

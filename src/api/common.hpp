@@ -79,6 +79,10 @@ struct ExternalConfig {
   std::int32_t port = 0;
 };
 
+/// A core/v1 Container that is merged over ours: the types of those members that are looked into. The rest is judged by the API
+/// server when the pod is made.
+core::Json container_schema();
+
 /// For the root of a kind from whose name others are made: a DNS label of at most that many characters. Only for objects
 /// without a status, so new ones: those of before the rule must still be able to lose their finalizers.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);

@@ -109,12 +109,15 @@ const FieldList& field_list(const ControllerSpec*) {
                    .describe("Where an external slurmctld is reached."))
           .add(field("ha", &ControllerSpec::ha).not_acted_on().describe("Several slurmctld, of which one is active."))
           .add(field("slurmctld", &ControllerSpec::slurmctld)
+                   .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to "
                              "its options."))
           .add(field("reconfigure", &ControllerSpec::reconfigure)
+                   .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the sidecar reconfigure, which exists when inplaceReconfigure "
                              "is true."))
           .add(field("logfile", &ControllerSpec::logfile)
+                   .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmctld's log."))
           .add(field("inplaceReconfigure", &ControllerSpec::inplace_reconfigure)
                    .has_default()

@@ -65,12 +65,42 @@ void walk(const Json& schema, const std::string& path, const Visit& visit) {
 
 TEST(Kinds, EveryFieldIsDescribed) {
   for (const Kind& kind : kinds()) {
+    std::vector<std::string> core_types{"spec.persistence.resources.", "spec.persistence.selector.",
+                                        "spec.persistence.dataSource.", "spec.persistence.dataSourceRef."};
     walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
-      const bool passed_on = path.starts_with("spec.persistence.") && std::count(path.begin(), path.end(), '.') > 2;
+      if (schema.value("x-kubernetes-preserve-unknown-fields", false)) core_types.push_back(path + ".");
+      const bool passed_on = std::any_of(core_types.begin(), core_types.end(),
+                                         [&](const std::string& core_type) { return path.starts_with(core_type); });
       if (path.starts_with("metadata") || path.ends_with("[]") || passed_on) return;
       EXPECT_TRUE(schema.contains("description")) << kind.kind << " " << path;
     });
   }
+}
+
+TEST(Kinds, WrongTypesOfWhatIsPassedOnAreRefusedByPath) {
+  const auto refused = [](auto kind, const char* path, const char* spec) {
+    Json document{{"spec", Json::parse(spec)}};
+    document["spec"]["controllerRef"] = {{"name", "c"}};
+    const auto read = from_json<decltype(kind)>(document);
+    ASSERT_FALSE(read) << spec;
+    EXPECT_TRUE(read.error().message.starts_with(std::string(path) + ": ")) << read.error().message;
+  };
+  refused(NodeSet{}, "spec.template.spec.affinity", R"({"template": {"spec": {"affinity": "x"}}})");
+  refused(NodeSet{}, "spec.template.spec.affinity.podAntiAffinity",
+          R"({"template": {"spec": {"affinity": {"podAntiAffinity": []}}}})");
+  refused(
+      NodeSet{}, "spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+      R"({"template": {"spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}}}})");
+  refused(NodeSet{}, "spec.template.spec.tolerations", R"({"template": {"spec": {"tolerations": {}}}})");
+  refused(NodeSet{}, "spec.template.spec.hostNetwork", R"({"template": {"spec": {"hostNetwork": "true"}}})");
+  refused(NodeSet{}, "spec.template.spec.containers[0].args", R"({"template": {"spec": {"containers": [{"args": "-v"}]}}})");
+  refused(NodeSet{}, "spec.template.spec.volumes[0]", R"({"template": {"spec": {"volumes": ["x"]}}})");
+  refused(NodeSet{}, "spec.slurmd.env", R"({"slurmd": {"env": {"A": "b"}}})");
+  refused(NodeSet{}, "spec.logfile.image", R"({"logfile": {"image": 7}})");
+  refused(RestApi{}, "spec.slurmrestd.args", R"({"slurmrestd": {"args": "-v"}})");
+  refused(RestApi{}, "spec.service.spec.selector", R"({"service": {"spec": {"selector": "x"}}})");
+  refused(RestApi{}, "spec.service.spec.selector[a]", R"({"service": {"spec": {"selector": {"a": 1}}}})");
+  refused(RestApi{}, "spec.service.spec.ports", R"({"service": {"spec": {"ports": "x"}}})");
 }
 
 TEST(Kinds, SchemasAreStructural) {

@@ -117,11 +117,13 @@ const FieldList& field_list(const NodeSetSpec*) {
                        "StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that matches."))
           .add(
               field("slurmd", &NodeSetSpec::slurmd)
+                  .schema_of(container_schema())
                   .describe(
                       "A core/v1 Container, merged over the operator's own container slurmd. Its limits are what Slurm is told "
                       "of CPUs and memory. args are words of a shell."))
           .add(field("ssh", &NodeSetSpec::ssh).not_acted_on().describe("sshd in the worker pods, for users with a job there."))
           .add(field("logfile", &NodeSetSpec::logfile)
+                   .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmd's log."))
           .add(field("template", &NodeSetSpec::pod_template)
                    .schema_of(worker_template_schema())

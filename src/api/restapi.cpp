@@ -11,6 +11,7 @@ const FieldList& field_list(const RestApiSpec*) {
                    .describe("The Controller whose REST API this is. Cannot be changed."))
           .add(field("replicas", &RestApiSpec::replicas).has_default().minimum(0).describe("How many slurmrestd to run."))
           .add(field("slurmrestd", &RestApiSpec::slurmrestd)
+                   .schema_of(container_schema())
                    .describe(
                        "A core/v1 Container, merged over the operator's own container slurmrestd. args come before the address "
                        "to listen on."))

@@ -109,6 +109,8 @@ controllers() {
   refuse Controller '{configFileRefs: a}' spec.configFileRefs 'must be of type array'
   refuse Controller '{persistence: {resources: {requests: {storage: 4Gigs}}}}' spec.persistence.resources.requests.storage 'should match'
   refuse Controller '{template: {spec: {hostname: "Bad_Name"}}}' spec.template.spec.hostname 'should match'
+  refuse Controller '{slurmctld: {args: -v}}' spec.slurmctld.args 'must be of type array'
+  accept Controller '{slurmctld: {image: null, args: null, env: null, livenessProbe: null}, logfile: {args: []}, service: {spec: {ports: null}}}'
   accept Controller '{}' "${name40}x"
   refuse Controller '{}' metadata.name 'must have at most 41 characters of a-z' "${name40}xx"
   refuse Controller '{}' metadata.name 'begin with a letter' a.b
@@ -146,6 +148,7 @@ restapis() {
   refuse RestApi '{controllerRef: {name: ""}}' spec.controllerRef.name 'should be at least 1 chars long'
   refuse RestApi '{controllerRef: {name: c}, replicas: -1}' spec.replicas 'should be greater than or equal to 0'
   refuse RestApi '{controllerRef: {name: c}, replicas: two}' spec.replicas 'must be of type integer'
+  refuse RestApi '{controllerRef: {name: c}, service: {spec: {selector: x}}}' spec.service.spec.selector 'must be of type object'
   local name50=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeee
   accept RestApi '{controllerRef: {name: c}}' "${name50}fffff"
   refuse RestApi '{controllerRef: {name: c}}' metadata.name 'must have at most 55 characters of a-z' "${name50}ffffff"
@@ -180,6 +183,9 @@ nodesets() {
   refuse NodeSet "{$ref, template: {spec: {hostname: cpu.a}}}" spec.template.spec.hostname 'should match'
   refuse NodeSet "{$ref, template: {spec: {hostname: ${name60}aaa}}}" spec.template.spec.hostname 'may not be more than 62'
   refuse NodeSet "{$ref, template: {metadata: {labels: {a: 1}}}}" spec.template.metadata.labels.a 'must be of type string'
+  refuse NodeSet "{$ref, template: {spec: {affinity: x}}}" spec.template.spec.affinity 'must be of type object'
+  refuse NodeSet "{$ref, template: {spec: {containers: [{env: [x]}]}}}" 'spec.template.spec.containers[0].env[0]' 'must be of type object'
+  accept NodeSet "{$ref, template: {spec: {affinity: null, tolerations: [], volumes: null, containers: null, imagePullSecrets: null}}}"
   refuse NodeSet "{$ref, updateStrategy: {type: Fast}}" spec.updateStrategy.type 'supported values: "RollingUpdate", "OnDelete", "ScheduledUpdate"'
   refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 0}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'greater than or equal to 1'
   refuse NodeSet "{$ref, updateStrategy: {rollingUpdate: {maxUnavailable: 0%}}}" spec.updateStrategy.rollingUpdate.maxUnavailable 'should match'

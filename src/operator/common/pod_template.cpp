@@ -66,10 +66,10 @@ core::Json merge_container(core::Json base, const core::Json& over) {
   if (!over.is_object()) return base;
   core::Json wanted = core::without_unsaid(over);
   wanted.erase("name");
-  if (wanted.contains("args") && wanted["args"].is_array()) {
-    core::Json args = base.contains("args") ? base["args"] : core::Json::array();
-    for (const core::Json& arg : wanted["args"]) args.push_back(arg);
-    wanted["args"] = std::move(args);
+  if (const auto theirs = wanted.find("args"); theirs != wanted.end()) {
+    core::Json args = base.value("args", core::Json::array());
+    if (theirs->is_array()) args.insert(args.end(), theirs->begin(), theirs->end());
+    *theirs = std::move(args);
   }
   drop_replaced_probe_handler(base, wanted);
   drop_in_list(base, wanted, "env");

@@ -3,6 +3,7 @@
 // Users see one rule: what they write wins. Maps are merged, lists of named things (containers, env, volumes, ports) by name,
 // volumeMounts by mountPath; args are appended to ours; a probe's handler, an env variable's source and a volume's source
 // replace ours. Null and empty lists change nothing, as with the Go operator, whose chart writes them wherever nothing is set.
+// Types are as the schema has let them through; nothing here relies on it.
 #pragma once
 
 #include <string_view>

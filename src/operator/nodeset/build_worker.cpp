@@ -195,7 +195,12 @@ void add_toleration(Json& spec) {
 
 /// A Kubernetes node runs one worker, whatever NodeSet it is of.
 void add_anti_affinity(Json& spec) {
-  Json& terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  Json* at = &spec;
+  for (const char* name : {"affinity", "podAntiAffinity"}) {
+    at = &(*at)[name];
+    if (!at->is_object()) *at = Json::object();
+  }
+  Json& terms = (*at)["requiredDuringSchedulingIgnoredDuringExecution"];
   if (!terms.is_array()) terms = Json::array();
   const Json selector{{"matchExpressions",
                        Json::array({{{"key", api::kLabelName}, {"operator", "In"}, {"values", Json::array({kAppWorker})}}})}};

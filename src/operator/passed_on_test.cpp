@@ -1,0 +1,162 @@
+// Containers, pod and Service specs are only passed on, and may hold anything: whatever stands anywhere in them, a pass goes on
+// and says what is wrong.
+#include <gtest/gtest.h>
+
+#include "operator/common/pod_template.hpp"
+#include "operator/common/services.hpp"
+#include "operator/controller/observe.hpp"
+#include "operator/nodeset/plan.hpp"
+#include "operator/nodeset/testing/world.hpp"
+#include "operator/restapi/observe.hpp"
+#include "operator/testing/world.hpp"
+
+namespace op {
+namespace {
+
+using core::Json;
+using Pointer = Json::json_pointer;
+
+Json some_container(const char* name) {
+  Json out = Json::parse(R"({
+    "image": "x:26.05", "command": ["sh"], "args": ["-v"], "imagePullPolicy": "Always",
+    "env": [{"name": "SLURM_JWT", "value": "1"}, {"name": "B", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "k"}}}],
+    "envFrom": [{"configMapRef": {"name": "mine"}}],
+    "ports": [{"name": "more", "containerPort": 1}],
+    "volumeMounts": [{"name": "a", "mountPath": "/etc/slurm"}],
+    "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": 1}},
+    "readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 1},
+    "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+    "securityContext": {"privileged": false, "capabilities": {"add": ["BPF"]}}})");
+  out["name"] = name;
+  return out;
+}
+
+Json some_pod(const char* container) {
+  Json out = Json::parse(R"({
+    "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
+    "spec": {
+      "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}},
+      "volumes": [{"name": "slurm-etc", "projected": {"sources": [{"secret": {"name": "mine", "items": [{"key": "k"}]}}]}},
+                  {"name": "more", "configMap": {"name": "mine"}}],
+      "tolerations": [{"operator": "Exists"}], "nodeSelector": {"a": "b"}, "hostname": "host", "hostNetwork": false,
+      "dnsConfig": {"searches": ["a"]}, "resources": {"limits": {"cpu": "1"}}, "securityContext": {"runAsUser": 1}}})");
+  const auto container_of = [](const char* name) {
+    return Json{{"name", name}, {"args", {"-v"}}, {"env", {{{"name", "A"}}}}, {"volumeMounts", {{{"name", "more"}}}}};
+  };
+  out["spec"]["containers"] = Json::array({container_of(container)});
+  out["spec"]["initContainers"] = Json::array({container_of("logfile")});
+  return out;
+}
+
+const Json kService = Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
+
+/// Every place below `at`, itself first.
+void places(const Json& json, const Pointer& at, std::vector<Pointer>& out) {
+  out.push_back(at);
+  if (json.is_object()) {
+    for (const auto& [name, value] : json.items()) places(value, at / name, out);
+  } else if (json.is_array()) {
+    for (std::size_t i = 0; i < json.size(); ++i) places(json[i], at / i, out);
+  }
+}
+
+/// Calls `attempt` with the document once for each place and each kind of value there.
+template <class Attempt>
+void with_anything_anywhere(const Json& document, Attempt attempt) {
+  std::vector<Pointer> all;
+  places(document, Pointer(), all);
+  const Json values = Json::parse(R"(["x", 7, ["x"], [{}], {"x": "y"}])");
+  for (const Pointer& at : all) {
+    if (at.empty()) continue;
+    for (const Json& value : values) {
+      if (value.type() == document[at].type() && !value.is_array()) continue;
+      Json changed = document;
+      changed[at] = value;
+      EXPECT_NO_THROW(attempt(changed)) << at.to_string() << " is " << value;
+    }
+  }
+}
+
+bool has_step(const plan::Plan& plan, std::string_view begin) {
+  for (const auto& [name, lane] : plan.lanes()) {
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) {
+        if (step.id.starts_with(begin)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// The plan for an object of that kind in the simplest cluster.
+template <class Controller>
+plan::Plan plan_of(const char* kind, const Json& spec) {
+  testing::World world;
+  world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
+  world.put({{"kind", "ConfigMap"}, {"metadata", {{"name", "demo-config"}}}, {"data", {{"slurm.conf", "ClusterName=a\n"}}}});
+  const Json key{{"name", "mine"}, {"key", "k"}};
+  world.put({{"kind", "Controller"}, {"metadata", {{"name", "demo"}}}, {"spec", {{"slurmKeyRef", key}, {"jwtKeyRef", key}}}});
+  world.put({{"kind", kind}, {"metadata", {{"name", "x"}}}, {"spec", spec}});
+  return world.plan<Controller>({"default", "x"});
+}
+
+TEST(PassedOn, NothingInAControllerEndsAPass) {
+  const Json key{{"name", "mine"}, {"key", "k"}};
+  const Json fixed{{"slurmKeyRef", key}, {"jwtKeyRef", key}, {"inplaceReconfigure", true}};
+  const auto attempt = [&](const Json& spec) {
+    Json all = fixed;
+    all.update(spec);
+    return plan_of<controller::ControllerController>("Controller", all);
+  };
+  const Json spec{{"slurmctld", some_container("slurmctld")},
+                  {"reconfigure", {{"args", {"-v"}}}},
+                  {"logfile", {{"image", "x"}, {"args", {"-v"}}}},
+                  {"template", some_pod("slurmctld")},
+                  {"service", kService}};
+  ASSERT_TRUE(has_step(attempt(spec), "apply StatefulSet"));
+  with_anything_anywhere(spec, attempt);
+}
+
+TEST(PassedOn, NothingInARestApiEndsAPass) {
+  const auto attempt = [](const Json& spec) {
+    Json all{{"controllerRef", {{"name", "demo"}}}};
+    all.update(spec);
+    return plan_of<restapi::RestApiController>("RestApi", all);
+  };
+  const Json spec{{"slurmrestd", some_container("slurmrestd")}, {"template", some_pod("slurmrestd")}, {"service", kService}};
+  ASSERT_TRUE(has_step(attempt(spec), "apply Deployment"));
+  with_anything_anywhere(spec, attempt);
+}
+
+TEST(PassedOn, NothingInANodeSetEndsAPass) {
+  const auto attempt = [](const Json& spec) {
+    nodeset::testing::World world;
+    world.nodeset["spec"].update(spec);
+    return nodeset::plan_nodeset(world.observe());
+  };
+  const Json spec{{"slurmd", some_container("slurmd")},
+                  {"logfile", {{"image", "x"}, {"args", {"-v"}}}},
+                  {"template", some_pod("slurmd")},
+                  {"volumeClaimTemplates", Json::parse(R"([{"metadata": {"name": "a"}}])")}};
+  ASSERT_TRUE(has_step(attempt(spec), "create Pod"));
+  with_anything_anywhere(spec, attempt);
+}
+
+// The builders see only what the schema lets through, but do not rely on it.
+TEST(PassedOn, NothingEndsAMerge) {
+  const Json container = some_container("c");
+  with_anything_anywhere(container, [&](const Json& over) { return merge_container(container, over); });
+  const Json pod = some_pod("c")["spec"];
+  with_anything_anywhere(pod, [&](const Json& over) {
+    api::PodTemplate wanted;
+    wanted.spec = over;
+    return merge_pod_template(pod, wanted, {{"a", "b"}}, {});
+  });
+  const Json service = kService["spec"];
+  with_anything_anywhere(service, [&](const Json& over) {
+    return merge_service_spec(service, over, {{"a", "b"}}, Json::array({service_port("p", 1, "p")}));
+  });
+}
+
+}  // namespace
+}  // namespace op
