@@ -69,19 +69,35 @@ bool holds_quantities(std::string_view parent, std::string_view key) {
          key == "divisor";
 }
 
+bool is_any_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// The API server stores no false, "" or 0 of most members: their absence means the same. Not so of these members, and of what
+/// stands in these maps.
+bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
+  const bool zero = value == false || value == "" || (value.is_number() && value == 0);
+  if (!zero || parent.empty()) return false;
+  return !is_any_of(parent, {"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data", "binaryData",
+                             "stringData", "limits", "requests", "volumeAttributes"}) &&
+         !is_any_of(key, {"automountServiceAccountToken", "enableServiceLinks", "allowPrivilegeEscalation", "hostUsers",
+                          "runAsNonRoot", "runAsUser", "runAsGroup", "fsGroup", "mode", "tolerationSeconds", "storageClassName",
+                          "terminationGracePeriodSeconds", "replicas", "revisionHistoryLimit", "maxUnavailable"});
+}
+
 bool contains_at(const Json& observed, const Json& intent, std::string_view parent, std::string_view key);
 
-bool contains_list(const Json& observed, const Json& intent) {
+bool contains_list(const Json& observed, const Json& intent, std::string_view name) {
   if (keyed_by(intent, "name")) {
     for (const Json& want : intent) {
       const Json* have = item_by(observed, "name", want["name"]);
-      if (have == nullptr || !contains(*have, want)) return false;
+      if (have == nullptr || !contains_at(*have, want, "", name)) return false;
     }
     return true;
   }
   if (observed.size() != intent.size()) return false;
   for (std::size_t i = 0; i < intent.size(); ++i) {
-    if (!contains(observed[i], intent[i])) return false;
+    if (!contains_at(observed[i], intent[i], "", name)) return false;
   }
   return true;
 }
@@ -90,11 +106,12 @@ bool contains_at(const Json& observed, const Json& intent, std::string_view pare
   if (intent.is_object() && observed.is_object()) {
     for (const auto& [name, value] : intent.items()) {
       const auto it = observed.find(name);
-      if (it == observed.end() ? !empty_value(value) : !contains_at(*it, value, key, name)) return false;
+      if (it != observed.end() ? !contains_at(*it, value, key, name) : !empty_value(value) && !absent_is_zero(value, key, name))
+        return false;
     }
     return true;
   }
-  if (intent.is_array() && observed.is_array()) return contains_list(observed, intent);
+  if (intent.is_array() && observed.is_array()) return contains_list(observed, intent, key);
   if (observed == intent) return true;
   if (!holds_quantities(parent, key)) return false;
   const auto have = quantity(observed);

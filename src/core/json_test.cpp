@@ -47,6 +47,30 @@ TEST(Json, WhatServersDropIsContained) {
   EXPECT_FALSE(contains(j(R"({"a": 1})"), j(R"({"a": 1, "b": {"c": 1}})")));
 }
 
+TEST(Json, ZerosThatServersDropAreContained) {
+  const Json stored =
+      j(R"({"spec": {"containers": [{"name": "c", "env": [{"name": "A"}], "ports": [{"containerPort": 1}]}]}})");
+  EXPECT_TRUE(contains(stored, j(R"({"spec": {"hostNetwork": false, "priorityClassName": "", "containers": [
+      {"name": "c", "tty": false, "env": [{"name": "A", "value": ""}], "ports": [{"containerPort": 1, "hostPort": 0}]}]}})")));
+  for (const char* not_zero : {"true", "\"x\"", "1"}) {
+    EXPECT_FALSE(contains(stored, {{"spec", {{"a", j(not_zero)}}}})) << not_zero;
+    EXPECT_FALSE(contains({{"spec", {{"a", j(not_zero)}}}}, j(R"({"spec": {"a": false}})"))) << not_zero;
+    EXPECT_FALSE(contains({{"spec", {{"a", j(not_zero)}}}}, j(R"({"spec": {"a": ""}})"))) << not_zero;
+    EXPECT_FALSE(contains({{"spec", {{"a", j(not_zero)}}}}, j(R"({"spec": {"a": 0}})"))) << not_zero;
+  }
+  for (const char* kept :
+       {R"({"spec": {"automountServiceAccountToken": false}})", R"({"spec": {"enableServiceLinks": false}})",
+        R"({"spec": {"replicas": 0}})", R"({"securityContext": {"runAsUser": 0}})",
+        R"({"securityContext": {"allowPrivilegeEscalation": false}})", R"({"metadata": {"labels": {"a": ""}}})",
+        R"({"spec": {"nodeSelector": {"a": ""}}})", R"({"data": {"slurm.conf": ""}})",
+        R"({"resources": {"limits": {"gpu": 0}}})", R"({"immutable": false})"}) {
+    EXPECT_FALSE(contains(j(R"({"spec": {}, "metadata": {"labels": {}}, "securityContext": {}, "data": {},
+                               "resources": {"limits": {}}})"),
+                          j(kept)))
+        << kept;
+  }
+}
+
 TEST(Json, QuantitiesCompareByValue) {
   const Json intent =
       j(R"({"resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}, "requests": {"cpu": "1000m"}}, "sizeLimit": "2048Ki"})");

@@ -35,5 +35,30 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   EXPECT_NE(apply_if_different(resources::kStatefulSet, less, &same, "m"), nullptr);
 }
 
+TEST(ApplyTest, ZerosAreAppliedOnceThoughTheServerDropsThem) {
+  const Json plain = {{"metadata", {{"namespace", "ns"}, {"name", "o"}}}, {"spec", {{"template", {{"spec", {{"a", "b"}}}}}}}};
+  Json desired = plain;
+  desired["spec"]["template"]["spec"].update({{"hostNetwork", false}, {"priorityClassName", ""}});
+  desired["spec"]["template"]["spec"]["automountServiceAccountToken"] = false;
+  const auto stored_by = [](const Json& intent) {
+    const auto act = std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kStatefulSet, intent, nullptr, "m"));
+    Json stored = act->object;
+    for (const char* dropped : {"hostNetwork", "priorityClassName"}) stored["spec"]["template"]["spec"].erase(dropped);
+    return stored;
+  };
+  Json stored = stored_by(desired);
+  const Object same = observed(stored);
+  EXPECT_EQ(apply_if_different(resources::kStatefulSet, desired, &same, "m"), nullptr);
+  const Object before = observed(stored_by(plain));
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, desired, &before, "m"), nullptr) << "the intent is another";
+  stored["spec"]["template"]["spec"]["hostNetwork"] = true;
+  const Object meddled = observed(stored);
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, desired, &meddled, "m"), nullptr) << "somebody set one";
+  stored = stored_by(desired);
+  stored["spec"]["template"]["spec"].erase("automountServiceAccountToken");
+  const Object taken = observed(stored);
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, desired, &taken, "m"), nullptr) << "absent is true";
+}
+
 }  // namespace
 }  // namespace kube

@@ -254,7 +254,7 @@ std::vector<Problem> immutable_problems(const Observed& observed) {
     return {{"PersistenceFixed", "spec.persistence: whether the state has its own claim cannot be changed while StatefulSet " +
                                      observed.stateful_set->meta.name + " exists"}};
   }
-  if (has && !core::contains((*claims)[0]["spec"], claim_template(observed)["spec"])) {
+  if (has && !core::contains((*claims)[0], {{"spec", claim_template(observed)["spec"]}})) {
     return {{"PersistenceFixed", "spec.persistence: the claim of StatefulSet " + observed.stateful_set->meta.name +
                                      " cannot be changed; edit PersistentVolumeClaim statesave-" +
                                      observed.stateful_set->meta.name + "-0 itself"}};
