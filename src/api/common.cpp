@@ -131,7 +131,9 @@ const FieldList& field_list(const Metadata*) {
 const FieldList& field_list(const PodTemplate*) {
   static const FieldList kList =
       FieldList("What to add to the pods.")
-          .add(field("metadata", &PodTemplate::metadata).describe("Labels and annotations to add to the pods."))
+          .add(field("metadata", &PodTemplate::metadata)
+                   .describe(
+                       "Labels and annotations to add to the pods, over those of this object itself, which the pods have too."))
           .add(field("spec", &PodTemplate::spec)
                    .schema_of(pod_spec_schema())
                    .describe("A core/v1 PodSpec, merged over the operator's own: objects by key, containers, volumes and the "

@@ -124,7 +124,10 @@ const FieldList& field_list(const ControllerSpec*) {
                    .describe("Whether a sidecar of slurmctld reconfigures it as well when its files change. The operator does "
                              "so through the "
                              "REST API in any case, and restarts the pod only for settings that slurmctld reads at its start."))
-          .add(field("template", &ControllerSpec::pod_template).describe("What to add to the slurmctld pod."))
+          .add(field("template", &ControllerSpec::pod_template)
+                   .describe("What to add to the slurmctld pod. The pod has the Controller's own labels and annotations as "
+                             "well: a change "
+                             "of these restarts slurmctld."))
           .add(field("extraConf", &ControllerSpec::extra_conf)
                    .describe("Lines to append to slurm.conf. Keys that the operator needs are merged with its own values."))
           .add(field("configFileRefs", &ControllerSpec::config_file_refs)

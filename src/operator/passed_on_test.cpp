@@ -150,7 +150,7 @@ TEST(PassedOn, NothingEndsAMerge) {
   with_anything_anywhere(pod, [&](const Json& over) {
     api::PodTemplate wanted;
     wanted.spec = over;
-    return merge_pod_template(pod, wanted, {{"a", "b"}}, {});
+    return merge_pod_template(pod, wanted, {}, {{"a", "b"}}, {});
   });
   const Json service = kService["spec"];
   with_anything_anywhere(service, [&](const Json& over) {

@@ -45,8 +45,8 @@ void drop_probes(const core::Json& wanted, const core::Json& there, std::string_
 
 /// Tools find what they manage by these: on a child they would claim, or prune, what they do not know.
 bool belongs_to_tool(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
-                                                      "argocd.argoproj.io/"};
+  constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
+                                                      "argocd.argoproj.io/",    "objectset.rio.cattle.io/",  "kapp.k14s.io/"};
   return name.find(".toolkit.fluxcd.io/") != std::string_view::npos ||
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }

@@ -52,6 +52,8 @@ TEST(AddMetadata, LeavesToolsTheirOwn) {
                      {"kubectl.kubernetes.io/last-applied-configuration", "{}"},
                      {"meta.helm.sh/release-name", "r"},
                      {"argocd.argoproj.io/tracking-id", "t"},
+                     {"objectset.rio.cattle.io/applied", "{}"},
+                     {"kapp.k14s.io/original", "{}"},
                      {"kustomize.toolkit.fluxcd.io/name", "n"}});
   EXPECT_EQ(out, (kube::StringMap{{"a", "1"}}));
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "operator/common/children.hpp"
+
 namespace op {
 namespace {
 
@@ -76,19 +78,23 @@ core::Json merge_container(core::Json base, const core::Json& over) {
   return core::merge(std::move(base), wanted);
 }
 
-core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::StringMap& labels,
-                              const kube::StringMap& annotations) {
+core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
+                              const kube::StringMap& labels, const kube::StringMap& annotations) {
   core::Json wanted = over.spec.is_object() ? core::without_unsaid(over.spec) : core::Json::object();
   merge_containers(pod_spec, wanted, "containers");
   merge_containers(pod_spec, wanted, "initContainers");
   drop_in_list(pod_spec, wanted, "volumes");
   core::Json metadata = core::Json::object();
-  kube::StringMap all_labels(over.metadata.labels.begin(), over.metadata.labels.end());
-  for (const auto& [name, value] : labels) all_labels[name] = value;
-  kube::StringMap all_annotations(over.metadata.annotations.begin(), over.metadata.annotations.end());
-  for (const auto& [name, value] : annotations) all_annotations[name] = value;
-  if (!all_labels.empty()) metadata["labels"] = all_labels;
-  if (!all_annotations.empty()) metadata["annotations"] = all_annotations;
+  const auto add = [&](const char* field, const kube::StringMap& owners, const api::StringMap& theirs,
+                       const kube::StringMap& ours) {
+    kube::StringMap all;
+    add_metadata(all, owners);
+    for (const auto& [name, value] : theirs) all[name] = value;
+    for (const auto& [name, value] : ours) all[name] = value;
+    if (!all.empty()) metadata[field] = std::move(all);
+  };
+  add("labels", owner.labels, over.metadata.labels, labels);
+  add("annotations", owner.annotations, over.metadata.annotations, annotations);
   return {{"metadata", std::move(metadata)}, {"spec", core::merge(std::move(pod_spec), wanted)}};
 }
 

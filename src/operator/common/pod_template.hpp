@@ -17,10 +17,11 @@ namespace op {
 /// A container of ours with the user's container merged over it. The name stays ours.
 core::Json merge_container(core::Json base, const core::Json& over);
 
-/// {"metadata", "spec"}: the pod spec with the user's template merged over it. `labels` cannot be overridden: selectors depend
-/// on them.
-core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::StringMap& labels,
-                              const kube::StringMap& annotations);
+/// {"metadata", "spec"}: the pod spec with the user's template merged over it. The owner's labels and annotations are the
+/// pods' too, but for those that tools keep there; the template's stand over them. `labels` cannot be overridden: selectors
+/// depend on them.
+core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
+                              const kube::StringMap& labels, const kube::StringMap& annotations);
 
 /// {"name", "configMap": {"name", "items"}} and its kin, as sources of a projected volume.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);

@@ -65,10 +65,10 @@ TEST(MergePodTemplate, NullAndEmptyListsChangeNothing) {
       over.spec[list] = nothing;
     }
     over.spec["dnsConfig"]["searches"] = nothing;
-    EXPECT_EQ(merge_pod_template(base, over, {}, {})["spec"], base) << over.spec;
+    EXPECT_EQ(merge_pod_template(base, over, {}, {}, {})["spec"], base) << over.spec;
     over.spec["containers"] = Json::array({{{"name", "slurmd"}, {"env", nothing}}});
     over.spec["volumes"] = Json::array({{{"name", "etc"}, {"projected", {{"sources", nothing}}}}});
-    EXPECT_EQ(merge_pod_template(base, over, {}, {})["spec"], base) << over.spec;
+    EXPECT_EQ(merge_pod_template(base, over, {}, {}, {})["spec"], base) << over.spec;
   }
 }
 
@@ -82,7 +82,7 @@ TEST(MergePodTemplate, ContainersByNameAndVolumesWhole) {
       {"volumes", {{{"name", "run"}, {"hostPath", {{"path", "/run"}}}}, {{"name", "mine"}, {"emptyDir", Json::object()}}}},
       {"hostNetwork", true}};
   over.metadata.labels = {{"a", "b"}, {"app.kubernetes.io/name", "hijack"}};
-  const Json merged = merge_pod_template(base, over, {{"app.kubernetes.io/name", "slurmctld"}}, {{"x", "y"}});
+  const Json merged = merge_pod_template(base, over, {}, {{"app.kubernetes.io/name", "slurmctld"}}, {{"x", "y"}});
   const Json& spec = merged["spec"];
   ASSERT_EQ(spec["containers"].size(), 2U);
   EXPECT_EQ(spec["containers"][0], (Json{{"name", "slurmctld"}, {"image", "ours"}, {"args", {"-v"}}}));
@@ -91,6 +91,19 @@ TEST(MergePodTemplate, ContainersByNameAndVolumesWhole) {
   EXPECT_EQ(spec["hostNetwork"], true);
   EXPECT_EQ(merged["metadata"]["labels"], (Json{{"a", "b"}, {"app.kubernetes.io/name", "slurmctld"}}));
   EXPECT_EQ(merged["metadata"]["annotations"], (Json{{"x", "y"}}));
+}
+
+TEST(MergePodTemplate, OwnersMetadataIsBelowTheTemplates) {
+  kube::ObjectMeta owner;
+  owner.labels = {{"team", "a"}, {"tier", "low"}, {"app.kubernetes.io/name", "hijack"}};
+  owner.annotations = {{"note", "x"}, {"cost", "1"}, {"kubectl.kubernetes.io/last-applied-configuration", "{}"}};
+  api::PodTemplate over;
+  over.metadata.labels = {{"tier", "high"}};
+  over.metadata.annotations = {{"cost", "2"}, {"kubectl.kubernetes.io/restartedAt", "now"}};
+  const Json merged = merge_pod_template(Json::object(), over, owner, {{"app.kubernetes.io/name", "slurmctld"}}, {});
+  EXPECT_EQ(merged["metadata"]["labels"], (Json{{"team", "a"}, {"tier", "high"}, {"app.kubernetes.io/name", "slurmctld"}}));
+  EXPECT_EQ(merged["metadata"]["annotations"],
+            (Json{{"note", "x"}, {"cost", "2"}, {"kubectl.kubernetes.io/restartedAt", "now"}}));
 }
 
 }  // namespace

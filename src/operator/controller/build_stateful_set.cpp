@@ -178,7 +178,8 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
   const std::string restarted_for =
       restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, kAnnotationRestartedFor);
   if (!restarted_for.empty()) annotations[std::string(kAnnotationRestartedFor)] = restarted_for;
-  return merge_pod_template(std::move(pod), spec.pod_template, controller_labels(observed.object->meta.name), annotations);
+  const kube::ObjectMeta& meta = observed.object->meta;
+  return merge_pod_template(std::move(pod), spec.pod_template, meta, controller_labels(meta.name), annotations);
 }
 
 core::Json claim_template(const Observed& observed) {

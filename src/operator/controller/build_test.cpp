@@ -45,6 +45,21 @@ TEST(StatefulSet, TemplateDoesNotFollowTheConfiguration) {
   EXPECT_NE(pod_template(observed), before) << "a setting that needs a restart";
 }
 
+TEST(StatefulSet, PodsCarryTheControllersLabelsAndAnnotations) {
+  Observed observed = observed_of(Json::object());
+  const Json before = pod_template(observed);
+  auto object = std::make_shared<kube::Object>(*observed.object);
+  object->meta.annotations = {{"kubectl.kubernetes.io/last-applied-configuration", "{}"}};
+  observed.object = object;
+  EXPECT_EQ(pod_template(observed), before) << "each kubectl apply would restart slurmctld";
+  object->meta.labels = {{"team", "a"}, {"app.kubernetes.io/component", "mine"}};
+  object->meta.annotations["note"] = "x";
+  const Json metadata = pod_template(observed)["metadata"];
+  EXPECT_EQ(core::get_string(metadata, {"labels", "team"}), "a");
+  EXPECT_EQ(core::get_string(metadata, {"labels", "app.kubernetes.io/component"}), "controller");
+  EXPECT_EQ(core::get_string(metadata, {"annotations", "note"}), "x");
+}
+
 TEST(StatefulSet, TemplateFollowsTheKeys) {
   Observed observed = observed_of(Json::object());
   const Json before = pod_template(observed);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "operator/common/children.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/quantity.hpp"
@@ -257,14 +256,9 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   const kube::StringMap annotations{{"kubectl.kubernetes.io/default-container", std::string(kSlurmd)}};
 
   api::PodTemplate over = spec.pod_template;
-  kube::StringMap own_labels, own_annotations;
-  add_metadata(own_labels, in.meta().labels);
-  add_metadata(own_annotations, in.meta().annotations);
-  over.metadata.labels.insert(own_labels.begin(), own_labels.end());
-  over.metadata.annotations.insert(own_annotations.begin(), own_annotations.end());
   if (over.spec.is_object()) over.spec.erase("hostname");
 
-  Json merged = merge_pod_template(base_spec(in, *conf), over, labels, annotations);
+  Json merged = merge_pod_template(base_spec(in, *conf), over, in.meta(), labels, annotations);
   Json& pod = merged["spec"];
   add_toleration(pod);
   if (!spec.oversubscribe_node) add_anti_affinity(pod);

@@ -75,7 +75,7 @@ core::Json build_service(const Observed& observed) {
 
 core::Json build_deployment(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
-  const std::string& name = observed.object->meta.name;
+  const kube::ObjectMeta& meta = observed.object->meta;
   core::Json pod{
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
@@ -92,10 +92,11 @@ core::Json build_deployment(const Observed& observed) {
       {std::string(kAnnotationRestartHash), controller::restart_digest(slurm_conf)},
   };
   core::Json out = child(observed, kube::resources::kDeployment);
-  out["spec"] = {{"replicas", spec.replicas},
-                 {"revisionHistoryLimit", 0},
-                 {"selector", {{"matchLabels", selector_labels(kAppRestApi, name)}}},
-                 {"template", merge_pod_template(std::move(pod), spec.pod_template, restapi_labels(name), annotations)}};
+  out["spec"] = {
+      {"replicas", spec.replicas},
+      {"revisionHistoryLimit", 0},
+      {"selector", {{"matchLabels", selector_labels(kAppRestApi, meta.name)}}},
+      {"template", merge_pod_template(std::move(pod), spec.pod_template, meta, restapi_labels(meta.name), annotations)}};
   return out;
 }
 
