@@ -48,7 +48,7 @@ const FieldList& field_list(const TokenStatus*) {
 
 const FieldList& field_list(const Token*) {
   static const FieldList kList =
-      FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret.")
+      FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret, which has the Token's labels and annotations.")
           .add(field("spec", &Token::spec))
           .add(field("status", &Token::status))
           // A label of the Secret. As with name_is_label, only for new ones.

@@ -38,18 +38,48 @@ core::Json mint(const Observed& observed) {
         {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
 }
 
-core::Json annotations(const Observed& observed) {
-  return {{std::string(kAnnotationIssuedAt), core::format_rfc3339(observed.context.now)},
-          {std::string(kAnnotationInputHash), input_hash(observed)}};
+/// The Token's own are the Secret's as well: tools that copy Secrets go by them.
+kube::StringMap labels(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  kube::StringMap out;
+  add_metadata(out, meta.labels);
+  for (const auto& [name, value] : component_labels(kAppToken, meta.name, "token")) out[name] = value;
+  return out;
+}
+
+kube::StringMap lasting_annotations(const Observed& observed) {
+  kube::StringMap out;
+  add_metadata(out, observed.object->meta.annotations);
+  for (std::string_view of_a_token : {kAnnotationIssuedAt, kAnnotationInputHash}) out.erase(std::string(of_a_token));
+  return out;
+}
+
+/// With those of a token that is minted now.
+kube::StringMap annotations(const Observed& observed) {
+  kube::StringMap out = lasting_annotations(observed);
+  out.emplace(kAnnotationIssuedAt, core::format_rfc3339(observed.context.now));
+  out.emplace(kAnnotationInputHash, input_hash(observed));
+  return out;
+}
+
+/// What the Secret's metadata lacks of the Token's. What the Token does not have any more stays, as nobody knows whose it is.
+core::Json lacking_metadata(const Observed& observed, const kube::ObjectMeta& secret) {
+  core::Json out = core::Json::object();
+  const auto compare = [&out](const char* field, const kube::StringMap& wanted, const kube::StringMap& have) {
+    for (const auto& [name, value] : wanted) {
+      const auto there = have.find(name);
+      if (there == have.end() || there->second != value) out[field][name] = value;
+    }
+  };
+  compare("labels", labels(observed), secret.labels);
+  compare("annotations", lasting_annotations(observed), secret.annotations);
+  return out;
 }
 
 core::Json new_secret(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
-  kube::StringMap labels;
-  add_metadata(labels, meta.labels);
-  for (const auto& [name, value] : component_labels(kAppToken, meta.name, "token")) labels[name] = value;
-  core::Json out = child_json(kube::resources::kSecret, {meta.ns, observed.target.name}, resources::kToken, meta, labels);
-  out["metadata"]["annotations"] = annotations(observed);
+  core::Json out = child_json(kube::resources::kSecret, {meta.ns, observed.target.name}, resources::kToken, meta,
+                              labels(observed), annotations(observed));
   out["type"] = "Opaque";
   out["data"] = {{observed.target.key, mint(observed)}};
   if (!observed.token.spec.refresh) out["immutable"] = true;
@@ -59,6 +89,7 @@ core::Json new_secret(const Observed& observed) {
 /// The same Secret with a new token. Also takes over what the Go operator made, whose owner was the key's Secret.
 core::Json renewal(const Observed& observed) {
   core::Json meta{
+      {"labels", labels(observed)},
       {"annotations", annotations(observed)},
       {"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kToken, observed.object->meta)})}};
   return {{"metadata", std::move(meta)}, {"data", {{observed.target.key, mint(observed)}}}};
@@ -137,6 +168,10 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
           {"renew " + id, decision.why, kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
     }
     return;
+  }
+  if (core::Json meta = lacking_metadata(observed, secret.meta); !meta.empty()) {
+    plan.lane("secret").add({"label " + id, "labels or annotations of the Token have changed",
+                             kube::merge_patch(kube::resources::kSecret, secret.meta, {{"metadata", std::move(meta)}})});
   }
   // What it says is valid until it expires, though nobody is to use it any more.
   for (const kube::SecretPtr& old : observed.superseded) {

@@ -3,6 +3,8 @@
 //
 // Told to keep it elsewhere, it deletes the Secret in which it was before, as soon as the other one holds a token.
 //
+// Labels and annotations of the Token are put on the Secret, and follow it.
+//
 // When it was minted, and from what, stands in annotations of the Secret. An immutable Secret (refresh: false) is minted once;
 // when it must be another, it is deleted and made anew.
 #pragma once
