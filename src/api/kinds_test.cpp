@@ -21,6 +21,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Eq;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 
 TEST(Kinds, CommittedFilesAreUpToDate) {
   for (const GeneratedFile& file : generated_files()) {
@@ -179,6 +180,11 @@ TEST(Kinds, NamesThatNothingCanBeDerivedFromAreRefused) {
   EXPECT_EQ(name_rule("NodeSet")["message"],
             "must have at most 61 characters of a-z, 0-9 and '-', begin with a letter or digit and end with a letter or digit");
   EXPECT_EQ(name_rule("Token")["rule"], "has(self.status) || size(self.metadata.name) <= 63");
+  EXPECT_THAT(rules_of(object_schema(*find_kind("NodeSet"))),
+              IsSupersetOf(
+                  {".metadata.name: must not be 'all' or 'default' without template.spec.hostname: they mean something else to "
+                   "Slurm",
+                   ".spec.template.spec.hostname: must not be 'all' or 'default', which mean something else to Slurm"}));
 }
 
 TEST(Kinds, RulesOfFieldsThatUsersGetWrong) {

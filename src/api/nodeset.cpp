@@ -216,10 +216,20 @@ const FieldList& field_list(const NodeSetStatus*) {
 }
 
 const FieldList& field_list(const NodeSet*) {
-  static const FieldList kList = FieldList("A NodeSet is a set of workers (slurmd pods) of one Controller.")
-                                     .add(field("spec", &NodeSet::spec))
-                                     .add(field("status", &NodeSet::status))
-                                     .rule(name_is_label(kMaxNodeSetName, false));
+  // Nodes=all are the workers of all NodeSets, and PartitionName=default is no partition. As with name_is_label, only for new
+  // ones.
+  const std::string old_or_named = "has(self.status) || (has(self.spec) && " + hostname("self.spec") + " != '') || ";
+  const std::string old_or_unnamed = "has(self.status) || !has(self.spec) || ";
+  static const FieldList kList =
+      FieldList("A NodeSet is a set of workers (slurmd pods) of one Controller.")
+          .add(field("spec", &NodeSet::spec))
+          .add(field("status", &NodeSet::status))
+          .rule(name_is_label(kMaxNodeSetName, false))
+          .rule(old_or_named + "!(self.metadata.name in ['all', 'default'])",
+                "must not be 'all' or 'default' without template.spec.hostname: they mean something else to Slurm",
+                "metadata.name")
+          .rule(old_or_unnamed + "!(" + hostname("self.spec") + " in ['all', 'all-', 'default', 'default-'])",
+                "must not be 'all' or 'default', which mean something else to Slurm", "spec.template.spec.hostname");
   return kList;
 }
 

@@ -207,6 +207,13 @@ nodesets() {
   accept NodeSet "{$ref}" 7a
   refuse NodeSet "{$ref}" metadata.name 'must have at most 61 characters of a-z' "${name60}aa"
   refuse NodeSet "{$ref}" metadata.name 'must have at most 61 characters of a-z' a.b
+  refuse NodeSet "{$ref}" metadata.name "must not be 'all' or 'default'" all
+  refuse NodeSet "{$ref, template: {spec: {hostname: null}}}" metadata.name "must not be 'all' or 'default'" default
+  refuse NodeSet "{$ref, template: {spec: {hostname: ''}}}" metadata.name "must not be 'all' or 'default'" default
+  refuse NodeSet "{$ref, template: {spec: {hostname: all}}}" spec.template.spec.hostname "must not be 'all' or 'default'"
+  refuse NodeSet "{$ref, template: {spec: {hostname: default-}}}" spec.template.spec.hostname "must not be 'all' or 'default'"
+  accept NodeSet "{$ref, template: {spec: {hostname: cpu-}}}" default
+  accept NodeSet "{$ref, template: {spec: {hostname: all-cpus-}}}" all-cpus
 
   manifest NodeSet '{controllerRef: {name: none}, replicas: 0, volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeName: x}}]}' |
     kubectl create -f - >/dev/null || fail "create a NodeSet" ""
