@@ -109,12 +109,11 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
       for (LaneRun& lane : pass->lanes) {
         advance(lane);
         if (!lane.can_start()) continue;
-        pass->limited = pass->limited || pass->started >= limits.max_steps;
-        // What follows on a group just done is not left: the next pass may have to begin with that group, and take as long.
-        const bool follows = lane.group > 0 && lane.next == 0;
-        const bool late = !follows && loop.clock().mono() - pass->begun >= limits.max_time;
-        pass->result.timed_out = pass->result.timed_out || (late && !pass->limited);
-        if (late || pass->limited || pass->in_flight >= limits.max_in_flight) continue;
+        if (!pass->limited) {
+          pass->result.timed_out = loop.clock().mono() - pass->begun >= limits.max_time;
+          pass->limited = pass->result.timed_out || pass->started >= limits.max_steps;
+        }
+        if (pass->limited || pass->in_flight >= limits.max_in_flight) continue;
         start_step(pass, lane);
         moved = true;
       }

@@ -66,9 +66,8 @@ struct PassResult {
 };
 
 /// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or
-/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps nothing more is begun, after
-/// max_time nothing but the first step of a group that follows on one done; the pass ends when what is in flight was
-/// answered. A step whose id came before in the same plan is not tried again.
+/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps or max_time nothing more is begun;
+/// the pass ends when what is in flight was answered. A step whose id came before in the same plan is not tried again.
 /// Destroying the executor withdraws its passes: their `done` is never called.
 class Executor {
  public:

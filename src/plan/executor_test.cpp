@@ -168,18 +168,6 @@ TEST_F(ExecutorTest, StopsAfterMaxTimeButWaitsForWhatIsInFlight) {
   EXPECT_TRUE(results[0].timed_out);
 }
 
-TEST_F(ExecutorTest, WhatFollowsOnASlowGroupIsNotLeftForEver) {
-  limits.max_time = 100ms;
-  Plan plan;
-  plan.lane("a").add(step("fence")).then().add(step("act")).then().add(step("b1")).add(step("b2"));
-  target.delays = {{"fence", 150ms}, {"act", 150ms}};
-  run(plan);
-  ASSERT_EQ(results.size(), 1U);
-  EXPECT_THAT(target.log, ElementsAre("+fence", "-fence", "+act", "-act", "+b1", "-b1"));
-  EXPECT_FALSE(results[0].complete);
-  EXPECT_TRUE(results[0].timed_out);
-}
-
 TEST_F(ExecutorTest, GatesComeAlsoWithErrors) {
   Plan plan;
   plan.lane("a").add(step("a1"));
