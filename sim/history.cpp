@@ -567,10 +567,10 @@ void History::help_by_hand() {
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
   slurm->end_reservation(kReservation);
   give_memory_back(*slurm);
-  const auto told = [this](const std::string& nodeset) {
-    return world_.find(op::resources::kNodeSet, nodeset)->dump().find("Slurm knows no node at all") != std::string::npos;
-  };
-  const bool blank = std::ranges::any_of(world_.names(op::resources::kNodeSet), told);
+  // Also of a NodeSet that is being deleted.
+  const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
+    return entry.second->body.dump().find("Slurm knows no node at all") != std::string::npos;
+  });
   for (const std::string& name : world_.workers()) {
     const SimNode* node = slurm->node(name);
     if (blank && slurm->nodes().empty()) world_.remove(kinds::kPod, name);

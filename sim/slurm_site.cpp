@@ -28,12 +28,6 @@ SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   return {{pod.file(container, "/etc/slurm/" + std::string(api::kKeySlurm)).value_or("")}, ""};
 }
 
-/// Its probes see what it answers where they ask by HTTP, and else whether the port is open.
-bool answers(const PodView& pod, const std::string& container, int status) {
-  const Json* spec = pod.container(container);
-  return spec == nullptr || core::find(*spec, {"readinessProbe", "httpGet"}) == nullptr || status == 204;
-}
-
 std::string without_port(const std::string& endpoint) {
   return endpoint.substr(0, endpoint.rfind(':'));
 }
@@ -110,11 +104,7 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
   ~Slurmctld() override {
     if (mine()) site_.at_host(host_)->slurm->stop();
   }
-  [[nodiscard]] bool ready() const override {
-    if (!mine()) return false;
-    const SimSlurm& slurm = *site_.at_host(host_)->slurm;
-    return slurm.up() && answers(pod_, container_, slurm.http_status("", "/readyz"));
-  }
+  [[nodiscard]] bool ready() const override { return mine() && site_.at_host(host_)->slurm->up(); }
 
  private:
   [[nodiscard]] bool mine() const {

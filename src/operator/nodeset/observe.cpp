@@ -124,6 +124,10 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     out->nodeset = std::move(*nodeset);
   } else {
     out->invalid = nodeset.error().message;
+    // What has been told is known: an event comes once, and conditions keep their time.
+    if (auto told = api::from_json<api::NodeSetStatus>(object->body.value("status", core::Json::object()))) {
+      out->nodeset.status = std::move(*told);
+    }
   }
 
   const api::NodeSetSpec& spec = out->nodeset.spec;

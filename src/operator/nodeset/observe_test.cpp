@@ -97,6 +97,16 @@ TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   EXPECT_EQ(seen->nodeset.spec.replicas, 1);
 }
 
+TEST_F(ObserveNodeSet, KnowsItsStatusThoughItsSpecCannotBeRead) {
+  fill_all();
+  Json broken = document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", "many"}}}});
+  broken["status"] = {{"observedGeneration", 7}};
+  fill(set_.nodesets, {broken});
+  const auto seen = observe();
+  EXPECT_NE(seen->invalid, "");
+  EXPECT_EQ(seen->nodeset.status.observed_generation, 7);
+}
+
 TEST_F(ObserveNodeSet, RemembersSinceWhenItsPodsAreGone) {
   const auto at = [](int ms) { return core::MonoTime{core::Duration{ms}}; };
   fill_all();
