@@ -245,7 +245,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             Client* to = client(job);
             if (to == nullptr) return;
             to->node(name, guard<Node>([job, name, expect_down](Impl& self, core::Result<Node> node) {
-                       if (!node && node.error().code == ErrorCode::kNotFound) return self.succeed(job, {{"deleted", false}});
+                       if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
                        if (!node) return self.fail(job, node.error());
                        if (expect_down && !kept_from_work(*node)) {
                          return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
@@ -253,6 +253,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                        self.remove_unless_held(job, name);
                      }));
           });
+  }
+
+  /// It is gone already. A snapshot that still has it is behind, or was told of no change.
+  void found_none(const JobPtr& job, const std::string& name) {
+    if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.doubt(job->cluster);
+    succeed(job, {{"deleted", false}});
   }
 
   /// slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended.
@@ -270,9 +276,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
               Client* to = self.client(job);
               if (to == nullptr) return;
               job->wrote = self.loop.clock().mono();
-              to->delete_node(name, self.guard<void>([job](Impl& me, core::Result<void> result) {
+              to->delete_node(name, self.guard<void>([job, name](Impl& me, core::Result<void> result) {
                 if (result) return me.succeed(job, {{"deleted", true}});
-                if (result.error().code == ErrorCode::kNotFound) return me.succeed(job, {{"deleted", false}});
+                if (result.error().code == ErrorCode::kNotFound) return me.found_none(job, name);
                 me.fail(job, result.error());
               }));
             }));

@@ -106,7 +106,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     auto round = std::make_shared<Round>();
     round->number = rounds();
     round->started = last_started = now();
-    const bool known = snapshot->complete();
+    const bool known = snapshot->complete() && !doubted;
+    doubted = false;
     client.partitions(known ? partitions_update : std::nullopt, take(round, &Round::partitions, &Impl::have_nodes));
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
@@ -242,6 +243,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool started = false;
   bool running = false;
   bool poked = false;
+  bool doubted = false;
   bool asking_why = false;
   core::MonoTime why_again;            ///< No sooner is a silent slurmctld asked why.
   std::optional<core::Error> refused;  ///< Our token is, as far as we know.
@@ -284,6 +286,10 @@ void Poller::start(SnapshotPtr last_known) {
 void Poller::poke() {
   impl_->poked = true;
   impl_->schedule();
+}
+
+void Poller::doubt() {
+  impl_->doubted = true;
 }
 
 void Poller::hurry() {

@@ -49,6 +49,9 @@ class Poller {
   void stop();
   /// A round starts as soon as the cost of the last allows; when one is under way, another follows it.
   void poke();
+  /// A live look contradicted the snapshot, though the tables are said to be unchanged: the next round asks for all of the
+  /// nodes.
+  void doubt();
   void hurry();
   /// A write is settled at `when`: a round that began before says nothing of it. Gates hold keys back from what such a round
   /// shows, but they are open while Slurm does not answer; so none of these rounds ends its silence.

@@ -259,6 +259,10 @@ void Clusters::poke(const ClusterKey& cluster) {
   if (auto* connection = impl_->find(cluster)) connection->poller.poke();
 }
 
+void Clusters::doubt(const ClusterKey& cluster) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.doubt();
+}
+
 void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done) {
   auto* connection = impl_->find(cluster);
   if (connection == nullptr) {

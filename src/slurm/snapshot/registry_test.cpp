@@ -100,6 +100,22 @@ TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
   EXPECT_EQ(rounds(), 12);
 }
 
+TEST_F(RegistryTest, WhatALiveLookContradictsIsAskedForAsAWhole) {
+  http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")") + "," + testing::node("n2", R"("IDLE")")));
+  http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
+  add();
+  loop.advance(500ms);
+  // n2 goes, and slurmctld says that nothing has changed.
+  http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")")));
+  http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
+  loop.advance(3000ms);
+  EXPECT_NE(snapshot()->node("n2"), nullptr);
+  clusters.doubt("default/c");
+  loop.advance(1100ms);
+  EXPECT_EQ(snapshot()->node("n2"), nullptr);
+  EXPECT_NE(snapshot()->node("n1"), nullptr);
+}
+
 TEST_F(RegistryTest, TellsWhichNodesMoved) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")") + "," + testing::node("n2", R"("IDLE")")));
   add();
