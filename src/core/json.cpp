@@ -76,7 +76,7 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
 /// The API server stores no false, "" or 0 of most members: their absence means the same. Not so of these members, and of what
 /// stands in these maps.
 bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
-  const bool empty_text = value.is_string() && value.empty();
+  const bool empty_text = value.is_string() && value.get_ref<const std::string&>().empty();
   const bool zero = value == false || empty_text || (value.is_number() && value == 0);
   if (!zero || parent.empty()) return false;
   return !is_any_of(parent, {"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data", "binaryData",
