@@ -22,7 +22,7 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-constexpr std::size_t kReadBytes = 16384;  // one TLS record
+constexpr std::size_t kReadBytes = 4096;  // kept by every connection, and watches are many
 
 bool is_idempotent(const std::string& method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" || method == "DELETE";

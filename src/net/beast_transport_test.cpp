@@ -483,7 +483,8 @@ TEST_F(TlsTest, VerifiesAddressesAndNames) {
 TEST_F(TlsTest, RefusesOtherNamesAndOtherAuthorities) {
   HttpServer server = make_server();
   ASSERT_TRUE(server.start());
-  for (const Tls& tls : {Tls{.ca_pem = server_id.cert, .server_name = "other.example"}, Tls{.ca_pem = client_id.cert}, Tls{}}) {
+  for (const Tls& tls : {Tls{.ca_pem = server_id.cert, .server_name = "other.example"},
+                         Tls{.ca_pem = server_id.cert, .server_name = "127.0.0.2"}, Tls{.ca_pem = client_id.cert}, Tls{}}) {
     const auto reply = over(server, tls);
     ASSERT_FALSE(reply);
     EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "nothing was sent";

@@ -6,10 +6,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/write.hpp>
-#include <optional>
 
 namespace net {
 namespace asio = boost::asio;
@@ -38,7 +36,6 @@ core::Result<TlsContext> load_identity(TlsContext context, const Tls& tls) {
 core::Result<TlsContext> make_context(ssl::context::method method) {
   auto context = std::make_shared<ssl::context>(method);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
-  SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections are many
   return context;
 }
 
@@ -69,78 +66,196 @@ core::Result<TlsContext> make_server_tls(const Tls& tls) {
   return load_identity(std::move(context), tls);
 }
 
-struct SocketStream::Impl {
-  Impl(tcp::socket s, TlsContext t) : tls(std::move(t)) {
-    if (tls) {
-      secure.emplace(std::move(s), *tls);
-    } else {
-      plain.emplace(std::move(s));
-    }
+namespace {
+
+constexpr std::size_t kMaxPiece = 1U << 30U;  // OpenSSL counts in int
+
+struct SslDeleter {
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+
+/// OpenSSL's way to our socket. `tried` says what the last call came to.
+struct Wire {
+  tcp::socket& socket;
+  ErrorCode tried{};
+
+  template <typename Call>
+  static int transfer(BIO* bio, int retry, Call call) {
+    auto& wire = *static_cast<Wire*>(BIO_get_data(bio));
+    wire.tried = {};
+    BIO_clear_retry_flags(bio);
+    const std::size_t n = call(wire.socket, wire.tried);
+    if (!wire.tried) return static_cast<int>(n);
+    if (wire.tried == asio::error::would_block || wire.tried == asio::error::try_again)
+      BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
+    return -1;
   }
 
-  tcp::socket& socket() { return secure ? secure->next_layer() : *plain; }
+  static int write(BIO* bio, const char* data, int size) {
+    return transfer(bio, BIO_FLAGS_WRITE, [&](tcp::socket& socket, ErrorCode& error) {
+      return socket.write_some(asio::buffer(data, static_cast<std::size_t>(size)), error);
+    });
+  }
 
+  static int read(BIO* bio, char* data, int size) {
+    return transfer(bio, BIO_FLAGS_READ, [&](tcp::socket& socket, ErrorCode& error) {
+      return socket.read_some(asio::buffer(data, static_cast<std::size_t>(size)), error);
+    });
+  }
+
+  static BIO* make_bio(Wire& wire) {
+    static BIO_METHOD* const kMethod = [] {
+      BIO_METHOD* method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "socket");
+      BIO_meth_set_write(method, write);
+      BIO_meth_set_read(method, read);
+      BIO_meth_set_ctrl(method, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH ? 1 : 0; });
+      return method;
+    }();
+    BIO* bio = BIO_new(kMethod);
+    BIO_set_data(bio, &wire);
+    BIO_set_init(bio, 1);
+    return bio;
+  }
+};
+
+/// Whom we want to speak to, as a host name or as an IP address. False: no such name (then nothing would be verified).
+bool set_peer_name(SSL* ssl, const std::string& name) {
+  ErrorCode error;
+  const asio::ip::address address = asio::ip::make_address(name, error);
+  // RFC 6066: no addresses in SNI.
+  if (error) return !name.empty() && SSL_set1_host(ssl, name.c_str()) == 1 && SSL_set_tlsext_host_name(ssl, name.c_str()) == 1;
+  const auto set = [&](const auto& bytes) {
+    return X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
+  };
+  return address.is_v4() ? set(address.to_v4().to_bytes()) : set(address.to_v6().to_bytes());
+}
+
+}  // namespace
+
+// Asio's own TLS stream keeps 70 KB of buffers for each connection, and watches are many; here OpenSSL reads and writes the
+// socket when it is ready, and holds no buffer between.
+struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
+  Impl(tcp::socket s, TlsContext t) : socket(std::move(s)), tls(std::move(t)) {
+    if (!tls) return;
+    ssl.reset(SSL_new(tls->native_handle()));
+    SSL_set_mode(ssl.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    BIO* bio = Wire::make_bio(wire);
+    SSL_set_bio(ssl.get(), bio, bio);
+  }
+
+  /// Calls `call` (an OpenSSL function that returns more than 0 when done) now and whenever the socket is ready for it.
+  /// `done` gets what it returned; it is called later, also when that is at once.
+  void drive(std::function<int(SSL*)> call, IoHandler done) {
+    ErrorCode error;
+    if (!socket.native_non_blocking()) socket.native_non_blocking(true, error);
+    if (!socket.non_blocking()) socket.non_blocking(true, error);
+    wire.tried = {};
+    ERR_clear_error();
+    const int n = call(ssl.get());
+    const int verdict = SSL_get_error(ssl.get(), n);
+    if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE) {
+#if OPENSSL_VERSION_NUMBER >= 0x300000e0L  // 3.0.14: earlier ones free a buffer that holds half a record (CVE-2024-4741)
+      // A session ticket leaves 16 KB behind that nobody needs before the next request, which a watch does not have.
+      if (SSL_is_init_finished(ssl.get()) == 1) SSL_free_buffers(ssl.get());
+#endif
+      socket.async_wait(verdict == SSL_ERROR_WANT_READ ? tcp::socket::wait_read : tcp::socket::wait_write,
+                        [self = shared_from_this(), call = std::move(call), done = std::move(done)](ErrorCode failed) mutable {
+                          if (failed) return done(failed, 0);
+                          self->drive(std::move(call), std::move(done));
+                        });
+      return;
+    }
+    if (n <= 0) error = explain_end(verdict);
+    asio::post(socket.get_executor(),
+               [done = std::move(done), error, n] { done(error, n > 0 ? static_cast<std::size_t>(n) : 0); });
+  }
+
+  ErrorCode explain_end(int verdict) const {
+    if (verdict == SSL_ERROR_ZERO_RETURN) return asio::error::eof;
+    // Without the peer's close_notify: cut, by whomever.
+    if (verdict == SSL_ERROR_SYSCALL && wire.tried == asio::error::eof) return ssl::error::stream_truncated;
+    if (verdict == SSL_ERROR_SYSCALL && wire.tried) return wire.tried;
+    const int code = static_cast<int>(ERR_get_error());
+    return code == 0 ? ErrorCode(ssl::error::unexpected_result) : ErrorCode(code, asio::error::get_ssl_category());
+  }
+
+  void write_rest(std::string_view data, std::size_t written, IoHandler handler) {
+    drive([piece = data.substr(0, kMaxPiece)](SSL* s) { return SSL_write(s, piece.data(), static_cast<int>(piece.size())); },
+          [self = shared_from_this(), data, written, handler = std::move(handler)](ErrorCode error, std::size_t n) mutable {
+            if (error || n == data.size()) return handler(error, written + n);
+            self->write_rest(data.substr(n), written + n, std::move(handler));
+          });
+  }
+
+  void close() {
+    ErrorCode ignored;
+    socket.shutdown(tcp::socket::shutdown_both, ignored);
+    socket.close(ignored);
+  }
+
+  tcp::socket socket;
   TlsContext tls;
-  std::optional<tcp::socket> plain;
-  std::optional<ssl::stream<tcp::socket>> secure;
+  Wire wire{socket};
+  std::unique_ptr<SSL, SslDeleter> ssl;  ///< None: plain.
 };
 
 SocketStream::SocketStream(asio::io_context& io, TlsContext tls) : SocketStream(tcp::socket(io), std::move(tls)) {}
-SocketStream::SocketStream(tcp::socket socket, TlsContext tls) : impl_(new Impl(std::move(socket), std::move(tls))) {}
-SocketStream::~SocketStream() = default;
+SocketStream::SocketStream(tcp::socket socket, TlsContext tls)
+    : impl_(std::make_shared<Impl>(std::move(socket), std::move(tls))) {}
+SocketStream::~SocketStream() {
+  impl_->close();
+}
 
 tcp::socket& SocketStream::socket() {
-  return impl_->socket();
+  return impl_->socket;
 }
 
 void SocketStream::handshake_client(const std::string& name, bool skip_verify, Handler handler) {
-  if (!impl_->secure) {
-    asio::post(impl_->socket().get_executor(), [handler = std::move(handler)] { handler({}); });
-    return;
+  if (SSL* const ssl = impl_->ssl.get()) {
+    if (!set_peer_name(ssl, name)) {
+      asio::post(impl_->socket.get_executor(), [handler = std::move(handler)] { handler(asio::error::invalid_argument); });
+      return;
+    }
+    SSL_set_verify(ssl, skip_verify ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nullptr);
   }
-  ErrorCode error;
-  asio::ip::make_address(name, error);
-  const bool is_address = !error;
-  // RFC 6066: no addresses in SNI.
-  if (!is_address) SSL_set_tlsext_host_name(impl_->secure->native_handle(), name.c_str());
-  impl_->secure->set_verify_mode(skip_verify ? ssl::verify_none : ssl::verify_peer, error);
-  if (!skip_verify) impl_->secure->set_verify_callback(ssl::host_name_verification(name), error);
-  impl_->secure->async_handshake(ssl::stream_base::client, std::move(handler));
+  handshake(SSL_connect, std::move(handler));
 }
 
 void SocketStream::handshake_server(Handler handler) {
-  if (!impl_->secure) {
-    asio::post(impl_->socket().get_executor(), [handler = std::move(handler)] { handler({}); });
+  handshake(SSL_accept, std::move(handler));
+}
+
+void SocketStream::handshake(int (*step)(ssl_st*), Handler handler) {
+  if (!impl_->ssl) {
+    asio::post(impl_->socket.get_executor(), [handler = std::move(handler)] { handler({}); });
     return;
   }
-  impl_->secure->async_handshake(ssl::stream_base::server, std::move(handler));
+  impl_->drive(step, [handler = std::move(handler)](ErrorCode error, std::size_t) { handler(error); });
 }
 
 void SocketStream::read_some(char* data, std::size_t size, IoHandler handler) {
-  if (impl_->secure) {
-    impl_->secure->async_read_some(asio::buffer(data, size), std::move(handler));
+  if (impl_->ssl) {
+    impl_->drive([data, size](SSL* ssl) { return SSL_read(ssl, data, static_cast<int>(size)); }, std::move(handler));
   } else {
-    impl_->plain->async_read_some(asio::buffer(data, size), std::move(handler));
+    impl_->socket.async_read_some(asio::buffer(data, size), std::move(handler));
   }
 }
 
 void SocketStream::write(std::string_view data, IoHandler handler) {
-  if (impl_->secure) {
-    asio::async_write(*impl_->secure, asio::buffer(data), std::move(handler));
+  if (impl_->ssl && !data.empty()) {  // OpenSSL takes an empty write for an error
+    impl_->write_rest(data, 0, std::move(handler));
   } else {
-    asio::async_write(*impl_->plain, asio::buffer(data), std::move(handler));
+    asio::async_write(impl_->socket, asio::buffer(data), std::move(handler));
   }
 }
 
 void SocketStream::close() {
-  ErrorCode ignored;
-  impl_->socket().shutdown(tcp::socket::shutdown_both, ignored);
-  impl_->socket().close(ignored);
+  impl_->close();
 }
 
 std::string SocketStream::explain(ErrorCode error) const {
-  if (impl_->secure && error.category() == asio::error::get_ssl_category()) {
-    const long verdict = SSL_get_verify_result(impl_->secure->native_handle());
+  if (impl_->ssl && error.category() == asio::error::get_ssl_category()) {
+    const long verdict = SSL_get_verify_result(impl_->ssl.get());
     if (verdict != X509_V_OK) return std::string("certificate refused: ") + X509_verify_cert_error_string(verdict);
   }
   return error.message();

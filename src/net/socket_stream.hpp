@@ -45,8 +45,10 @@ class SocketStream {
   [[nodiscard]] std::string explain(ErrorCode error) const;
 
  private:
+  void handshake(int (*step)(ssl_st*), Handler handler);
+
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< Handlers under way share it.
 };
 
 }  // namespace net
