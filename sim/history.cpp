@@ -75,6 +75,9 @@ std::vector<std::string> check_rest(World& world, Duration length) {
 
 History::History(World& world)
     : world_(world), random_(world.random().fork()), own_keys_(random_.chance(0.4)), own_files_(random_.chance(0.5)) {
+  // A slurmctld with much to do is slow all the time, also when all else is well.
+  if (random_.chance(0.15)) fair_.latency = Duration{random_.between(100, 2500)};
+  world_.slurm_rates = fair_;
   fill_actions();
 }
 
@@ -134,8 +137,10 @@ void History::weather() {
   if (random_.chance(0.1)) faults.rates.lost_reply = 0.3;
   if (random_.chance(0.1)) faults.rates.withhold_bookmark = 1.0;
   SlurmRates& slurm = world_.slurm_rates;
-  slurm = {};
-  if (random_.chance(0.3)) slurm = {0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02};
+  slurm = fair_;
+  if (random_.chance(0.3)) {
+    slurm.refused = slurm.slow = slurm.empty = slurm.bare = slurm.partial = slurm.error = slurm.lost = 0.02;
+  }
   if (random_.chance(0.1)) slurm.refused = 1.0;
   if (random_.chance(0.1)) slurm.slow = 0.5;
   if (random_.chance(0.1)) slurm.empty = 0.5;
@@ -615,7 +620,7 @@ std::vector<std::string> History::edit_one_by_one() {
 void History::calm() {
   world_.oracles().note("--- calm ---");
   world_.faults().rates = {};
-  world_.slurm_rates = {};
+  world_.slurm_rates = fair_;
   world_.kube().set_listening(true);
   restore();
   world_.correct_clocks();
@@ -686,7 +691,7 @@ void History::end() {
   }
   world_.loop().run_for(Duration{random_.between(0, 30000)});
   world_.faults().rates = {};
-  world_.slurm_rates = {};
+  world_.slurm_rates = fair_;
   const std::vector<kube::Resource> ours{op::resources::kController,
                                          op::resources::kRestApi,
                                          op::resources::kNodeSet,

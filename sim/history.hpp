@@ -63,6 +63,7 @@ class History {
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
   bool own_keys_, own_files_;
+  SlurmRates fair_;                          ///< What befalls requests to slurmrestd while the weather is fair.
   std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
   int edits_ = 0;
 };

@@ -17,6 +17,8 @@ constexpr Duration kOfApi{10000};
 constexpr Duration kOfSlurm{20000};
 constexpr Duration kForward{std::chrono::minutes{5}};
 constexpr Duration kBack{std::chrono::minutes{-5}};
+/// Longer than a pass lasts.
+constexpr Duration kLatency{2000};
 /// A Lease lasts 15 s.
 constexpr Duration kOfLeader{40000};
 
@@ -75,6 +77,7 @@ std::vector<Trial> make_trials() {
   out.push_back(of_slurm("slurmrestd partial", &SlurmRates::partial));
   out.push_back(of_slurm("slurmrestd errors", &SlurmRates::error));
   out.push_back(of_slurm("slurmrestd replies lost", &SlurmRates::lost));
+  out.push_back(event("slurmrestd slow for good", [](World& world) { world.slurm_rates.latency = kLatency; }));
   out.push_back(event("clock forward", [](World& world) { world.jump_clock(world.leader(), kForward); }));
   out.push_back(event("clock back", [](World& world) { world.jump_clock(world.leader(), kBack); }));
   out.push_back(event(

@@ -183,6 +183,7 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, const OperatorPro
     }
     drawn -= rate;
   }
+  if (slurm_rates.latency.count() > 0) return {Kind::kSlow, slurm_rates.latency, {}};
   return {};
 }
 

@@ -23,13 +23,17 @@ namespace {
 struct LaneRun {
   std::vector<std::vector<Step>> groups;
   std::size_t group = 0;
-  std::size_t next = 0;       ///< The next step of the group to start.
-  std::size_t in_flight = 0;  ///< Steps of the group not answered yet.
-  bool failed = false;        ///< A step failed: later groups are not begun.
-  bool refused = false;       ///< The server takes nothing now: the rest of the group is not begun either.
+  std::size_t next = 0;        ///< The next step of the group to start.
+  std::size_t in_flight = 0;   ///< Steps of the group not answered yet.
+  core::MonoTime group_begun;  ///< Of the last group that was begun in this pass.
+  bool failed = false;         ///< A step failed: later groups are not begun.
+  bool refused = false;        ///< The server takes nothing now: the rest of the group is not begun either.
 
   [[nodiscard]] bool finished() const { return group >= groups.size(); }
   [[nodiscard]] bool can_start() const { return !refused && !finished() && next < groups[group].size(); }
+  [[nodiscard]] core::Duration allowance() const {
+    return group > 0 && next == 0 ? groups[group].front().late : core::Duration{0};
+  }
 };
 
 struct Pass {
@@ -39,7 +43,6 @@ struct Pass {
   core::MonoTime begun;
   std::size_t started = 0;
   std::size_t in_flight = 0;
-  bool limited = false;  ///< No step is started any more.
   bool pumping = false;
   bool finished = false;
   std::unordered_set<std::string> tried;
@@ -109,11 +112,10 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
       for (LaneRun& lane : pass->lanes) {
         advance(lane);
         if (!lane.can_start()) continue;
-        if (!pass->limited) {
-          pass->result.timed_out = loop.clock().mono() - pass->begun >= limits.max_time;
-          pass->limited = pass->result.timed_out || pass->started >= limits.max_steps;
-        }
-        if (pass->limited || pass->in_flight >= limits.max_in_flight) continue;
+        const core::MonoTime now = loop.clock().mono();
+        const bool late = now - pass->begun >= limits.max_time && now - lane.group_begun >= lane.allowance();
+        pass->result.timed_out = pass->result.timed_out || late;
+        if (late || pass->started >= limits.max_steps || pass->in_flight >= limits.max_in_flight) continue;
         start_step(pass, lane);
         moved = true;
       }
@@ -132,6 +134,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
 
   void start_step(const PassPtr& pass, LaneRun& lane) {
     const Step step = lane.groups[lane.group][lane.next++];
+    if (lane.next == 1) lane.group_begun = loop.clock().mono();
     // The same wish twice in one plan is one act.
     if (!pass->tried.insert(step.id).second) return;
     ++lane.in_flight;

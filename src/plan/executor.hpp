@@ -66,9 +66,9 @@ struct PassResult {
 };
 
 /// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or
-/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps or max_time nothing more is begun;
-/// the pass ends when what is in flight was answered. A step whose id came before in the same plan is not tried again.
-/// Destroying the executor withdraws its passes: their `done` is never called.
+/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps nothing more is begun, after
+/// max_time only what may be late (Step::late); the pass ends when what is in flight was answered. A step whose id came
+/// before in the same plan is not tried again. Destroying the executor withdraws its passes: their `done` is never called.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});

@@ -168,6 +168,26 @@ TEST_F(ExecutorTest, StopsAfterMaxTimeButWaitsForWhatIsInFlight) {
   EXPECT_TRUE(results[0].timed_out);
 }
 
+TEST_F(ExecutorTest, WhatMayBeLateFollowsASlowGroup) {
+  limits.max_time = 100ms;
+  const auto late = [](const std::string& id, core::Duration by) {
+    Step out = step(id);
+    out.late = by;
+    return out;
+  };
+  Plan plan;
+  plan.lane("a").add(step("fence")).then().add(late("finish", 200ms)).add(step("beside"));
+  plan.lane("b").add(step("other fence")).then().add(late("too late", 140ms));
+  plan.lane("c").add(step("other")).then().add(step("next"));
+  target.delays = {{"fence", 150ms}, {"other fence", 150ms}, {"other", 150ms}};
+  run(plan);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_THAT(results[0].outcomes, UnorderedElementsAre(testing::Key("fence"), testing::Key("finish"),
+                                                        testing::Key("other fence"), testing::Key("other")));
+  EXPECT_FALSE(results[0].complete);
+  EXPECT_TRUE(results[0].timed_out);
+}
+
 TEST_F(ExecutorTest, GatesComeAlsoWithErrors) {
   Plan plan;
   plan.lane("a").add(step("a1"));

@@ -39,6 +39,9 @@ struct Step {
   std::string id;      ///< Stable identity: the same wish has the same id in every pass.
   std::string reason;  ///< Why, for a person.
   ActPtr act;
+  /// For the first step of a group, when it ends what the group before it began: it is begun also when the pass's time is over,
+  /// until so long after that group was begun in this pass.
+  core::Duration late{0};
 };
 
 /// An ordered list of groups.

@@ -136,7 +136,9 @@ void Pass::read_workers() {
     worker.work = work_on(worker.node);
     worker.stamped = seen_in_slurm(*pod);
     worker.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
-    worker.cleared = !pod->meta.annotation(api::kAnnotationDeletionEvidence).empty();
+    const std::string_view cleared_for = pod->meta.annotation(api::kAnnotationDeletionEvidence);
+    worker.cleared = !cleared_for.empty();
+    worker.let_go = worker.cleared && !cleared_for.starts_with(plan::to_string(plan::Evidence::Kind::kNeverRegistered));
     const auto node = in.nodes.find(pod->node_name);
     worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
     if (worker.record == nullptr && worker.stamped && !worker.cleared && pod->ready() && pod->ready_since()) {

@@ -17,6 +17,8 @@ namespace {
 constexpr core::Duration kWatchSlurm{300};
 /// Mark, record, pod, event.
 constexpr std::size_t kFencedSteps = 4;
+/// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
+constexpr core::Duration kStillLost{5000};
 /// A worker that ended later than this after it was replaced is replaced at once again.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
@@ -78,9 +80,10 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const plan::Evidence
 }
 
 void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why,
-                kube::PodVersion version = kube::PodVersion::kAny) {
+                kube::PodVersion version = kube::PodVersion::kAny, core::Duration late = {}) {
   plan::Lane& lane = lane_of(pass, worker);
-  if (!pass.step(lane, delete_id(worker), why, kube::delete_pod(*worker.pod, evidence, version)) || !pass.room(1)) return;
+  if (!pass.step(lane, {delete_id(worker), why, kube::delete_pod(*worker.pod, evidence, version), late}) || !pass.room(1))
+    return;
   lane.then();
   pass.step(lane, pass.event_step("Normal", "SuccessfulDelete", "Delete",
                                   fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
@@ -88,7 +91,7 @@ void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence
 
 /// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three
 /// groups: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
-/// job holds it.
+/// job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering meanwhile.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
   for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) {
     pass.wish(id);
@@ -100,7 +103,9 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   lane.then();
   pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
-  delete_pod(pass, worker, evidence, why);
+  const bool let_go = worker.let_go || evidence.kind() != plan::Evidence::Kind::kNeverRegistered;
+  const core::Duration late = let_go ? core::Duration::max() : worker.lost ? kStillLost : core::Duration{0};
+  delete_pod(pass, worker, evidence, why, kube::PodVersion::kAny, late);
 }
 
 constexpr std::string_view kReserved = " is kept by a reservation in Slurm until that ends, or no longer names it";
