@@ -431,13 +431,13 @@ void Client::partitions(std::optional<std::int64_t> since, Done<Table<Partition>
 void Client::node(const std::string& name, Done<Node> done) {
   impl_->get_list<Node>("node/" + percent_encode(name), decode_nodes,
                         [name, done = std::move(done)](core::Result<Decoded<Node>> decoded, int status) {
-                          // An unknown node is HTTP 200, an error of number 0, and no nodes.
+                          // An unknown node is HTTP 200, an error of number 0, and no nodes. A reply that says nothing is none.
                           const bool whole = decoded && (status == 200 || status == 404 || status == 422 || status == 500);
                           const bool no_such =
                               whole && decoded->rows.empty() &&
                               std::ranges::all_of(decoded->envelope.errors,
                                                   [](const RestError& e) { return e.number == 0 || e.number == 2018; }) &&
-                              (status == 200 || !decoded->envelope.errors.empty());
+                              (!decoded->envelope.errors.empty() || (status == 200 && decoded->present));
                           if (no_such) return done(core::fail(ErrorCode::kNotFound, "node " + name + " is not known to Slurm"));
                           if (const auto good = Impl::sound(decoded, status); !good) {
                             return done(std::unexpected(good.error().with("node " + name)));

@@ -221,6 +221,8 @@ TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
   EXPECT_EQ(node("zz").error().code, ErrorCode::kNotFound);
   http.on("GET", "/slurm/v0.0.45/node/zz", testing::nodes(""));
   EXPECT_EQ(node("zz").error().code, ErrorCode::kNotFound);
+  http.on("GET", "/slurm/v0.0.45/node/zz", {200, {}, R"({"meta":{},"errors":[],"warnings":[]})"});
+  EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal) << "a reply that says nothing of it";
   http.on("GET", "/slurm/v0.0.45/node/zz", testing::error(502, 1800, "Failure to query node zz"));
   EXPECT_EQ(node("zz").error().code, ErrorCode::kUnavailable) << "a slurmctld that is away knows of no node";
   http.on("GET", "/slurm/v0.0.45/node/zz", {500, {}, ""});
