@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
@@ -68,7 +69,8 @@ core::Result<TlsContext> make_server_tls(const Tls& tls) {
 
 namespace {
 
-constexpr std::size_t kMaxPiece = 1U << 30U;  // OpenSSL counts in int
+constexpr std::size_t kMaxPiece = 1U << 30U;    // OpenSSL counts in int
+constexpr std::size_t kMostAtOnce = 64 * 1024;  // four records
 
 struct SslDeleter {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
@@ -78,13 +80,15 @@ struct SslDeleter {
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
+  /// What one call may still read: a peer that sends without pause what is not data must not keep the loop from the others.
+  std::size_t left = 0;
 
   template <typename Call>
   static int transfer(BIO* bio, int retry, Call call) {
     auto& wire = *static_cast<Wire*>(BIO_get_data(bio));
     wire.tried = {};
     BIO_clear_retry_flags(bio);
-    const std::size_t n = call(wire.socket, wire.tried);
+    const std::size_t n = call(wire);
     if (!wire.tried) return static_cast<int>(n);
     if (wire.tried == asio::error::would_block || wire.tried == asio::error::try_again)
       BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
@@ -92,14 +96,21 @@ struct Wire {
   }
 
   static int write(BIO* bio, const char* data, int size) {
-    return transfer(bio, BIO_FLAGS_WRITE, [&](tcp::socket& socket, ErrorCode& error) {
-      return socket.write_some(asio::buffer(data, static_cast<std::size_t>(size)), error);
+    return transfer(bio, BIO_FLAGS_WRITE, [&](Wire& wire) {
+      return wire.socket.write_some(asio::buffer(data, static_cast<std::size_t>(size)), wire.tried);
     });
   }
 
   static int read(BIO* bio, char* data, int size) {
-    return transfer(bio, BIO_FLAGS_READ, [&](tcp::socket& socket, ErrorCode& error) {
-      return socket.read_some(asio::buffer(data, static_cast<std::size_t>(size)), error);
+    return transfer(bio, BIO_FLAGS_READ, [&](Wire& wire) {
+      if (wire.left == 0) {
+        wire.tried = asio::error::would_block;
+        return std::size_t{0};
+      }
+      const std::size_t most = std::min(wire.left, static_cast<std::size_t>(size));
+      const std::size_t n = wire.socket.read_some(asio::buffer(data, most), wire.tried);
+      wire.left -= n;
+      return n;
     });
   }
 
@@ -120,10 +131,11 @@ struct Wire {
 
 /// Whom we want to speak to, as a host name or as an IP address. False: no such name (then nothing would be verified).
 bool set_peer_name(SSL* ssl, const std::string& name) {
+  if (name.empty() || name.contains('\0')) return false;
   ErrorCode error;
   const asio::ip::address address = asio::ip::make_address(name, error);
   // RFC 6066: no addresses in SNI.
-  if (error) return !name.empty() && SSL_set1_host(ssl, name.c_str()) == 1 && SSL_set_tlsext_host_name(ssl, name.c_str()) == 1;
+  if (error) return SSL_set1_host(ssl, name.c_str()) == 1 && SSL_set_tlsext_host_name(ssl, name.c_str()) == 1;
   const auto set = [&](const auto& bytes) {
     return X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
   };
@@ -147,14 +159,15 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   /// `done` gets what it returned; it is called later, also when that is at once.
   void drive(std::function<int(SSL*)> call, IoHandler done) {
     ErrorCode error;
-    if (!socket.native_non_blocking()) socket.native_non_blocking(true, error);
-    if (!socket.non_blocking()) socket.non_blocking(true, error);
+    socket.non_blocking(true, error);
+    if (error) return asio::post(socket.get_executor(), [done = std::move(done), error] { done(error, 0); });
     wire.tried = {};
+    wire.left = kMostAtOnce;
     ERR_clear_error();
     const int n = call(ssl.get());
     const int verdict = SSL_get_error(ssl.get(), n);
     if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE) {
-#if OPENSSL_VERSION_NUMBER >= 0x300000e0L  // 3.0.14: earlier ones free a buffer that holds half a record (CVE-2024-4741)
+#if OPENSSL_VERSION_NUMBER >= 0x300000e0L && OPENSSL_VERSION_NUMBER < 0x30100000L  // CVE-2024-4741: mended in 3.0.14
       // A session ticket leaves 16 KB behind that nobody needs before the next request, which a watch does not have.
       if (SSL_is_init_finished(ssl.get()) == 1) SSL_free_buffers(ssl.get());
 #endif
