@@ -11,9 +11,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/common.hpp"
+#include "api/field.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "kube/object.hpp"
@@ -39,6 +41,21 @@ class Conditions {
   std::int64_t generation_;
   core::WallTime now_;
 };
+
+/// Reads an object of ours, or says why it cannot be read; "" when it can. Then its status is read at least: what has been told
+/// is known, so that an event comes once and conditions keep their time.
+template <class T>
+std::string read_object(const kube::Object& object, T& to) {
+  auto whole = api::from_json<T>(object.body);
+  if (whole) {
+    to = std::move(*whole);
+    return {};
+  }
+  if (auto told = api::from_json<decltype(T::status)>(object.body.value("status", core::Json::object()))) {
+    to.status = std::move(*told);
+  }
+  return whole.error().message;
+}
 
 /// One thing that keeps an object from being ready.
 struct Problem {

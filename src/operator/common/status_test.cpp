@@ -1,7 +1,9 @@
 #include "operator/common/status.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/token.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/names.hpp"
 
@@ -79,6 +81,20 @@ kube::Object object(Json status) {
   out.meta.resource_version = "5";
   out.body = {{"status", std::move(status)}};
   return out;
+}
+
+TEST(ReadObject, KeepsTheStatusOfWhatCannotBeRead) {
+  kube::Object some = object({{"observedGeneration", 3}});
+  some.body["spec"] = {{"username", "alice"}};
+  api::Token token;
+  EXPECT_EQ(read_object(some, token), "");
+  EXPECT_EQ(token.spec.username, "alice");
+  some.body["spec"]["username"] = 7;
+  api::Token broken;
+  EXPECT_THAT(read_object(some, broken), testing::HasSubstr("spec.username"));
+  EXPECT_EQ(broken.status.observed_generation, 3);
+  some.body.erase("status");
+  EXPECT_NE(read_object(some, broken), "") << "and without any";
 }
 
 TEST(StatusStep, WritesOnlyWhatDiffersAndTakesOutTheRest) {

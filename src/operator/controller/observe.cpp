@@ -6,6 +6,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/keys.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/controller/plan.hpp"
 
@@ -59,16 +60,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->object = caches_.controllers.find(key);
   if (!out->object) return out;
 
-  auto parsed = api::from_json<api::Controller>(out->object->body);
-  if (parsed) {
-    out->controller = std::move(*parsed);
-  } else {
-    out->parse_error = parsed.error().message;
-    // What has been told is known: an event comes once, and conditions keep their time.
-    if (auto told = api::from_json<api::ControllerStatus>(out->object->body.value("status", core::Json::object()))) {
-      out->controller.status = std::move(*told);
-    }
-  }
+  out->parse_error = read_object(*out->object, out->controller);
   const api::ControllerSpec& spec = out->controller.spec;
 
   out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec, key.name));

@@ -4,6 +4,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/controller/flow.hpp"
 #include "operator/nodeset/plan.hpp"
@@ -120,15 +121,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->outcomes = context.outcomes;
   out->object = object;
   out->cluster_domain = options_.cluster_domain;
-  if (core::Result<api::NodeSet> nodeset = api::from_json<api::NodeSet>(object->body)) {
-    out->nodeset = std::move(*nodeset);
-  } else {
-    out->invalid = nodeset.error().message;
-    // What has been told is known: an event comes once, and conditions keep their time.
-    if (auto told = api::from_json<api::NodeSetStatus>(object->body.value("status", core::Json::object()))) {
-      out->nodeset.status = std::move(*told);
-    }
-  }
+  out->invalid = read_object(*object, out->nodeset);
 
   const api::NodeSetSpec& spec = out->nodeset.spec;
   out->missing =

@@ -162,6 +162,11 @@ inline constexpr std::string_view kDrain = "drain";
 inline constexpr std::string_view kResume = "resume";
 inline constexpr std::string_view kReport = "report Slurm state on Pod";
 
+/// The step that deletes a Slurm node's record, by whatever part of a pass.
+[[nodiscard]] inline std::string delete_record_id(std::string_view node) {
+  return std::string(kDeleteRecord) + " " + std::string(node);
+}
+
 /// How long to wait for the n-th try after n failures of this kind.
 core::Duration backoff(const plan::Outcome& outcome);
 

@@ -56,7 +56,7 @@ std::string delete_id(const Worker& worker) {
 }
 
 std::string record_id(const Worker& worker) {
-  return "delete Slurm node " + worker.node;
+  return delete_record_id(worker.node);
 }
 
 std::string mark_id(const Worker& worker) {
@@ -330,7 +330,7 @@ void delete_records(Pass& pass) {
       continue;
     }
     const std::string why = "its worker is gone for good";
-    pass.step(pass.out.lane("record " + it->first), "delete Slurm node " + it->first, why,
+    pass.step(pass.out.lane("record " + it->first), delete_record_id(it->first), why,
               slurm::delete_node(pass.cluster(), it->first, why));
   }
 }

@@ -146,7 +146,7 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
     core::Json one = worker_pod(pod, pass.in, ordinal);
     std::string name = core::get_string(one, {"metadata", "name"});
     const std::string node = core::get_string(one, {"spec", "hostname"});
-    const std::string record_id = "delete Slurm node " + node;
+    const std::string record_id = delete_record_id(node);
     const OldRecord old = judge_old_record(pass, node);
     if (old == OldRecord::kSettles &&
         pass.wait_at_most(kSettles, "WaitingForSlurm", "waiting for Slurm to miss the slurmd of " + node)) {

@@ -1,6 +1,7 @@
 #include "operator/restapi/observe.hpp"
 
 #include "operator/common/named_objects.hpp"
+#include "operator/common/status.hpp"
 #include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
@@ -20,16 +21,7 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
   out->context = context;
   out->object = caches_.restapis.find(key);
   if (!out->object) return out;
-  auto parsed = api::from_json<api::RestApi>(out->object->body);
-  if (parsed) {
-    out->restapi = std::move(*parsed);
-  } else {
-    out->parse_error = parsed.error().message;
-    // What has been told is known: an event comes once, and conditions keep their time.
-    if (auto told = api::from_json<api::RestApiStatus>(out->object->body.value("status", core::Json::object()))) {
-      out->restapi.status = std::move(*told);
-    }
-  }
+  out->parse_error = read_object(*out->object, out->restapi);
 
   out->missing =
       missing_objects(recorder, key.ns, out->restapi.spec.pod_template, {{"spec.slurmrestd", out->restapi.spec.slurmrestd}});

@@ -1,5 +1,6 @@
 #include "operator/token/observe.hpp"
 
+#include "operator/common/status.hpp"
 #include "operator/token/plan.hpp"
 
 namespace op::token {
@@ -11,16 +12,8 @@ std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& 
   out->context = context;
   out->object = caches_.tokens.find(key);
   if (!out->object) return out;
-  auto parsed = api::from_json<api::Token>(out->object->body);
-  if (!parsed) {
-    out->parse_error = parsed.error().message;
-    // What has been told is known: an event comes once, and conditions keep their time.
-    if (auto told = api::from_json<api::TokenStatus>(out->object->body.value("status", core::Json::object()))) {
-      out->token.status = std::move(*told);
-    }
-    return out;
-  }
-  out->token = std::move(*parsed);
+  out->parse_error = read_object(*out->object, out->token);
+  if (!out->parse_error.empty()) return out;
   if (const api::SecretKeySelector* named = out->token.spec.jwt_key()) {
     out->key = read_key(recorder, key.ns, {named->name, named->key, false});
   } else {
