@@ -50,7 +50,8 @@ kube::StringMap labels(const Observed& observed) {
 kube::StringMap lasting_annotations(const Observed& observed) {
   kube::StringMap out;
   add_metadata(out, observed.object->meta.annotations);
-  for (std::string_view of_a_token : {kAnnotationIssuedAt, kAnnotationInputHash}) out.erase(std::string(of_a_token));
+  for (std::string_view of_a_token : {kAnnotationIssuedAt, kAnnotationInputHash, kAnnotationSecretKey})
+    out.erase(std::string(of_a_token));
   return out;
 }
 
@@ -59,6 +60,7 @@ kube::StringMap annotations(const Observed& observed) {
   kube::StringMap out = lasting_annotations(observed);
   out.emplace(kAnnotationIssuedAt, core::format_rfc3339(observed.context.now));
   out.emplace(kAnnotationInputHash, input_hash(observed));
+  out.emplace(kAnnotationSecretKey, observed.target.key);
   return out;
 }
 
@@ -86,13 +88,21 @@ core::Json new_secret(const Observed& observed) {
   return out;
 }
 
+/// The data key under which our Secret holds the token, when that is not where it is to be kept; "" else.
+std::string_view key_before(const Observed& observed) {
+  const std::string_view written = observed.secret.record->meta.annotation(kAnnotationSecretKey);
+  return written == observed.target.key ? std::string_view{} : written;
+}
+
 /// The same Secret with a new token. Also takes over what the Go operator made, whose owner was the key's Secret.
 core::Json renewal(const Observed& observed) {
   core::Json meta{
       {"labels", labels(observed)},
       {"annotations", annotations(observed)},
       {"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kToken, observed.object->meta)})}};
-  return {{"metadata", std::move(meta)}, {"data", {{observed.target.key, mint(observed)}}}};
+  core::Json data{{observed.target.key, mint(observed)}};
+  if (const std::string_view before = key_before(observed); !before.empty()) data[std::string(before)] = nullptr;
+  return {{"metadata", std::move(meta)}, {"data", std::move(data)}};
 }
 
 bool ours(const Observed& observed) {
@@ -123,6 +133,7 @@ struct Decision {
 Decision renewal_due(const Observed& observed) {
   const kube::SecretRecord& secret = *observed.secret.record;
   if (!secret.sizes.contains(observed.target.key)) return {"the Secret has no data under " + observed.target.key, {}};
+  if (!key_before(observed).empty()) return {"it is kept under another key of the Secret", {}};
   if (!secret.immutable && !observed.token.spec.refresh)
     return {"it is not refreshed any more, and its Secret could still change", {}};
   if (secret.immutable && observed.token.spec.refresh) return {"it is to be refreshed, and its Secret cannot change", {}};
