@@ -1,5 +1,6 @@
 #include "operator/nodeset/observe.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include "api/well_known.hpp"
@@ -92,6 +93,10 @@ void Seen::look(const Observed& observed) {
     return out;
   };
   terminating_since = keep(terminating_since, [](const kube::PodRecord& pod) { return pod.meta.terminating(); });
+  unstarted_since = keep(unstarted_since, [](const kube::PodRecord& pod) {
+    return pod.phase == "Pending" && !pod.node_name.empty() && !pod.containers.empty() &&
+           std::ranges::none_of(pod.containers, &kube::ContainerState::started_once);
+  });
   // While Slurm does not answer, nothing is known to have changed.
   const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
   unknown_since = keep(unknown_since, [&](const kube::PodRecord& pod) {

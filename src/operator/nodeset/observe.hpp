@@ -48,6 +48,8 @@ struct Seen {
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
   /// Pods that are ready while Slurm, which answered completely, has no node of theirs, by uid.
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
+  /// Pods of which a kubelet says that no container of theirs ever ran, by uid.
+  std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
   void look(const Observed& observed);
 };
 

@@ -22,6 +22,9 @@ constexpr core::Duration kEventAgain{10 * 60 * 1000};
 /// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
 constexpr core::Duration kRegistration{3 * 60 * 1000};
 
+/// How long a kubelet may take to start the first container of a worker whose template has changed since.
+constexpr core::Duration kStart{60 * 1000};
+
 constexpr std::string_view kMissing = "Slurm has had no such node since ";
 
 Life life_of(const kube::PodRecord& pod) {
@@ -177,7 +180,7 @@ bool Pass::will_not_register(const Worker& worker) {
   return !in.snapshot->job_names(worker.node);
 }
 
-bool Pass::stuck_outdated(const Worker& worker) const {
+bool Pass::stuck_outdated(const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   if (worker.life != Life::kLive || worker.cleared || pod.ready() || worker.busy()) return false;
   if (hash.empty() || pod.meta.label(api::kLabelRevisionHash) == hash) return false;
@@ -190,8 +193,16 @@ bool Pass::stuck_outdated(const Worker& worker) const {
   } else if (worker.record->state.base != "DOWN") {
     return false;
   }
-  // A kubelet that has it may start slurmd at any moment, unless it says why it cannot.
-  return pod.node_name.empty() || (slurm_fresh_ && !pod_problems({worker.pod}).empty());
+  // A kubelet that has it may start slurmd at any moment, unless it says why it cannot, or has not for long.
+  return pod.node_name.empty() || ((!pod_problems({worker.pod}).empty() || hangs(pod)) && slurm_fresh_or_again());
+}
+
+bool Pass::hangs(const kube::PodRecord& pod) {
+  const auto since = in.seen.unstarted_since.find(pod.meta.uid);
+  if (since == in.seen.unstarted_since.end()) return false;
+  const core::Duration left = kStart - (in.mono - since->second);
+  if (left.count() > 0) out.wake_after(left, "a worker of an earlier template that does not start is replaced");
+  return left.count() <= 0;
 }
 
 void Pass::wish(const std::string& id) {

@@ -143,7 +143,9 @@ class Pass {
   /// Its record was deleted by us or by somebody else, or it never came.
   [[nodiscard]] bool will_not_register(const Worker& worker);
   /// Its template was mended since, which helps only its successor; nothing ever ran on it.
-  [[nodiscard]] bool stuck_outdated(const Worker& worker) const;
+  [[nodiscard]] bool stuck_outdated(const Worker& worker);
+  /// None of its containers has started for long, though its kubelet has it: a volume that does not exist is told nowhere else.
+  [[nodiscard]] bool hangs(const kube::PodRecord& pod);
 
   std::unordered_map<std::string_view, Work> work_;
   std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.

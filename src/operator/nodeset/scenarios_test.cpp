@@ -127,6 +127,11 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       slurmd.name = "slurmd";
       slurmd.waiting_reason = want["waiting"];
     }
+    if (want.contains("init")) {
+      kube::ContainerState& init = pod.containers.emplace_back();
+      init.name = "wait";
+      init.init = init.started_once = want["init"] == "started";
+    }
     if (want.contains("ready")) {
       for (kube::PodCondition& condition : pod.conditions) {
         if (condition.type == "Ready") condition.status = want["ready"].get<bool>() ? "True" : "False";
