@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/testing/manual_loop.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/testing/fake_transport.hpp"
@@ -234,6 +236,21 @@ TEST_F(TargetTest, AnUnknownNodeCountsAsDeleted) {
   live("n1", R"("DOWN")");
   http.on("DELETE", kBase + "/node/n1", testing::error(422, 2018, "Failure to delete node n1"));
   EXPECT_EQ(*run(delete_node("c", "n1", "x")).value, (core::Json{{"deleted", false}}));
+}
+
+TEST_F(TargetTest, ANodeThatOnlyTheSnapshotHasIsAReasonToAskForAllOfThem) {
+  const auto whole = [this] {
+    return std::ranges::count_if(http.log, [](const auto& request) { return request.target == kBase + "/nodes/"; });
+  };
+  for (const char* name : {"n1", "n2"}) {
+    http.on("GET", kBase + "/node/" + name, testing::error(200, 0, "Failure to query node"));
+  }
+  run(delete_node("c", "n2", "x"));
+  loop.advance(1100ms);
+  EXPECT_EQ(whole(), 0) << "the snapshot does not have it either";
+  run(delete_node("c", "n1", "x"));
+  loop.advance(1100ms);
+  EXPECT_EQ(whole(), 1);
 }
 
 TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {

@@ -58,6 +58,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   struct Round {
     std::uint64_t number = 0;
     core::MonoTime started;
+    bool whole = false;  ///< Not only what is said to have changed.
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
     std::optional<Table<Job>> jobs;
@@ -106,8 +107,9 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     auto round = std::make_shared<Round>();
     round->number = rounds();
     round->started = last_started = now();
-    const bool known = snapshot->complete() && !doubted;
+    round->whole = !snapshot->complete() || doubted || now() - last_whole >= options.whole;
     doubted = false;
+    const bool known = !round->whole;
     client.partitions(known ? partitions_update : std::nullopt, take(round, &Round::partitions, &Impl::have_nodes));
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
@@ -139,7 +141,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   }
 
   void have_nodes_again(const RoundPtr& round) {
-    client.jobs(snapshot->complete() ? jobs_update : std::nullopt, take(round, &Round::jobs, &Impl::finish));
+    client.jobs(round->whole ? std::nullopt : jobs_update, take(round, &Round::jobs, &Impl::finish));
   }
 
   void finish(const RoundPtr& round) {
@@ -173,6 +175,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     }
     if (!before->complete()) log.info("Slurm answers", {{"nodes", made->nodes.size()}, {"jobs", made->jobs.size()}});
     refused.reset();
+    if (round->whole) last_whole = round->started;
     backoff = core::Duration{0};
     end_round(before, std::move(made));
   }
@@ -247,7 +250,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool asking_why = false;
   core::MonoTime why_again;            ///< No sooner is a silent slurmctld asked why.
   std::optional<core::Error> refused;  ///< Our token is, as far as we know.
-  core::MonoTime last_started, last_ended, hurry_until;
+  core::MonoTime last_started, last_ended, last_whole, hurry_until;
   core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
   core::Duration cost{0};
   core::Duration backoff{0};  ///< Of the failures in a row; 0 after a success.

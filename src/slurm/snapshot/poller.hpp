@@ -20,6 +20,7 @@
 namespace slurm {
 
 struct PollerOptions {
+  core::Duration whole{60000};        ///< For so long slurmctld's word that nothing has changed is taken.
   core::Duration period{1000};        ///< From the start of one round to the next.
   core::Duration hurried{300};        ///< The same while somebody waits.
   core::Duration hurry_for{2000};     ///< How long one hurry() counts.
@@ -49,8 +50,8 @@ class Poller {
   void stop();
   /// A round starts as soon as the cost of the last allows; when one is under way, another follows it.
   void poke();
-  /// A live look contradicted the snapshot, though the tables are said to be unchanged: the next round asks for all of the
-  /// nodes.
+  /// A live look contradicted the snapshot, though the tables are said to be unchanged: the next round asks for all of
+  /// them.
   void doubt();
   void hurry();
   /// A write is settled at `when`: a round that began before says nothing of it. Gates hold keys back from what such a round

@@ -72,7 +72,7 @@ class Clusters {
   void hurry(const ClusterKey& cluster);
   /// Something was written: polls at once.
   void poke(const ClusterKey& cluster);
-  /// What it says of nodes is not so: it asks for all of them the next time.
+  /// What it says of nodes is not so: it asks for all there is the next time.
   void doubt(const ClusterKey& cluster);
 
   /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot. One request serves all who asked

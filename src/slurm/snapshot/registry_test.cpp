@@ -116,6 +116,19 @@ TEST_F(RegistryTest, WhatALiveLookContradictsIsAskedForAsAWhole) {
   EXPECT_NE(snapshot()->node("n1"), nullptr);
 }
 
+TEST_F(RegistryTest, ThatNothingChangedIsTakenForAMinute) {
+  http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")")));
+  http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
+  add();
+  loop.advance(500ms);
+  http.on("GET", kBase + "/nodes/", testing::nodes(""));
+  http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
+  loop.advance(58s);
+  EXPECT_NE(snapshot()->node("n1"), nullptr);
+  loop.advance(3s);
+  EXPECT_EQ(snapshot()->node("n1"), nullptr);
+}
+
 TEST_F(RegistryTest, TellsWhichNodesMoved) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")") + "," + testing::node("n2", R"("IDLE")")));
   add();
