@@ -139,8 +139,9 @@ void History::weather() {
   SlurmRates& slurm = world_.slurm_rates;
   slurm = fair_;
   if (random_.chance(0.3)) {
-    slurm.refused = slurm.slow = slurm.empty = slurm.bare = slurm.partial = slurm.error = slurm.lost = 0.02;
+    slurm.unchanged = slurm.refused = slurm.slow = slurm.empty = slurm.bare = slurm.partial = slurm.error = slurm.lost = 0.02;
   }
+  if (random_.chance(0.1)) slurm.unchanged = random_.chance(0.5) ? 0.5 : 1.0;
   if (random_.chance(0.1)) slurm.refused = 1.0;
   if (random_.chance(0.1)) slurm.slow = 0.5;
   if (random_.chance(0.1)) slurm.empty = 0.5;

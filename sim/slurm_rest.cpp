@@ -89,6 +89,9 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   core::Loop& loop;
   SimSlurm& slurm;
   std::function<std::string()> key;
+  struct {
+    std::int64_t nodes = -1, jobs = -1, partitions = -1;
+  } missed;                                    ///< When the tables changed without a word of it.
   std::map<std::string, std::string> counted;  ///< Base states by node, when the table was last asked for.
 
   struct Call {
@@ -307,7 +310,10 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed) { return since && *since - 1 >= changed; }
+  /// Whether a table that last changed at `changed` is said to have not; `missed` is a change that is not told of.
+  static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
+    return since && (*since - 1 >= changed || changed == missed);
+  }
 
   /// Slurm counts allocated CPUs when somebody asks for the whole table, also when the answer is that nothing changed. Until
   /// then a question for one node takes the count of the last time.
@@ -346,9 +352,9 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   HttpResponse get_nodes(const Call& call) {
     count_allocated();
     const auto since = call.update_time();
-    if (unchanged(since, slurm.nodes_changed())) return {304, {}, ""};
+    if (unchanged(since, slurm.nodes_changed(), missed.nodes)) return {304, {}, ""};
     // It asks for the partitions with the same time, and takes "no change" for a failure.
-    if (!slurm.release_at_least(26, 5, 3) && unchanged(since, slurm.partitions_changed())) {
+    if (!slurm.release_at_least(26, 5, 3) && unchanged(since, slurm.partitions_changed(), missed.partitions)) {
       return answer(call, 500, Json::object(),
                     error_json(-1, "Unspecified error", "Unable to query partitions", "_dump_nodes"));
     }
@@ -394,7 +400,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   HttpResponse get_jobs(const Call& call) const {
     const auto since = call.update_time();
     Json rows = Json::array();
-    if (unchanged(since, slurm.jobs_changed())) {
+    if (unchanged(since, slurm.jobs_changed(), missed.jobs)) {
       // Not a 304: an empty table and a warning.
       return answer(
           call, 200, {{"jobs", std::move(rows)}, {"last_backfill", triple(0)}, {"last_update", triple(0)}}, Json::array(),
@@ -410,7 +416,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   }
 
   HttpResponse get_partitions(const Call& call) const {
-    if (unchanged(call.update_time(), slurm.partitions_changed())) return {304, {}, ""};
+    if (unchanged(call.update_time(), slurm.partitions_changed(), missed.partitions)) return {304, {}, ""};
     Json rows = Json::array();
     for (const auto& [name, partition] : slurm.partitions()) {
       const std::vector<std::string> members(partition.members.begin(), partition.members.end());
@@ -520,6 +526,10 @@ void SlurmRest::serve(const net::HttpRequest& request, Reply reply) {
   cpu_ += cpu_seconds() - begun;
 }
 
+void SlurmRest::miss_changes() {
+  impl_->missed = {impl_->slurm.nodes_changed(), impl_->slurm.jobs_changed(), impl_->slurm.partitions_changed()};
+}
+
 // --- The network ------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -602,6 +612,7 @@ class SlurmTransport final : public net::HttpTransport {
               R"({"errors":[{"description":"slurmctld is unwell","error_number":-1,"error":"Unspecified error","source":""}],)"
               R"("warnings":[],"meta":{}})"});
     }
+    if (fault.kind == SlurmFault::Kind::kUnchanged) server.miss_changes();
     server.serve(request, [this, id, fault, alive](HttpResponse reply) {
       if (!*alive) return;
       if (fault.after) fault.after();

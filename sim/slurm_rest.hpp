@@ -35,6 +35,7 @@ struct SlurmFault {
     kBare,       ///< HTTP 200, an envelope without any table, without errors.
     kPartial,    ///< A body cut in the middle, the connection ended properly.
     kError,      ///< HTTP 500 with an error of number -1.
+    kUnchanged,  ///< SlurmRest::miss_changes.
   };
   Kind kind = Kind::kNone;
   core::Duration delay{0};
@@ -53,6 +54,8 @@ class SlurmRest {
 
   /// Answers now, or after ten seconds when slurmctld is away.
   void serve(const net::HttpRequest& request, Reply reply);
+  /// Who asks by update_time is told that nothing changed, whatever has, until something changes again.
+  void miss_changes();
   /// Real CPU time that its answers took: it runs on its clients' loop.
   [[nodiscard]] double cpu() const { return cpu_; }
 

@@ -70,6 +70,7 @@ std::vector<Trial> make_trials() {
     world.loop().after(kOfBookmarks, [&world] { forget(world); });
   }));
   out.push_back(event("API server away", [](World& world) { world.stop_api(kOfApi); }));
+  out.push_back(of_slurm("slurmctld sees no change", &SlurmRates::unchanged));
   out.push_back(of_slurm("slurmrestd away", &SlurmRates::refused));
   out.push_back(of_slurm("slurmrestd slow", &SlurmRates::slow));
   out.push_back(of_slurm("slurmrestd empty", &SlurmRates::empty));

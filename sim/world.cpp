@@ -169,7 +169,8 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, const OperatorPro
       return {Kind::kLost, {}, crash};
   }
   double drawn = random_.unit();
-  for (const auto& [rate, kind] : {std::pair{slurm_rates.refused, Kind::kRefused},
+  for (const auto& [rate, kind] : {std::pair{slurm_rates.unchanged, Kind::kUnchanged},
+                                   {slurm_rates.refused, Kind::kRefused},
                                    {slurm_rates.slow, Kind::kSlow},
                                    {slurm_rates.empty, Kind::kEmpty},
                                    {slurm_rates.bare, Kind::kBare},

@@ -42,6 +42,7 @@ struct WorldOptions {
 
 /// What befalls requests to slurmrestd beyond what befalls any request.
 struct SlurmRates {
+  double unchanged = 0;  ///< By slurmctld.
   double refused = 0, slow = 0, empty = 0, bare = 0, partial = 0, error = 0, lost = 0;
   core::Duration latency{0};  ///< Of each answer that nothing else befalls.
 };
