@@ -99,14 +99,12 @@ int run(const Flags& flags) {
   };
   op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {flags.namespaces, flags.cluster_domain});
 
-  const kube::HealthChecks checks{.ready = [&] { return manager.synced(); },
-                                  .healthy = {},
-                                  .metrics =
-                                      [&] {
-                                        manager.collect();
-                                        metrics.process(kube::read_process_usage());
-                                        return metrics.text();
-                                      }};
+  const kube::HealthChecks checks{.ready = [&] { return manager.synced(); }, .healthy = {}};
+  const auto metrics_text = [&] {
+    manager.collect();
+    metrics.process(kube::read_process_usage());
+    return metrics.text();
+  };
   std::vector<std::unique_ptr<net::HttpServer>> servers;
   const auto serve = [&](const std::string& flag, const std::string& text,
                          net::HttpServer::Handler handler) -> core::Result<void> {
@@ -121,7 +119,7 @@ int run(const Flags& flags) {
   if (auto served = serve("--health-addr", flags.health_address, kube::health_handler(checks)); !served) {
     return fatal(log, "no health endpoint", served.error());
   }
-  if (auto served = serve("--metrics-addr", flags.metrics_address, kube::health_handler(checks)); !served) {
+  if (auto served = serve("--metrics-addr", flags.metrics_address, kube::metrics_handler(metrics_text)); !served) {
     return fatal(log, "no metrics endpoint", served.error());
   }
 

@@ -12,22 +12,39 @@ net::HttpResponse check(const std::function<bool()>& good) {
   return !good || good() ? plain(200, "ok") : plain(503, "not ok");
 }
 
+std::string path(const net::HttpRequest& request) {
+  return request.target.substr(0, request.target.find('?'));
+}
+
+bool reads(const net::HttpRequest& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
+
 }  // namespace
 
 net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpRequest& request) {
-  if (request.method != "GET" && request.method != "HEAD") return plain(405, "only GET");
-  const std::string path = request.target.substr(0, request.target.find('?'));
-  if (path == "/healthz" || path == "/livez") return check(checks.healthy);
-  if (path == "/readyz") return check(checks.ready);
-  if (path == "/metrics" && checks.metrics) {
-    return {200, {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}}, checks.metrics()};
-  }
+  if (!reads(request)) return plain(405, "only GET");
+  const std::string what = path(request);
+  if (what == "/healthz" || what == "/livez") return check(checks.healthy);
+  if (what == "/readyz") return check(checks.ready);
   return plain(404, "not found");
+}
+
+net::HttpResponse answer_metrics(const MetricsText& text, const net::HttpRequest& request) {
+  if (!reads(request)) return plain(405, "only GET");
+  if (path(request) != "/metrics") return plain(404, "not found");
+  return {200, {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}}, text()};
 }
 
 net::HttpServer::Handler health_handler(HealthChecks checks) {
   return [checks = std::move(checks)](const net::HttpRequest& request, net::Responder responder) {
     responder.respond(answer_health(checks, request));
+  };
+}
+
+net::HttpServer::Handler metrics_handler(MetricsText text) {
+  return [text = std::move(text)](const net::HttpRequest& request, net::Responder responder) {
+    responder.respond(answer_metrics(text, request));
   };
 }
 

@@ -1,8 +1,8 @@
-// /healthz, /readyz and /metrics for the operator's HTTP server.
+// /healthz and /readyz, and /metrics, for the operator's two HTTP servers. Each serves its own paths only: who turns metrics
+// off, or keeps them from others by a network policy, means all of them.
 //
 //   net::HttpServer server(loop, {.address = "", .port = 8081},
-//                          kube::health_handler({.ready = [&] { return manager.synced(); },
-//                                                .metrics = [&] { manager.collect(); return metrics.text(); }}));
+//                          kube::health_handler({.ready = [&] { return manager.synced(); }}));
 #pragma once
 
 #include <functional>
@@ -13,12 +13,15 @@
 namespace kube {
 
 struct HealthChecks {
-  std::function<bool()> ready{};           ///< Unset: always.
-  std::function<bool()> healthy{};         ///< Unset: always. That the loop answers at all is most of the check.
-  std::function<std::string()> metrics{};  ///< Unset: 404.
+  std::function<bool()> ready{};    ///< Unset: always.
+  std::function<bool()> healthy{};  ///< Unset: always. That the loop answers at all is most of the check.
 };
+/// The metrics in the text format of Prometheus.
+using MetricsText = std::function<std::string()>;
 
 net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpRequest& request);
+net::HttpResponse answer_metrics(const MetricsText& text, const net::HttpRequest& request);
 net::HttpServer::Handler health_handler(HealthChecks checks);
+net::HttpServer::Handler metrics_handler(MetricsText text);
 
 }  // namespace kube
