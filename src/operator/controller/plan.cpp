@@ -167,10 +167,11 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     conditions.set(api::kConditionReconfigured, true, "Loaded", "");
     return;
   }
-  const std::string why = observed.restapis.empty()
-                              ? "no RestApi names this Controller: what slurmctld has loaded cannot be seen, and a change is "
-                                "loaded when slurmctld restarts"
-                              : "slurmctld has not loaded the configuration yet";
+  const std::string unseen = "no RestApi names this Controller: what slurmctld has loaded cannot be seen, and ";
+  const std::string why = !observed.restapis.empty() ? kNotLoaded
+                          : observed.controller.spec.inplace_reconfigure
+                              ? unseen + "a change is loaded by the sidecar reconfigure; a refusal stands in its log"
+                              : unseen + "a change is loaded when slurmctld restarts";
   const std::string_view reason = observed.restapis.empty() ? "NoRestApi" : "Loading";
   conditions.set("ConfigAccepted", api::ConditionStatus::kUnknown, reason, why);
   conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
