@@ -78,6 +78,27 @@ refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set o
 refuses slurm-operator 'operator.healthPort: 0, must be from 1 to 65535' --set operator.healthPort=0
 refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable exclude each other' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
 
+# A release of slurm-operator 1.x, and what becomes of its definitions that this chart does not have.
+upgrade() { # refused|accepted ANNOTATIONS
+  local out server have=accepted
+  python3 "$top/tests/charts/api_server.py" "$temp/kubeconfig" loginsets.slinky.slurm.net "$2" &
+  server=$!
+  for _ in {1..100}; do [[ -e $temp/kubeconfig ]] && break || sleep 0.1; done
+  out=$(KUBECONFIG=$temp/kubeconfig render slurm-operator-crds --dry-run=server 2>&1) || have=error
+  [[ $out != *"loginsets.slinky.slurm.net belongs to this release and is not part of this chart"* ]] || have=refused
+  kill $server
+  wait $server 2>/dev/null
+  rm -f "$temp/kubeconfig"
+  if [[ $have == "$1" ]]; then pass; else fail "upgrade, $2" "expected: $1"$'\n'"have:     $have: ${out:0:300}"; fi
+}
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+release='"meta.helm.sh/release-name": "slurm-operator-crds", "meta.helm.sh/release-namespace": "ns"'
+upgrade refused "{$release}"
+upgrade accepted "{$release, \"helm.sh/resource-policy\": \"keep\"}"
+upgrade accepted "{${release/-crds/}}"
+upgrade accepted '{}'
+
 spec='o["Controller/slurm"]["spec"]'
 nodeset='o["NodeSet/slurm-worker-cpu"]["spec"]'
 shows slurm 'sorted(o)' '["Controller/slurm", "RestApi/slurm"]'
