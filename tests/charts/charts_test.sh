@@ -42,6 +42,23 @@ refuses() {
   fi
 }
 
+# tells CHART WORDS VALUES...: its last lines after an install. Helm shows them with a cluster only, so here they are an object.
+tells() {
+  local chart=$1 words=$2 out
+  shift 2
+  rm -rf "$temp/chart"
+  cp -rL "$top/charts/$chart" "$temp/chart"
+  {
+    echo '{{- define "notes" }}'
+    cat "$temp/chart/templates/NOTES.txt"
+    printf '{{- end }}\nkind: ConfigMap\nmetadata: {name: notes}\ndata: {notes: {{ include "notes" . | toJson }}}\n'
+  } >"$temp/chart/templates/notes.yaml"
+  out=$(helm template "$chart" "$temp/chart" --namespace ns --kube-version 1.34 -s templates/notes.yaml "$@" 2>&1)
+  if [[ $out == *"$words\"}" ]]; then pass; else fail "notes of $chart $*" "expected: $words"$'\n'"have:     $out"; fi
+}
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+
 for chart in slurm-operator-crds slurm-operator slurm; do
   if out=$(helm lint --strict --kube-version 1.34 "$top/charts/$chart" 2>&1); then pass; else fail "lint $chart" "$out"; fi
 done
@@ -91,8 +108,6 @@ upgrade() { # refused|accepted ANNOTATIONS
   rm -f "$temp/kubeconfig"
   if [[ $have == "$1" ]]; then pass; else fail "upgrade, $2" "expected: $1"$'\n'"have:     $have: ${out:0:300}"; fi
 }
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
 release='"meta.helm.sh/release-name": "slurm-operator-crds", "meta.helm.sh/release-namespace": "ns"'
 upgrade refused "{$release}"
 upgrade accepted "{$release, \"helm.sh/resource-policy\": \"keep\"}"
@@ -132,6 +147,15 @@ refuses slurm 'jwtKey.secretRef.name: required, unless jwtKey.create is true' --
 refuses slurm "configFiles.slurm.conf: is the operator's own" --set 'configFiles.slurm\.conf=x'
 refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
 refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
+# The definitions refuse it as well, but cannot say what to do.
+refuses slurm 'nodesets.a.ssh.enabled: true, must be false: ssh is not acted on in this release' --set nodesets.a.ssh.enabled=true
+refuses slurm 'nodesets.a.ssh.enabled: true, must be false' --set nodesets.a.replicas=1,nodesetDefaults.ssh.enabled=true
+shows slurm "o['NodeSet/slurm-worker-a']['spec']['ssh']['sssdConfRef']['name']" '"s"' --set nodesets.a.ssh.enabled=true,nodesets.a.ssh.sssdConfRef.name=s
+tells slurm 'It has no workers yet: give some under nodesets.'
+tells slurm 'are not used: asciiArt, jwtKey.annotations, nodeset, slurmKey.annotations, sssd.' \
+  --set asciiArt=true,sssd.conf=x,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodeset.a.replicas=1
+tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'
+tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]
