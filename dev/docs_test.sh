@@ -1,0 +1,47 @@
+#!/bin/bash
+# What docs/ lists by name, compared with the sources: conditions, reasons and events; labels and annotations.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+failed=0
+check() { # WHAT LIST: which must be empty
+  if [[ -z $2 ]]; then echo "ok    $1"; else
+    printf 'not ok  %s: %s\n' "$1" "${2//$'\n'/ }"
+    failed=1
+  fi
+}
+sources() { find "$@" -name '*.[ch]pp' ! -name '*_test.cpp' ! -path '*/testing/*' -print0; }
+less() { comm -23 <(sort -u <<<"$1") <(sort -u <<<"$2") | sed '/^$/d'; } # LIST OTHER: what only the first has
+
+# Words that look like a reason, but are none. Whoever adds one to the sources says here or in the table what it is.
+others=$(xargs -n1 <<<"
+  Controller NodeSet RestApi Token ConfigMap Secret Pod PersistentVolumeClaim
+  Normal Warning Reconcile Reconfigure Create Delete Run Sync Wait Cordon ScaleUp ScaleDown
+  True False Pending Running Failed Succeeded Bound Lost PodScheduled ReplicaFailure
+  ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
+  Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
+  Missing KeyMissing
+  AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType Epilog EpilogSlurmctld Feature Features
+  MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmUser SlurmctldHost SlurmctldLogFile
+  SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
+words=$({
+  sources src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
+  grep -E 'kCondition[A-Za-z]+ =' src/api/well_known.hpp | grep -oE '"[A-Z][A-Za-z]*"'
+} | tr -d '"')
+# The second column of the tables. Slurm's states are in the sources without what they begin with.
+told=$(awk -F'|' '/^\| / { print $3 }' docs/conditions.md | grep -oE '`[A-Za-z]+`' | tr -d '`' | sed 's/^SlurmNodeState//')
+check "each condition and reason is in docs/conditions.md, or known to be none" "$(less "$words" "$told"$'\n'"$others")"
+check "docs/conditions.md has no reason that the sources do not have" "$(less "$told" "$words")"
+check "no word is excused that the sources do not have" "$(less "$others" "$words")"
+check "no word is both" "$(comm -12 <(sort -u <<<"$told") <(sort -u <<<"$others"))"
+
+names=$(grep -oE 'k(Label|Annotation|Taint)[A-Za-z]+ = "[^"]*slinky\.slurm\.net/[^"]*"' src/api/well_known.hpp)
+# Those of children (slinky.slurm.net/ alone) are the operator's own, but for the cluster.
+users=$(sed 's/.*"\(.*\)"/\1/' <<<"$names" | grep -E '^[a-z]+\.slinky|/cluster$')
+unused=$(while read -r constant _ name; do
+  [[ $(sources src | xargs -0 grep -lw "$constant") != src/api/well_known.hpp ]] || tr -d '"' <<<"$name"
+done <<<"$names")
+page=$(grep -oE '`[^`]*slinky\.slurm\.net/[a-z-]+' docs/labels.md | tr -d '`')
+check "each label and annotation of users is in docs/labels.md" "$(less "$(less "$users" "$unused")" "$page")"
+check "docs/labels.md has no label that the sources do not have" "$(less "$page" "$users")"
+exit $failed
