@@ -46,6 +46,8 @@ simulate() { # VARIANT SEEDS [OPTION...]
     "$sim" --seeds "$2" --seed-base "${SEED_BASE:-1}" --parts 2 --part $part "${@:3}" >"$logs/$1.$part" 2>&1 &
     pids+=($!)
   done
+  # In the background of a script, SIGINT is ignored.
+  trap 'kill "${pids[@]}" 2>/dev/null; exit 130' INT TERM
   for part in 0 1; do
     wait "${pids[part]}" || status=1
     cat "$logs/$1.$part"
@@ -82,17 +84,34 @@ count() {
     END { if (found) print p + 0, f + 0; else if (ok + bad) print ok + 0, bad + 0 }' "$1"
 }
 
+# A suite is a process group of its own, which does not ignore SIGINT as other jobs of scripts do: Ctrl-C ends all of it.
+job=
+interrupted() {
+  trap '' INT TERM HUP
+  local signal
+  for signal in ${job:+INT TERM KILL}; do
+    kill -$signal -- -$job 2>/dev/null || break
+    wait_for 5 "" job_gone && break
+  done
+  exit 130
+}
+job_gone() { ! kill -0 -- -$job; }
+trap interrupted INT TERM HUP
+
 run() {
-  local name=$1 status=0 good=0 bad=0
+  local name=$1 status=0 good=0 bad=0 seconds=0
   step "$name: ${suites[$name]}"
-  ("run_$name") >"$logs/$name.log" 2>&1 &
-  local job=$! seconds=0
+  set -m
+  ("run_$name") >"$logs/$name.log" 2>&1 </dev/null &
+  job=$!
+  set +m
   while kill -0 $job 2>/dev/null; do
     sleep 1
     seconds=$((seconds + 1))
     ((seconds % 30)) || say "               ... ${seconds} s: $(tail -n 1 "$logs/$name.log" | cut -c1-90)"
   done
   wait $job || status=$?
+  job=
   read -r good bad < <(count "$logs/$name.log") || true
   ((status == 0 || bad > 0)) || bad=1
   ((good + bad > 0)) || { [[ $status == 0 ]] && good=1; }
