@@ -4,7 +4,7 @@
 # of it.
 . "$(dirname "$0")/lib.sh"
 
-need_root bench
+need_root "make bench"
 "$DEV/deps.sh" build test
 "$DEV/up.sh"
 STEP=0 STARTED=${EPOCHREALTIME/./}

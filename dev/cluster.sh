@@ -13,6 +13,9 @@
 NODES=(node-1 node-2 node-3)
 NET=${SLURM_OPERATOR_NET:-10.214} # and the two after it: see below
 NET_A=${NET%.*} NET_B=${NET#*.}
+if ! [[ $NET =~ ^[1-9][0-9]{0,2}\.(0|[1-9][0-9]{0,2})$ ]] || ((NET_A > 223 || NET_A == 127 || NET_B > 253)); then
+  die "SLURM_OPERATOR_NET=$NET is not the beginning of an address, with room for the two networks after it." "two numbers, the second at most 253: SLURM_OPERATOR_NET=10.100"
+fi
 HOST_IP=$NET.0.1
 GATEWAY_IP=$NET.0.2
 NODE_CIDR=$NET.0.0/24
@@ -29,6 +32,8 @@ PKI=$STATE/pki
 LOGS=$LOCAL/logs
 PAUSE=localhost/pause:1
 ETCD=${ETCD:-module}
+[[ $ETCD == module || $ETCD == debian ]] ||
+  die "unknown ETCD: $ETCD" "ETCD=module (3.6, as Kubernetes ships it) or ETCD=debian (3.4, without WatchList)"
 
 node_number() { echo "${1#node-}"; }
 node_ip() { echo "$NET.0.1${1#node-}"; }

@@ -6,7 +6,7 @@
 
 tag=${1:-${SLURM:-}}
 namespace=demo
-need_root demo
+need_root "make demo"
 
 "$DEV/up.sh"
 STEP=0 STARTED=${EPOCHREALTIME/./}

@@ -87,7 +87,7 @@ fi
 [[ -n $wanted$need_go ]] || exit 0
 
 command -v apt-get >/dev/null || die "apt is not on this machine; missing: ${wanted//$'\n'/ }" "use Debian 12, or install these in another way"
-need_root deps
+need_root "dev/deps.sh $*" "packages are missing, and to install them needs root: ${wanted//$'\n'/ }${need_go:+ golang-1.23-go}"
 if [[ -n $wanted ]]; then
   say "               installing ${wanted//$'\n'/ }"
   # Package lists may be absent or old: then refresh them. A source that cannot be reached is no reason to stop.

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$DEV/cluster.sh"
 
-need_root down
+need_root "make down"
 lock down
 check_owner
 

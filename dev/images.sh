@@ -10,7 +10,7 @@ STORE=$CACHE/image-store
 # image_identity TAR: what is in it: its manifest and its configuration (which names the layers by digest).
 image_identity() {
   local manifest
-  manifest=$(tar -xOf "$1" --occurrence=1 manifest.json) || die "not a docker-archive: $1" "make it with 'docker save', or dev/image-tar.sh"
+  manifest=$(tar -xOf "$1" --occurrence=1 manifest.json) || die "not a docker-archive: $1" "make it with 'podman save --format docker-archive' or 'docker save'"
   {
     echo "$manifest"
     # shellcheck disable=SC2046

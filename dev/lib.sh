@@ -99,8 +99,9 @@ lock() {
   echo "'$1' of $TOP (pid $$)" >"$RUNTIME/lock.holder"
 }
 
+# need_root "what to call" ["why"]
 need_root() {
-  [[ $(id -u) == 0 ]] || die "the local cluster needs root: it makes namespaces, mounts and cgroups." "sudo make ${1:-up}"
+  [[ $(id -u) == 0 ]] || die "${2:-the local cluster needs root: it makes namespaces, mounts and cgroups.}" "sudo $1"
 }
 
 # slurm_releases made|skipped: what the last dev/images/build.sh for all releases came to, from .local/slurm-releases: the releases

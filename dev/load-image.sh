@@ -6,7 +6,7 @@
 . "$DEV/images.sh"
 
 (($#)) || die "no image was named." "dev/load-image.sh TAR..."
-need_root load
+need_root "dev/load-image.sh $*"
 for tar in "$@"; do [[ -f $tar ]] || die "no such file: $tar" "name docker-archive files"; done
 check_owner
 jobs=()

@@ -12,7 +12,7 @@ usage() { die "usage: dev/node.sh stop|start|partition|heal|enter NODE [COMMAND.
 what=$1 node=$2
 shift 2
 [[ " ${NODES[*]} " == *" $node "* ]] || usage
-need_root
+need_root "dev/node.sh $what $node"
 check_owner
 capsule_alive control || die "the cluster is not running." "make up"
 case $what in

@@ -3,6 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$DEV/cluster.sh"
 
+# Certificates and processes of the cluster are root's: anybody else would be told that it does not answer.
+need_root "make status"
 running=0
 for name in control gateway "${NODES[@]}"; do
   if capsule_alive "$name"; then

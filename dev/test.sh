@@ -130,6 +130,10 @@ run() {
 (($#)) || set -- "${order[@]}"
 for suite in "$@"; do
   [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
+  # Told before an hour of others has passed.
+  if [[ $suite =~ ^(tsan|lifecycle|cluster|charts|conformance|e2e)$ ]]; then
+    need_root "make test; or, as you are: make test SUITES=\"shell format unit sim simasan tidy\"" "suite $suite needs root: it makes namespaces."
+  fi
 done
 for suite in "$@"; do run "$suite"; done
 # Told again at the end, where a reader of a long log looks first.

@@ -7,7 +7,7 @@
 
 # ---- Can it work here? -----------------------------------------------------------------------------------------------
 
-need_root up
+need_root "make up"
 lock up
 check_owner
 
@@ -113,14 +113,10 @@ debian_etcd() {
   (cd "$OUT" && apt-get -q download etcd-server >"$CACHE/apt.log" 2>&1 && dpkg -x etcd-server_*.deb . && rm ./*.deb) ||
     die "apt could not download etcd-server." "see $CACHE/apt.log"
 }
-case $ETCD in
-  module) ;;
-  debian)
-    cached debian-etcd "$(. /etc/os-release && echo "$VERSION_ID")" -- debian_etcd
-    echo "$CACHED/usr/bin/etcd" >"$STATE/etcd-program"
-    ;;
-  *) die "unknown ETCD: $ETCD" "ETCD=module (3.6, as Kubernetes ships it) or ETCD=debian (3.4, without WatchList)" ;;
-esac
+if [[ $ETCD == debian ]]; then
+  cached debian-etcd "$(. /etc/os-release && echo "$VERSION_ID")" -- debian_etcd
+  echo "$CACHED/usr/bin/etcd" >"$STATE/etcd-program"
+fi
 echo "$ETCD" >"$STATE/etcd-kind"
 make_pki
 kubeconfig "$LOCAL/kubeconfig" admin

@@ -1,0 +1,55 @@
+#!/bin/bash
+# What the scripts refuse, and that they say what to do. (What needs a machine that lacks something: dev/lifecycle.sh.)
+set -uo pipefail
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+chmod 755 "$scratch"
+mkdir -p "$scratch/clone/.local" "$scratch/bin" "$scratch/cache"
+cp -r "$(dirname "$0")" "$scratch/clone/dev"
+cd "$scratch/clone" || exit 1
+rm dev/*_test.sh
+chmod 777 .local "$scratch/cache"
+# Nothing is installed here, and nothing is to be.
+printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/dpkg-query"
+cp "$scratch/bin/dpkg-query" "$scratch/bin/apt-get"
+chmod +x "$scratch"/bin/*
+export SLURM_OPERATOR_CACHE=$scratch/cache PATH=$scratch/bin:$PATH
+nobody=()
+[[ $(id -u) != 0 ]] || nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+
+failed=0
+refuses() { # WHAT WORDS ADVICE COMMAND...
+  local what=$1 words=$2 advice=$3 out
+  shift 3
+  if out=$("$@" 2>&1 </dev/null); then
+    printf 'not ok  %s: it was done: %s\n' "$what" "$out"
+  elif [[ $out == *"error: $words"*"do: "*"$advice"* ]]; then
+    echo "ok    $what"
+    return
+  else
+    printf 'not ok  %s: got "%s", want "%s" and "%s"\n' "$what" "$out" "$words" "$advice"
+  fi
+  failed=1
+}
+
+refuses "make status by anybody" "the local cluster needs root" "sudo make status" "${nobody[@]}" dev/status.sh
+refuses "make demo by anybody" "the local cluster needs root" "sudo make demo" "${nobody[@]}" dev/demo.sh
+refuses "an image loaded by anybody" "the local cluster needs root" "sudo dev/load-image.sh a.tar" "${nobody[@]}" dev/load-image.sh a.tar
+refuses "packages by anybody" "packages are missing, and to install them needs root: python3-yaml" "sudo dev/deps.sh test" "${nobody[@]}" dev/deps.sh test
+for suite in tsan lifecycle cluster charts conformance e2e; do
+  refuses "suite $suite by anybody" "suite $suite needs root" "make test SUITES=" "${nobody[@]}" dev/test.sh shell $suite
+done
+refuses "an unknown suite" "unknown suite: units" "dev/test.sh [shell format" dev/test.sh units
+# shellcheck disable=SC2016
+settings=(bash -c '. dev/lib.sh; . dev/cluster.sh')
+refuses "an unknown etcd" "unknown ETCD: 3.6" "ETCD=module" env ETCD=3.6 "${settings[@]}"
+for net in 10 10. .10 10.1.2 10.254 10.256 0.1 127.0 224.1 10.01 ten.1 10.-1 '10.1 '; do
+  refuses "the network '$net'" "SLURM_OPERATOR_NET=$net is not" "SLURM_OPERATOR_NET=10.100" env SLURM_OPERATOR_NET="$net" "${settings[@]}"
+done
+for net in 10.0 10.253 192.168 9.99; do
+  out=$(SLURM_OPERATOR_NET=$net "${settings[@]}" 2>&1) && [[ -z $out ]] && echo "ok    the network $net" && continue
+  echo "not ok  the network $net: $out"
+  failed=1
+done
+exit $failed
