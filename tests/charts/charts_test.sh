@@ -88,7 +88,10 @@ shows slurm-operator "[$flow['priorityLevelConfiguration']['name'], $flow['rules
 shows slurm-operator "[$flow['rules'][0]['subjects'], $deployment['spec']['serviceAccountName']]" '[[{"kind": "ServiceAccount", "serviceAccount": {"name": "mine", "namespace": "ns"}}], "mine"]' --set operator.serviceAccount.name=mine
 shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set operator.leaderElection=false
 shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set flowSchema.enabled=false
-# Nothing may be granted that reaches beyond what the operator does.
+# Nothing may be granted that reaches beyond what the operator does: by resource, the first letters of the verbs.
+rights='{"/".join(filter(None, [g, r])): "".join(sorted(v[0] for v in rule["verbs"])) for rule in ROLE["rules"] for g in rule["apiGroups"] for r in rule["resources"]}'
+shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}" '{"apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "nodes": "glw", "persistentvolumeclaims": "glw", "pods": "cdglpw", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw", "slinky.slurm.net/controllers": "glpw", "slinky.slurm.net/controllers/finalizers": "u", "slinky.slurm.net/controllers/status": "gp", "slinky.slurm.net/nodesets": "glpw", "slinky.slurm.net/nodesets/finalizers": "u", "slinky.slurm.net/nodesets/status": "gp", "slinky.slurm.net/restapis": "glpw", "slinky.slurm.net/restapis/finalizers": "u", "slinky.slurm.net/restapis/status": "gp", "slinky.slurm.net/tokens": "glpw", "slinky.slurm.net/tokens/finalizers": "u", "slinky.slurm.net/tokens/status": "gp"}'
+shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
 shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*" in r["verbs"] + r["resources"] + r["apiGroups"] or {"escalate", "bind", "impersonate", "deletecollection"} & set(r["verbs"])]' '[]'
 refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
 refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set operator.healthPort=x
@@ -100,7 +103,7 @@ upgrade() { # refused|accepted ANNOTATIONS
   local out server have=accepted
   python3 "$top/tests/charts/api_server.py" "$temp/kubeconfig" loginsets.slinky.slurm.net "$2" &
   server=$!
-  for _ in {1..100}; do [[ -e $temp/kubeconfig ]] && break || sleep 0.1; done
+  for _ in {1..100}; do [[ -e $temp/kubeconfig ]] || sleep 0.1; done
   out=$(KUBECONFIG=$temp/kubeconfig render slurm-operator-crds --dry-run=server 2>&1) || have=error
   [[ $out != *"loginsets.slinky.slurm.net belongs to this release and is not part of this chart"* ]] || have=refused
   kill $server
