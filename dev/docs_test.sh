@@ -29,6 +29,7 @@ words=$({
   grep -E 'kCondition[A-Za-z]+ =' src/api/well_known.hpp | grep -oE '"[A-Z][A-Za-z]*"'
 } | tr -d '"')
 # The second column of the tables. Slurm's states are in the sources without what they begin with.
+# shellcheck disable=SC2016
 told=$(awk -F'|' '/^\| / { print $3 }' docs/conditions.md | grep -oE '`[A-Za-z]+`' | tr -d '`' | sed 's/^SlurmNodeState//')
 check "each condition and reason is in docs/conditions.md, or known to be none" "$(less "$words" "$told"$'\n'"$others")"
 check "docs/conditions.md has no reason that the sources do not have" "$(less "$told" "$words")"
@@ -37,10 +38,11 @@ check "no word is both" "$(comm -12 <(sort -u <<<"$told") <(sort -u <<<"$others"
 
 names=$(grep -oE 'k(Label|Annotation|Taint)[A-Za-z]+ = "[^"]*slinky\.slurm\.net/[^"]*"' src/api/well_known.hpp)
 # Those of children (slinky.slurm.net/ alone) are the operator's own, but for the cluster.
-users=$(sed 's/.*"\(.*\)"/\1/' <<<"$names" | grep -E '^[a-z]+\.slinky|/cluster$')
+users=$(cut -d'"' -f2 <<<"$names" | grep -E '^[a-z]+\.slinky|/cluster$')
 unused=$(while read -r constant _ name; do
   [[ $(sources src | xargs -0 grep -lw "$constant") != src/api/well_known.hpp ]] || tr -d '"' <<<"$name"
 done <<<"$names")
+# shellcheck disable=SC2016
 page=$(grep -oE '`[^`]*slinky\.slurm\.net/[a-z-]+' docs/labels.md | tr -d '`')
 check "each label and annotation of users is in docs/labels.md" "$(less "$(less "$users" "$unused")" "$page")"
 check "docs/labels.md has no label that the sources do not have" "$(less "$page" "$users")"

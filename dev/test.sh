@@ -90,12 +90,12 @@ interrupted() {
   trap '' INT TERM HUP
   local signal
   for signal in ${job:+INT TERM KILL}; do
-    kill -$signal -- -$job 2>/dev/null || break
+    kill "-$signal" -- "-$job" 2>/dev/null || break
     wait_for 5 "" job_gone && break
   done
   exit 130
 }
-job_gone() { ! kill -0 -- -$job; }
+job_gone() { ! kill -0 -- "-$job"; }
 trap interrupted INT TERM HUP
 
 run() {
