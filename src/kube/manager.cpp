@@ -5,6 +5,7 @@
 
 #include "core/hash.hpp"
 #include "kube/metrics.hpp"
+#include "kube/repeats.hpp"
 
 namespace kube {
 
@@ -15,13 +16,9 @@ constexpr core::Duration kGateTick{1000};         ///< How often closed gates ar
 constexpr core::Duration kEventGrace{2000};
 constexpr int kMaxNeedRounds = 8;
 constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
-/// A key whose plans did the very same thing this often in a row is held back, longer and longer.
-constexpr int kChurn = 5;
-constexpr core::Duration kChurnBase{100};
 /// After a pass that found nothing to do its key rests this many times as long as it took to observe and plan.
 constexpr int kPaceFactor = 3;
 constexpr core::Duration kPaceCap{200};
-constexpr core::Duration kChurnCap{30000};
 
 /// A cache with its watch.
 struct CacheEntry {
@@ -52,6 +49,8 @@ struct Pass {
   core::MonoTime settle_at;
   bool settled_live = false;
   plan::PassResult result;
+  std::size_t withheld = 0;                      ///< Steps that were not begun: see Repeats.
+  std::optional<core::MonoTime> withheld_until;  ///< When the first of them may be done.
 };
 using PassPtr = std::shared_ptr<Pass>;
 
@@ -71,6 +70,7 @@ struct Manager::Impl {
         executor(l, router, options.limits),
         due(l),
         gate_tick(l),
+        repeats_tick(l),
         stop_timer(l) {
     if (options.secret_salt.empty()) options.secret_salt = random.bytes(16);
     context.secret_salt = options.secret_salt;
@@ -107,6 +107,7 @@ struct Manager::Impl {
 
   core::Timer due;
   core::Timer gate_tick;
+  core::Timer repeats_tick;
   core::Timer stop_timer;
   bool pump_planned = false;
   bool moved_planned = false;
@@ -121,11 +122,7 @@ struct Manager::Impl {
   std::map<WorkKey, PassPtr> gated;    ///< Held by a gate.
   std::set<WorkKey> unobserved;        ///< Tried again when something moves.
   std::map<WorkKey, plan::Outcomes> outcomes;
-  struct Repeat {
-    std::size_t what = 0;  ///< A hash of the act.
-    int count = 0;         ///< Times in a row.
-  };
-  std::map<WorkKey, std::map<std::string, Repeat>> repeats;
+  std::map<WorkKey, Repeats> repeats;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 
   // Objects that users name.
@@ -298,10 +295,13 @@ struct Manager::Impl {
       logger.info("plan (not carried out)", fields(*pass, {{"plan", pass->plan.describe()}}));
       return finish(pass);
     }
-    executor.run(pass->plan, [this, weak = std::weak_ptr<bool>(alive), pass](plan::PassResult result) {
-      if (weak.expired()) return;
-      acted(pass, std::move(result));
-    });
+    executor.run(
+        pass->plan,
+        [this, weak = std::weak_ptr<bool>(alive), pass](plan::PassResult result) {
+          if (weak.expired()) return;
+          acted(pass, std::move(result));
+        },
+        [&](const plan::Step& step) { return withhold(*pass, step); });
   }
 
   /// Outcomes are kept for as long as the plan still names their step, or asks to remember it.
@@ -322,6 +322,7 @@ struct Manager::Impl {
     pass->result = std::move(result);
     add_up(*pass);
     log_pass(*pass);
+    count_repeats(*pass);
     pass->gates = std::move(pass->result.gates);
     std::erase_if(pass->gates, [](const plan::GatePtr& gate) { return gate == nullptr || gate->open(); });
     if (pass->gates.empty() || stopping) return finish(pass);
@@ -348,7 +349,41 @@ struct Manager::Impl {
     }
   }
 
+  // Steps that are done again and again.
+
+  [[nodiscard]] bool withhold(Pass& pass, const plan::Step& step) const {
+    const auto known = repeats.find(pass.key);
+    if (known == repeats.end()) return false;
+    const auto until = known->second.withheld_until(step, now());
+    if (!until) return false;
+    ++pass.withheld;
+    pass.withheld_until = std::min(*until, pass.withheld_until.value_or(*until));
+    return true;
+  }
+
+  void count_repeats(const Pass& pass) {
+    std::set<std::string_view> counted;  // The same step may stand in a plan twice.
+    each_tried(pass, [&](const plan::Step& step) {
+      if (pass.result.outcomes.at(step.id).state != plan::Outcome::State::kDone || !counted.insert(step.id).second) return;
+      if (!repeats[pass.key].done(step, now())) return;
+      const std::string what =
+          "done " + std::to_string(Repeats::kTimes) + " times within a minute, and something changes it back: " + step.id;
+      logger.warn(what, fields(pass, {{"step", step.id}, {"reason", step.reason}}));
+    });
+    if (!repeats.empty() && !repeats_tick.pending()) tick_repeats();
+  }
+
+  void tick_repeats() {
+    repeats_tick.set(Repeats::kWindow, [this] {
+      for (auto& [key, steps] : repeats) steps.forget(now());
+      std::erase_if(repeats, [](const auto& entry) { return entry.second.size() == 0; });
+      if (!repeats.empty()) tick_repeats();
+    });
+  }
+
   void log_pass(const Pass& pass) {
+    if (options.metrics != nullptr) options.metrics->steps_withheld(pass.controller, pass.withheld);
+    if (pass.withheld > 0 && pass.result.outcomes.empty()) return;
     std::vector<core::Json> done;
     core::Json failed = core::Json::array();
     for (const auto& [id, outcome] : pass.result.outcomes) {
@@ -437,7 +472,7 @@ struct Manager::Impl {
   void finish(const PassPtr& pass) {
     const WorkKey key = pass->key;
     work_ended(*pass);
-    const core::Duration hold = stopping ? core::Duration{0} : std::max(churn_delay(*pass), pace(*pass));
+    const core::Duration hold = stopping ? core::Duration{0} : pace(*pass);
     if (hold > core::Duration{0}) {
       // It counts as being processed until then: its own events must not wake it.
       loop.after(hold, guarded([this, key] {
@@ -460,6 +495,7 @@ struct Manager::Impl {
     if (stopping) return Metrics::PassEnd::kSuccess;
     const WorkKey& key = pass.key;
     if (pass.plan.wake()) queue.add_after(key, *pass.plan.wake(), now());
+    if (pass.withheld_until) queue.add_after(key, std::max(*pass.withheld_until - now(), core::Duration{0}), now());
     if (pass.failed || pass.result.failed) {
       queue.add_backoff(key, now(), pass.result.retry_after.value_or(core::Duration{0}));
       return Metrics::PassEnd::kError;
@@ -470,12 +506,12 @@ struct Manager::Impl {
       queue.add(key, now());
       return Metrics::PassEnd::kRequeue;
     }
-    return pass.plan.wake() ? Metrics::PassEnd::kRequeueAfter : Metrics::PassEnd::kSuccess;
+    return pass.plan.wake() || pass.withheld_until ? Metrics::PassEnd::kRequeueAfter : Metrics::PassEnd::kSuccess;
   }
 
   /// A key that is dear to plan and has nothing to do is not planned for every event of a storm, but for many at once.
   [[nodiscard]] core::Duration pace(const Pass& pass) const {
-    if (pass.plan.step_count() > 0) return core::Duration{0};
+    if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
     return std::min(kPaceCap, pass.planning * kPaceFactor);
   }
 
@@ -495,33 +531,6 @@ struct Manager::Impl {
     bool did = false;
     each_tried(pass, [&](const plan::Step&) { did = true; });
     return did;
-  }
-
-  /// Counts how often the plans of a key did the very same thing in a row, and says for how long the key is to be held back.
-  core::Duration churn_delay(const Pass& pass) {
-    std::map<std::string, Repeat> next;
-    int most = 0;
-    const auto before = repeats.find(pass.key);
-    each_tried(pass, [&](const plan::Step& step) {
-      core::Json what = step.act->describe();
-      what.erase("resourceVersion");
-      Repeat& repeat = next[step.id];
-      repeat.what = std::hash<std::string>{}(what.dump(-1, ' ', false, core::Json::error_handler_t::replace));
-      repeat.count = 1;
-      if (before == repeats.end()) return;
-      const auto last = before->second.find(step.id);
-      if (last != before->second.end() && last->second.what == repeat.what) repeat.count = last->second.count + 1;
-      most = std::max(most, repeat.count);
-    });
-    if (next.empty()) {
-      repeats.erase(pass.key);
-    } else {
-      repeats[pass.key] = std::move(next);
-    }
-    // Failures have a backoff of their own.
-    if (most <= kChurn || pass.result.failed) return core::Duration{0};
-    logger.warn("the same is done again and again", fields(pass, {{"times", most}}));
-    return std::min(kChurnCap, kChurnBase * (1L << std::min(most - kChurn, 16)));
   }
 
   // The end.
@@ -827,6 +836,12 @@ void Manager::collect() const {
     metrics->watch_failures(name, entry->watch->stats().failures);
   }
   metrics->events_dropped(impl_->events.dropped());
+}
+
+std::size_t Manager::steps_remembered() const {
+  std::size_t count = 0;
+  for (const auto& [key, steps] : impl_->repeats) count += steps.size();
+  return count;
 }
 
 Client& Manager::client() {

@@ -13,7 +13,8 @@
 //   ... manager.stop([&] { loop.stop(); });
 //
 // A pass of a key: observe on the loop, plan on a worker thread, needs, executor, gates, outcomes. A key is held until its
-// gates are open. After a pass that did something the key is looked at once more; at rest nothing runs.
+// gates are open. After a pass that did something the key is looked at once more; at rest nothing runs. A step that is done
+// again and again is withheld for a while (kube/repeats.hpp), and what stands behind it in its lane waits.
 #pragma once
 
 #include <functional>
@@ -128,6 +129,8 @@ class Manager final : private CacheDirectory {
   [[nodiscard]] std::vector<std::string> held() const;
   /// The outcomes kept for a key. For tests.
   [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
+  /// How many steps are watched for being done again and again. For tests.
+  [[nodiscard]] std::size_t steps_remembered() const;
   /// Brings the gauges of the metrics up to date; before they are written out.
   void collect() const;
   [[nodiscard]] Client& client();

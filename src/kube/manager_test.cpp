@@ -520,6 +520,120 @@ TEST_F(ManagerTest, AKeyThatDoesSomethingElseEachTimeIsNot) {
   EXPECT_EQ(api.writes, 50);
 }
 
+/// Somebody else, who changes back at once what the operator writes to data.x of ConfigMap a; which also has data of others.
+class FightTest : public ManagerTest {
+ protected:
+  FightTest() {
+    controller->planner = [this](const Seen& seen) {
+      plan::Plan plan;
+      if (!seen.config) return plan;
+      const auto patch = [&](const char* key, const std::string& value) {
+        return merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{key, value}}}});
+      };
+      if (core::get_string(seen.config->body, {"data", "x"}) != "ours") {
+        plan.lane("fight")
+            .add({"write x", "wanted", patch("x", "ours")})
+            .then()
+            .add({"behind", "comes after x", create(resources::kService, service("behind-" + std::to_string(++tries)))});
+      }
+      const std::string asked = core::get_string(seen.config->body, {"data", "asked"});
+      if (core::get_string(seen.config->body, {"data", "told"}) != asked)
+        plan.lane("status").add({"tell", "it has changed", patch("told", asked)});
+      return plan;
+    };
+    api.before_write = [this](const net::HttpRequest& request) -> std::optional<core::Error> {
+      if (request.method != "PATCH") return std::nullopt;
+      const Json patch = Json::parse(request.body);
+      if (patch["data"].contains("told")) ++told;
+      if (!patch["data"].contains("x")) return std::nullopt;
+      ++written;
+      if (fights) loop.after(20ms, [this] { set("x", "theirs"); });
+      return std::nullopt;
+    };
+  }
+  void set(const char* key, const std::string& value) {
+    Json object = api.objects.at(kConfigs + "/a");
+    object["data"][key] = value;
+    api.put(kConfigs, object);
+  }
+  [[nodiscard]] std::string value(const char* key) const {
+    return core::get_string(api.objects.at(kConfigs + "/a"), {"data", key});
+  }
+  [[nodiscard]] std::vector<std::string> warnings() const {
+    std::vector<std::string> out;
+    for (const Json& line : log.lines) {
+      if (line["level"] == "warn") out.push_back(line["msg"]);
+    }
+    return out;
+  }
+
+  bool fights = true;
+  int tries = 0;
+  int written = 0;  ///< data.x
+  int told = 0;     ///< data.told
+};
+
+TEST_F(FightTest, SlowsDownToTheBackoff) {
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(900ms);
+  EXPECT_EQ(written, 5);
+  loop.advance(10s);
+  ASSERT_EQ(written, 8) << "after 1 s, 2 s and 4 s more";
+  ASSERT_EQ(std::ranges::count(api.log, "POST " + kServices), 8) << "its lane does not go past it";
+  loop.advance(3600s);
+  EXPECT_GE(written, 18);
+  EXPECT_LE(written, 26);
+  ASSERT_EQ(warnings().size(), 1U) << "told once";
+  EXPECT_THAT(warnings()[0], HasSubstr("done 5 times within a minute, and something changes it back: write x"));
+  EXPECT_GT(metric("slurm_operator_steps_total{controller=\"test\",outcome=\"withheld\"}"), 10);
+}
+
+TEST_F(FightTest, ThatEndsIsFollowedByTheWrite) {
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(10s);
+  ASSERT_EQ(value("x"), "theirs");
+  fights = false;
+  loop.advance(20s);
+  EXPECT_EQ(value("x"), "ours") << "the key wakes by itself";
+  EXPECT_TRUE(manager->idle());
+  EXPECT_EQ(manager->steps_remembered(), 2U);
+  loop.advance(700s);
+  EXPECT_EQ(manager->steps_remembered(), 0U);
+  set("x", "theirs");
+  loop.advance(1s);
+  EXPECT_EQ(value("x"), "ours") << "forgotten: it is done at once";
+}
+
+TEST_F(FightTest, DelaysNoOtherLaneAndNothingThatReallyChanges) {
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(5s);
+  ASSERT_EQ(value("x"), "theirs");
+  const int before = written;
+  for (int i = 1; i <= 20; ++i) {
+    set("asked", std::to_string(i));
+    loop.advance(50ms);
+    EXPECT_EQ(value("told"), std::to_string(i));
+  }
+  EXPECT_EQ(told, 20);
+  EXPECT_LE(written, before + 1);
+}
+
+TEST_F(FightTest, StepsThatNoLongerComeAreForgotten) {
+  fights = false;
+  start();
+  for (int i = 0; i < 50; ++i) {
+    api.put(kConfigs, config("a" + std::to_string(i)));
+    loop.advance(100ms);
+  }
+  EXPECT_EQ(manager->steps_remembered(), 100U);
+  for (int i = 0; i < 50; ++i) api.remove(kConfigs + "/a" + std::to_string(i));
+  loop.advance(130s);
+  EXPECT_EQ(manager->steps_remembered(), 0U);
+}
+
 TEST_F(ManagerTest, AnEventAloneIsNoReasonToLookAgain) {
   controller->planner = [](const Seen& seen) {
     plan::Plan plan;

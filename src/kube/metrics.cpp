@@ -109,7 +109,7 @@ struct Metrics::Impl {
 
   struct PerController {
     std::map<PassEnd, Counter*> ends;
-    Counter *errors, *panics, *timeouts, *adds, *retries, *steps_done, *steps_failed, *settled;
+    Counter *errors, *panics, *timeouts, *adds, *retries, *steps_done, *steps_failed, *steps_withheld, *settled;
     Histogram *pass, *queue, *work, *gate;
     Gauge *active, *depth, *unfinished, *longest;
   };
@@ -146,6 +146,7 @@ void Metrics::add_controller(const std::string& name, std::size_t max_concurrent
   c.retries = &impl_->retries.Add(queue);
   c.steps_done = &impl_->step_total.Add({{"controller", name}, {"outcome", "done"}});
   c.steps_failed = &impl_->step_total.Add({{"controller", name}, {"outcome", "failed"}});
+  c.steps_withheld = &impl_->step_total.Add({{"controller", name}, {"outcome", "withheld"}});
   c.gate = &impl_->gate_seconds.Add(controller, kPassSeconds);
   c.settled = &impl_->gates_settled.Add(controller);
   impl_->controllers[name] = c;
@@ -193,6 +194,10 @@ void Metrics::unfinished(const std::string& controller, core::Duration sum, core
 void Metrics::steps(const std::string& controller, std::size_t done, std::size_t failed) {
   impl_->of(controller).steps_done->Increment(static_cast<double>(done));
   impl_->of(controller).steps_failed->Increment(static_cast<double>(failed));
+}
+
+void Metrics::steps_withheld(const std::string& controller, std::size_t count) {
+  impl_->of(controller).steps_withheld->Increment(static_cast<double>(count));
 }
 
 void Metrics::gate_waited(const std::string& controller, core::Duration waited, bool settled_live) {

@@ -34,6 +34,8 @@ class Metrics {
   /// Of all passes under way now.
   void unfinished(const std::string& controller, core::Duration sum, core::Duration longest);
   void steps(const std::string& controller, std::size_t done, std::size_t failed);
+  /// Steps that a pass left out, because they are done again and again.
+  void steps_withheld(const std::string& controller, std::size_t count);
   void gate_waited(const std::string& controller, core::Duration waited, bool settled_live);
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);

@@ -32,6 +32,7 @@ TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
            "workqueue_unfinished_work_seconds{controller=\"nodeset\",name=\"nodeset\"} 0",
            "workqueue_longest_running_processor_seconds{controller=\"nodeset\",name=\"nodeset\"} 0",
            "workqueue_retries_total{controller=\"nodeset\",name=\"nodeset\"} 0",
+           "slurm_operator_steps_total{controller=\"nodeset\",outcome=\"withheld\"} 0",
            "certwatcher_read_certificate_total 0",
            "certwatcher_read_certificate_errors_total 0",
        }) {

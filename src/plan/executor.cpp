@@ -86,12 +86,16 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     target.execute(act, std::move(receive));
   }
 
-  void start_pass(const Plan& plan, std::function<void(PassResult)> done) {
+  void start_pass(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld) {
     auto pass = std::make_shared<Pass>();
     for (const auto& [name, lane] : plan.lanes()) {
       LaneRun run;
       for (const auto& group : lane.groups()) {
-        if (!group.empty()) run.groups.push_back(group);
+        std::vector<Step> due = group;
+        if (withheld) std::erase_if(due, withheld);
+        const bool whole = due.size() == group.size();
+        if (!due.empty()) run.groups.push_back(std::move(due));
+        if (!whole) break;
       }
       if (!run.groups.empty()) pass->lanes.push_back(std::move(run));
     }
@@ -207,8 +211,8 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
 
 Executor::Executor(core::Loop& loop, Target& target, PassLimits limits) : impl_(new Impl(loop, target, limits)) {}
 Executor::~Executor() = default;
-void Executor::run(const Plan& plan, std::function<void(PassResult)> done) {
-  impl_->start_pass(plan, std::move(done));
+void Executor::run(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld) {
+  impl_->start_pass(plan, std::move(done), withheld);
 }
 void Executor::fetch(const std::vector<Need>& needs, std::function<void(Facts)> done) {
   impl_->start_fetch(needs, std::move(done));

@@ -73,8 +73,9 @@ class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});
   ~Executor();
-  /// Runs one pass; several keys may be in flight at once. `done` is called once, later.
-  void run(const Plan& plan, std::function<void(PassResult)> done);
+  /// Runs one pass; several keys may be in flight at once. `done` is called once, later. Steps for which `withheld`, asked at
+  /// once, is true are left out, and so are the later groups of their lanes; both do not count as left for the next pass.
+  void run(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld = {});
   /// Fetches the facts a plan needs.
   void fetch(const std::vector<Need>& needs, std::function<void(Facts)> done);
 

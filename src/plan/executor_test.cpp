@@ -85,9 +85,10 @@ struct Fixture : testing::Test {
   PassLimits limits;
   std::vector<PassResult> results;
 
-  void run(const Plan& plan, core::Duration time = 60s) {
+  void run(const Plan& plan, core::Duration time = 60s, const std::function<bool(const Step&)>& withheld = {}) {
     Executor executor(loop, target, limits);
-    executor.run(plan, [this](PassResult result) { results.push_back(std::move(result)); });
+    executor.run(
+        plan, [this](PassResult result) { results.push_back(std::move(result)); }, withheld);
     EXPECT_TRUE(results.empty()) << "done must come later";
     loop.advance(time);
   }
@@ -123,6 +124,18 @@ TEST_F(ExecutorTest, AFailureLetsItsGroupEndAndStopsItsLaneOnly) {
   EXPECT_TRUE(results[0].outcomes.contains("a2"));
   EXPECT_FALSE(results[0].outcomes.contains("a3"));
   EXPECT_TRUE(results[0].outcomes.contains("b2"));
+}
+
+TEST_F(ExecutorTest, AWithheldStepEndsItsLaneOnly) {
+  Plan plan;
+  plan.lane("a").add(step("a1")).then().add(step("a2")).add(step("a3")).then().add(step("a4"));
+  plan.lane("b").add(step("b1"));
+  plan.lane("c").add(step("a2"));
+  run(plan, 60s, [](const Step& step) { return step.id == "a2"; });
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_TRUE(results[0].complete);
+  EXPECT_FALSE(results[0].failed);
+  EXPECT_THAT(target.log, ElementsAre("+a1", "+b1", "-a1", "+a3", "-b1", "-a3"));
 }
 
 TEST_F(ExecutorTest, ARefusalStopsTheRestOfTheGroupAndTheLongestWaitWins) {

@@ -1,0 +1,113 @@
+#include "kube/repeats.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kube/acts.hpp"
+
+namespace kube {
+namespace {
+
+using namespace std::chrono_literals;
+using core::Json;
+
+plan::Step status(Json what, std::string version = "1") {
+  ObjectMeta meta;
+  meta.ns = "ns";
+  meta.name = "cpu";
+  meta.uid = "u";
+  meta.resource_version = std::move(version);
+  return {"status", "", merge_patch(resources::kConfigMap, meta, {{"status", std::move(what)}}, "status")};
+}
+
+plan::Step delete_by_uid(std::string uid) {
+  ObjectMeta meta;
+  meta.ns = "ns";
+  meta.name = "cpu-0";
+  meta.uid = std::move(uid);
+  return {"delete ns/cpu-0", "", delete_object(resources::kConfigMap, meta)};
+}
+
+class RepeatsTest : public testing::Test {
+ protected:
+  /// Says whether the step is withheld from then on.
+  bool done(const plan::Step& step, core::Duration after = 10ms) {
+    now = now + after;
+    return repeats.done(step, now);
+  }
+  [[nodiscard]] core::Duration left(const plan::Step& step) const {
+    const auto until = repeats.withheld_until(step, now);
+    return until ? *until - now : 0ms;
+  }
+  core::MonoTime now;
+  Repeats repeats;
+};
+
+TEST_F(RepeatsTest, TheFifthWithinAMinuteIsWithheldAndToldOnce) {
+  for (int i = 1; i <= 4; ++i) {
+    EXPECT_FALSE(done(status(i % 2), 10s)) << "something else each time";
+  }
+  for (int i = 1; i <= 4; ++i) {
+    EXPECT_FALSE(done(status("x"), 10s));
+    EXPECT_EQ(left(status("x")), 0ms);
+  }
+  EXPECT_TRUE(done(status("x"), 10s));
+  EXPECT_EQ(left(status("x")), 1s);
+  EXPECT_EQ(left(status("y")), 0ms) << "what changes is never withheld";
+  now = now + 1s;
+  EXPECT_EQ(left(status("x")), 0ms);
+}
+
+TEST_F(RepeatsTest, ItIsWithheldTwiceAsLongEachTimeUpToFiveMinutes) {
+  for (int i = 1; i < 5; ++i) EXPECT_FALSE(done(status("x")));
+  EXPECT_TRUE(done(status("x")));
+  for (const core::Duration next : {2s, 4s, 8s, 16s, 32s, 64s, 128s, 256s, 300s, 300s}) {
+    EXPECT_FALSE(done(status("x"), left(status("x")))) << "told once";
+    EXPECT_EQ(left(status("x")), next);
+  }
+  for (int i = 0; i < 100; ++i) done(status("x"), 300s);
+  EXPECT_EQ(left(status("x")), 300s);
+  done(status("y"));
+  EXPECT_EQ(left(status("x")), 0ms) << "no longer in a row";
+}
+
+TEST_F(RepeatsTest, WhatIsDoneNowAndThenIsNot) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(done(status("x"), 16s));
+    EXPECT_EQ(left(status("x")), 0ms);
+  }
+}
+
+TEST_F(RepeatsTest, TimesAndVersionsAreNoDifference) {
+  const auto condition = [](const std::string& since) {
+    return Json{{"conditions", {{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", since}}}}};
+  };
+  for (int i = 1; i <= 5; ++i) {
+    const std::string n = std::to_string(i);
+    EXPECT_EQ(done(status(condition("2026-01-01T00:00:0" + n + "Z"), n)), i == 5);
+  }
+}
+
+TEST_F(RepeatsTest, AnotherObjectIsADifference) {
+  for (int i = 1; i <= 20; ++i) EXPECT_FALSE(done(delete_by_uid("u" + std::to_string(i))));
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(done(delete_by_uid("u")), i == 5);
+  EXPECT_EQ(left(delete_by_uid("u")), 1s);
+  EXPECT_EQ(left(delete_by_uid("v")), 0ms);
+}
+
+TEST_F(RepeatsTest, WhatIsNotRepeatedIsForgotten) {
+  done(delete_by_uid("u"));
+  for (int i = 1; i <= 5; ++i) done(status("x"));
+  now = now + 61s;
+  repeats.forget(now);
+  EXPECT_EQ(repeats.size(), 1U);
+  now = now + 530s;
+  repeats.forget(now);
+  EXPECT_EQ(repeats.size(), 1U);
+  now = now + 10s;
+  repeats.forget(now);
+  EXPECT_EQ(repeats.size(), 0U);
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(done(status("x")), i == 5);
+}
+
+}  // namespace
+}  // namespace kube
