@@ -73,17 +73,34 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// The API server stores no false, "" or 0 of most members: their absence means the same. Not so of these members, and of what
-/// stands in these maps.
-bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
+/// A false, "" or 0 that is a member, not an entry of a map whose keys anybody may choose.
+bool zero_member(const Json& value, std::string_view parent) {
   const bool empty_text = value.is_string() && value.get_ref<const std::string&>().empty();
   const bool zero = value == false || empty_text || (value.is_number() && value == 0);
-  if (!zero || parent.empty()) return false;
-  return !is_any_of(parent, {"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data", "binaryData",
-                             "stringData", "limits", "requests", "volumeAttributes"}) &&
+  return zero && !parent.empty() &&
+         !is_any_of(parent, {"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data", "binaryData",
+                             "stringData", "limits", "requests", "volumeAttributes"});
+}
+
+/// The API server stores no false, "" or 0 of most members: their absence means the same. Not so of these.
+bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
+  return zero_member(value, parent) &&
          !is_any_of(key, {"automountServiceAccountToken", "enableServiceLinks", "allowPrivilegeEscalation", "hostUsers",
                           "runAsNonRoot", "runAsUser", "runAsGroup", "fsGroup", "mode", "tolerationSeconds", "storageClassName",
                           "terminationGracePeriodSeconds", "replicas", "revisionHistoryLimit", "maxUnavailable"});
+}
+
+/// Of what users pass on, the members where the API server puts its default in the place of a "" or 0, whatever else is said:
+/// those are as good as not said.
+bool zero_is_default(const Json& value, std::string_view parent, std::string_view key) {
+  if (!zero_member(value, parent)) return false;
+  if (key == "type") return parent == "spec";  // Of a Service; that of a hostPath is kept.
+  if (key == "path") return parent == "httpGet";
+  if (key == "apiVersion") return parent == "fieldRef";
+  return is_any_of(
+      key, {"imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy", "protocol", "restartPolicy", "dnsPolicy",
+            "schedulerName", "scheme", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold", "targetPort",
+            "clusterIP", "nodePort", "healthCheckNodePort", "sessionAffinity", "externalTrafficPolicy"});
 }
 
 bool contains_at(const Json& observed, const Json& intent, std::string_view parent, std::string_view key);
@@ -113,7 +130,7 @@ bool contains_at(const Json& observed, const Json& intent, std::string_view pare
     return true;
   }
   if (intent.is_array() && observed.is_array()) return contains_list(observed, intent, key);
-  if (observed == intent) return true;
+  if (observed == intent || zero_is_default(intent, parent, key)) return true;
   if (!holds_quantities(parent, key)) return false;
   const auto have = quantity(observed);
   return have && have == quantity(intent);

@@ -30,8 +30,9 @@ bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bo
 /// True when everything in `intent` stands in `observed` with the same value; `observed` may hold more (defaults that a server
 /// filled in). Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists in order and
 /// length. What the API server does not store may be absent: null, empty containers, and inside of a member also false, "" and
-/// 0, but where absence means something else (labels, runAsUser ...). Resource quantities (under limits, requests, capacity,
-/// hard, sizeLimit, divisor) are compared by value.
+/// 0, but where absence means something else (labels, runAsUser ...). Where it puts a default in the place of a "" or 0
+/// (imagePullPolicy, protocol, a probe's periodSeconds ...), any value will do. Resource quantities (under limits, requests,
+/// capacity, hard, sizeLimit, divisor) are compared by value.
 bool contains(const Json& observed, const Json& intent);
 
 /// Dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.

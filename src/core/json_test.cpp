@@ -71,6 +71,43 @@ TEST(Json, ZerosThatServersDropAreContained) {
   }
 }
 
+TEST(Json, ZerosThatServersReplaceByTheirDefaultAreContained) {
+  const Json stored =
+      j(R"({"spec": {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
+      "type": "ClusterIP", "clusterIP": "10.0.0.1", "sessionAffinity": "None", "containers": [{"name": "c",
+      "imagePullPolicy": "Always", "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+      "ports": [{"containerPort": 1, "protocol": "TCP", "targetPort": 1, "nodePort": 30000}],
+      "env": [{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "f"}}}],
+      "readinessProbe": {"httpGet": {"path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10,
+                         "successThreshold": 1, "failureThreshold": 3}}]}})");
+  EXPECT_TRUE(contains(stored, j(R"({"spec": {"restartPolicy": "", "dnsPolicy": "", "schedulerName": "", "type": "",
+      "clusterIP": "", "sessionAffinity": "", "containers": [{"name": "c", "imagePullPolicy": "", "terminationMessagePath": "",
+      "terminationMessagePolicy": "", "ports": [{"containerPort": 1, "protocol": "", "targetPort": 0, "nodePort": 0}],
+      "env": [{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "", "fieldPath": "f"}}}],
+      "readinessProbe": {"httpGet": {"path": "", "scheme": ""}, "timeoutSeconds": 0, "periodSeconds": 0,
+                         "successThreshold": 0, "failureThreshold": 0}}]}})")));
+  EXPECT_FALSE(contains(stored, j(R"({"spec": {"containers": [{"name": "c", "imagePullPolicy": "Never"}]}})")));
+  EXPECT_FALSE(contains(stored, j(R"({"spec": {"containers": [{"name": "c", "readinessProbe": {"periodSeconds": 1}}]}})")));
+}
+
+TEST(Json, AnEmptyTextThatServersKeepOrDropIsADifference) {
+  for (const char* where :
+       {R"({"metadata": {"labels": {"protocol": ""}}})", R"({"metadata": {"annotations": {"scheme": ""}}})",
+        R"({"data": {"type": ""}})", R"({"data": {"protocol": ""}})", R"({"spec": {"selector": {"protocol": ""}}})",
+        R"({"spec": {"nodeSelector": {"protocol": ""}}})", R"({"spec": {"storageClassName": ""}})",
+        R"({"spec": {"priorityClassName": ""}})", R"({"spec": {"env": [{"name": "A", "value": ""}]}})",
+        R"({"spec": {"volumeMounts": [{"mountPath": "/a", "subPath": ""}]}})", R"({"spec": {"args": ["-v", ""]}})",
+        R"({"spec": {"apiGroups": [""]}})", R"({"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/a", "type": ""}}]}})",
+        R"({"spec": {"volumes": [{"name": "a", "hostPath": {"path": ""}}]}})",
+        R"({"spec": {"dnsConfig": {"apiVersion": ""}}})"}) {
+    const Json wanted = j(where);
+    std::string text = where;
+    text.replace(text.find(R"("")"), 2, R"("x")");
+    EXPECT_FALSE(contains(j(text.c_str()), wanted)) << where;
+    EXPECT_TRUE(contains(wanted, wanted)) << where;
+  }
+}
+
 TEST(Json, QuantitiesCompareByValue) {
   const Json intent =
       j(R"({"resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}, "requests": {"cpu": "1000m"}}, "sizeLimit": "2048Ki"})");

@@ -35,6 +35,30 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   EXPECT_NE(apply_if_different(resources::kStatefulSet, less, &same, "m"), nullptr);
 }
 
+TEST(ApplyTest, ZerosAreAppliedOnceThoughTheServerHasADefault) {
+  const auto container = [](const char* policy) {
+    return Json{{"name", "c"}, {"imagePullPolicy", policy}, {"env", {{{"name", "A"}, {"value", ""}}}}};
+  };
+  const auto set_of = [&](const char* policy) {
+    return Json{{"metadata", {{"namespace", "ns"}, {"name", "o"}}},
+                {"spec", {{"template", {{"spec", {{"containers", {container(policy)}}}}}}}}};
+  };
+  const auto stored_by = [](const Json& intent) {
+    const auto act = std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kStatefulSet, intent, nullptr, "m"));
+    return act->object;
+  };
+  Json stored = stored_by(set_of(""));
+  Json& there = stored["spec"]["template"]["spec"]["containers"][0];
+  there["imagePullPolicy"] = "IfNotPresent";
+  const Object defaulted = observed(stored);
+  EXPECT_EQ(apply_if_different(resources::kStatefulSet, set_of(""), &defaulted, "m"), nullptr);
+  const Object before = observed(stored_by(set_of("Never")));
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, set_of(""), &before, "m"), nullptr) << "the intent is another";
+  there["env"][0]["value"] = "x";
+  const Object meddled = observed(stored);
+  EXPECT_NE(apply_if_different(resources::kStatefulSet, set_of(""), &meddled, "m"), nullptr) << "somebody set one";
+}
+
 TEST(ApplyTest, ZerosAreAppliedOnceThoughTheServerDropsThem) {
   const Json plain = {{"metadata", {{"namespace", "ns"}, {"name", "o"}}}, {"spec", {{"template", {{"spec", {{"a", "b"}}}}}}}};
   Json desired = plain;
