@@ -123,15 +123,17 @@ std::string what_holds(const Worker& worker) {
   return worker.node + " is being drained";
 }
 
-/// With the record an administrator's drain would go, which is meant for the next pod of the name as well. Without the fence:
-/// the node is drained, and the pod is deleted only as it was seen, with a slurmd that never ran.
-bool leaves_record(const Worker& worker) {
-  return worker.outdated && keeps_others_word(worker);
+/// With the record an administrator's drain would go, which is meant for the next pod of the name as well; and so would jobs
+/// that wait for the node by its name. Without the fence: the node is drained, and the pod is deleted only as it was seen, with
+/// a slurmd that does not serve.
+bool leaves_record(const Pass& pass, const Worker& worker) {
+  if (!worker.outdated || worker.record == nullptr) return false;
+  return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
 }
 
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
-  if (!leaves_record(worker)) {
+  if (!leaves_record(pass, worker)) {
     if (!worker.cleared) pass.out.intent.add(kClear, pod_text(worker));
     pass.out.intent.add(kDeleteRecord, worker.node);
   }
@@ -168,7 +170,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   }
   if (!worker.busy() && !reserved(*worker.record)) {
     if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, uid, pass.in.mono)) {
-      if (leaves_record(worker)) return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
+      if (leaves_record(pass, worker)) return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
       delete_fenced(pass, worker, *evidence, why);
       return;
     }
