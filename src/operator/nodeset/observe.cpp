@@ -117,7 +117,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   const kube::ObjectPtr object = caches_.nodesets.find(key);
   if (object == nullptr) {
     seen_.erase(key);
-    return nullptr;
+    return std::make_shared<Observed>();
   }
 
   auto out = std::make_shared<Observed>();
@@ -164,7 +164,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
 }
 
 plan::Plan NodeSetController::plan_typed(const Observed& observed) const {
-  return plan_nodeset(observed);
+  return observed.object ? plan_nodeset(observed) : plan::Plan{};
 }
 
 }  // namespace op::nodeset

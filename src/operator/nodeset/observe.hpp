@@ -58,7 +58,7 @@ struct Observed {
   core::MonoTime mono;
   plan::Outcomes outcomes;
 
-  kube::ObjectPtr object;  ///< The NodeSet as it stands; never null.
+  kube::ObjectPtr object;  ///< The NodeSet as it stands; null: it is gone, and nothing else is filled in.
   api::NodeSet nodeset;    ///< The same, read.
   std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
 

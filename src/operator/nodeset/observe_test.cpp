@@ -85,6 +85,18 @@ TEST_F(ObserveNodeSet, WaitsForItsCaches) {
   EXPECT_NE(observe(), nullptr);
 }
 
+/// A key that could not observe would be planned again and again.
+TEST_F(ObserveNodeSet, HasNothingToDoForOneThatIsGone) {
+  fill_all();
+  fill(set_.nodesets, {});
+  const auto seen = observe();
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(seen->object, nullptr);
+  const plan::Plan plan = static_cast<const kube::Controller&>(controller_).plan(seen.get());
+  EXPECT_TRUE(plan.empty());
+  EXPECT_FALSE(plan.wake());
+}
+
 TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   fill_all();
   const auto seen = observe();
@@ -122,7 +134,7 @@ TEST_F(ObserveNodeSet, RemembersSinceWhenItsPodsAreGone) {
   EXPECT_EQ(observe(at(4))->seen.podless_since, at(3));
   EXPECT_FALSE(hurried_.empty());
   fill(set_.nodesets, {});
-  EXPECT_EQ(observe(at(5)), nullptr);
+  EXPECT_NE(observe(at(5)), nullptr);
   fill(set_.nodesets, {deleted});
   EXPECT_EQ(observe(at(6))->seen.podless_since, at(6)) << "another of that name";
 }
