@@ -158,15 +158,18 @@ void Pass::read_workers() {
   for (const Worker& worker : workers) nodes_.insert(worker.node);
 }
 
+core::Duration Pass::registration_left(const Worker& worker) const {
+  const auto since = in.seen.unknown_since.find(worker.pod->meta.uid);
+  return kRegistration - (since == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - since->second);
+}
+
 bool Pass::will_not_register(const Worker& worker) {
   if (worker.life != Life::kLive || worker.record != nullptr) return false;
   if (worker.stamped && !worker.cleared && !worker.missing_since) return false;
   if (!worker.cleared && (!worker.pod->ready() || !worker.pod->ready_since())) return false;
   if (!slurm_fresh_or_again()) return false;
   if (worker.cleared) return true;
-  const auto since = in.seen.unknown_since.find(worker.pod->meta.uid);
-  const core::Duration left =
-      kRegistration - (since == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - since->second);
+  const core::Duration left = registration_left(worker);
   if (left.count() > 0) {
     out.wake_after(left, "a worker that does not register is replaced");
     return false;

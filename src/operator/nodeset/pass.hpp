@@ -98,6 +98,8 @@ class Pass {
   [[nodiscard]] bool slurm_shows();
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
   [[nodiscard]] Work work_on(std::string_view node) const;
+  /// How much longer a ready worker that Slurm does not know may take to register (again); not positive: it is overdue.
+  [[nodiscard]] core::Duration registration_left(const Worker& worker) const;
   /// A pod has that Slurm node's name, or will have it.
   [[nodiscard]] bool keeps(std::string_view node, int ordinal) const {
     return nodes_.contains(node) || vacant.contains(ordinal);

@@ -203,6 +203,11 @@ TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
   world.edit("replicas", 0);
   world.settle(5);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected") << "it may register again";
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("cpu-1 goes once Slurm has had no node cpu-1 for three minutes"));
+  world.advance(core::Duration{181000});
+  world.settle(5);
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
   EXPECT_THAT(world.message("Degraded"), HasSubstr("cpu-1 is gone"));
   EXPECT_THAT(world.events,
               Contains(StartsWith("Warning SlurmNodeNotRegistered: Pod default/cpu-1: its Slurm node cpu-1 is gone")));
@@ -212,6 +217,8 @@ TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
 TEST(NodeSetPlan, OneEventTellsOfManyWorkersThatSlurmForgot) {
   World world = serving(100);
   world.nodes.clear();
+  world.settle(10);
+  world.advance(core::Duration{181000});
   world.settle(10);
   world.edit("replicas", 0);
   world.events.clear();

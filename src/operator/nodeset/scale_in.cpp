@@ -40,15 +40,22 @@ std::int64_t deadline_rank(const Worker& worker) {
   return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
 }
 
+/// Somebody deleted its record, and no job goes with it: unless it registers again, it can only be replaced.
+bool missed(const Pass& pass, const Worker& worker) {
+  return pass.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
+         !pass.in.snapshot->job_names(worker.node);
+}
+
 /// Smaller goes first. A worker that goes already stays first, so that a second look does not drain a second one.
 auto rank(const Pass& pass, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
                       worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
   const core::WallTime never{core::Duration{0}};
-  return std::tuple(!(worker.lost || worker.cleared), !chosen, !pod.node_name.empty(), phase_rank(pod), pod.ready(),
-                    deletion_cost(pod), deadline_rank(worker), !(worker.user_cordon || worker.kube_cordon), -worker.ordinal,
-                    -pod.ready_since().value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
+  return std::tuple(!(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(pod),
+                    pod.ready(), deletion_cost(pod), deadline_rank(worker), !(worker.user_cordon || worker.kube_cordon),
+                    -worker.ordinal, -pod.ready_since().value_or(never).since_epoch.count(),
+                    -pod.meta.created.since_epoch.count());
 }
 
 std::string delete_id(const Worker& worker) {
@@ -159,6 +166,9 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
             : slurm::SnapshotWitness::never_registered(snapshot, worker.node, uid, stamped, pass.in.mono);
     if (evidence) {
       delete_fenced(pass, worker, *evidence, why);
+    } else if (missed(pass, worker) && pass.registration_left(worker).count() > 0) {
+      pass.waiting("ScalingIn",
+                   fmt::format("Pod {} goes once Slurm has had no node {} for three minutes", pod_text(worker), worker.node));
     } else {
       pass.wrong("SlurmNodeNotRegistered",
                  fmt::format("Pod {}: its Slurm node {} is gone, so whether it runs jobs cannot be told; "
