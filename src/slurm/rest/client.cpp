@@ -17,7 +17,9 @@ using core::ErrorCode;
 /// Longer bodies are read on another thread.
 constexpr std::size_t kShort = 64UL << 10;
 /// A job takes 5 KiB: enough for the jobs of the largest clusters.
-constexpr std::size_t kLongestReply = 1UL << 30;
+constexpr std::size_t kLongestTable = 1UL << 30;
+/// Of whatever else is asked: who runs slurmrestd is not who pays for our memory. /openapi/v3 takes 2 MiB.
+constexpr std::size_t kLongestReply = 32UL << 20;
 /// A write that has less time than this is not worth beginning.
 constexpr core::Duration kShortestWrite{200};
 
@@ -63,6 +65,7 @@ struct Call {
   std::string path;
   std::string body;
   bool write = false;
+  std::size_t longest_reply = kLongestReply;
 };
 
 }  // namespace
@@ -103,7 +106,6 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     request.headers["accept"] = "application/json";
     if (!request.body.empty()) request.headers["content-type"] = "application/json";
     request.timeout = *timeout;
-    request.max_reply_bytes = kLongestReply;
     const auto ticket = std::make_shared<net::HttpTransport::RequestId>(0);
     *ticket = transport.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
       if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));
@@ -143,6 +145,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       request.method = what.method;
       request.target = "/slurm/" + capabilities->data_parser + "/" + what.path;
       request.body = what.body;
+      request.max_reply_bytes = what.longest_reply;
       const bool write = what.write;
       send(std::move(request), write,
            [this, what = std::move(what), reply = std::move(reply), again](core::Result<net::HttpResponse> response) mutable {
@@ -182,6 +185,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   void negotiate(bool again) {
     net::HttpRequest request;
     request.target = "/openapi/v3";
+    request.max_reply_bytes = kLongestReply;
     send(std::move(request), false, [this, again](core::Result<net::HttpResponse> response) {
       if (!response) return negotiated(response.error().with("slurmrestd"));
       if (response->status == 401 || response->status == 511) {
@@ -260,9 +264,11 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
 
   /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
   template <class T>
-  void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then) {
+  void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
+                std::size_t longest_reply = kLongestReply) {
     Call what;
     what.path = std::move(path);
+    what.longest_reply = longest_reply;
     call(std::move(what),
          [this, decoder = std::move(decoder), then = std::move(then)](core::Result<net::HttpResponse> response) {
            if (!response) return then(std::unexpected(response.error()), 0);
@@ -328,7 +334,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
           table.last_update = decoded->last_update;
           table.rows = std::move(decoded->rows);
           done(std::move(table));
-        });
+        },
+        kLongestTable);
   }
 
   static bool lacks_partitions(const Envelope& envelope) {
