@@ -97,6 +97,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   }
 
   [[nodiscard]] std::optional<Served> choose(const kube::Key& key) const {
+    if (hooks.acts_in && !hooks.acts_in(key.ns)) return {};
     const kube::ObjectPtr object = caches.controllers.find(key);
     if (!object) return {};
     const auto controller = api::from_json<api::Controller>(object->body);

@@ -7,7 +7,7 @@
 // What Slurm says wakes keys: the Controller's when partitions or health change, those NodeSets whose nodes changed (all of the
 // cluster's when its health did).
 //
-//   SlurmConnections connections(loop, log, client, clusters, caches, {wake, moved});
+//   SlurmConnections connections(loop, log, client, clusters, caches, {wake, moved, acts_in});
 //   connections.start();   // after the caches' indices are added, before they are fed
 #pragma once
 
@@ -30,6 +30,8 @@ class SlurmConnections {
     std::function<void(std::string_view controller, const kube::Key& key)> wake;
     /// A snapshot is in, changed or not: gates may be open.
     std::function<void()> moved;
+    /// Whether the operator acts in a namespace: elsewhere no key is read, and nobody is connected to. Null: in all.
+    std::function<bool(std::string_view ns)> acts_in;
   };
 
   SlurmConnections(core::Loop& loop, core::Logger& log, kube::Client& client, slurm::Clusters& clusters, const Caches& caches,

@@ -75,6 +75,7 @@ class SlurmConnectionsTest : public ::testing::Test {
   std::vector<std::string> endpoints;
   std::vector<std::string> woken;
   int moved = 0;
+  std::string not_ours;
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint& endpoint) {
                              endpoints.push_back(endpoint.host + ":" + std::to_string(endpoint.port));
                              return std::make_unique<NoServer>(loop);
@@ -87,7 +88,7 @@ class SlurmConnectionsTest : public ::testing::Test {
       clusters,
       set.caches,
       {[this](std::string_view who, const kube::Key& key) { woken.push_back(std::string(who) + " " + key.str()); },
-       [this] { ++moved; }}};
+       [this] { ++moved; }, [this](std::string_view ns) { return ns != not_ours; }}};
 };
 
 TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
@@ -99,6 +100,17 @@ TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
   answer_key();
   EXPECT_TRUE(clusters.contains("ns/x"));
   EXPECT_EQ(endpoints, std::vector<std::string>{"r-restapi.ns:6820"});
+}
+
+TEST_F(SlurmConnectionsTest, LeavesOtherNamespacesAlone) {
+  not_ours = "ns";
+  set.controllers.upsert(object("Controller", "x", Json::object()));
+  add_restapi("r");
+  add_pod("r", true);
+  loop.run_ready();
+  loop.advance(10s);
+  EXPECT_TRUE(api.sent.empty()) << "no Secret is read";
+  EXPECT_TRUE(endpoints.empty());
 }
 
 TEST_F(SlurmConnectionsTest, UsesTheServicesPortAndTheNamedKey) {

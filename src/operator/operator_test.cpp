@@ -1,0 +1,51 @@
+#include "operator/operator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/testing/manual_loop.hpp"
+#include "kube/testing/fake_transport.hpp"
+#include "operator/common/names.hpp"
+
+namespace op {
+namespace {
+
+using core::Json;
+
+kube::ObjectPtr object(const char* kind, const std::string& ns, const char* name, const Json& spec) {
+  return kube::record_from_json<kube::Object>(
+             {{"kind", kind}, {"metadata", {{"namespace", ns}, {"name", name}, {"uid", ns + name}}}, {"spec", spec}})
+      .value();
+}
+
+/// Whose keys are read, of three namespaces with a cluster each.
+std::vector<std::string> keys_read(std::vector<std::string> namespaces) {
+  core::ManualLoop loop;
+  kube::FakeRandom random;
+  core::NullLogger log;
+  kube::FakeTransport api;
+  kube::StaticCredentials credentials{{}};
+  kube::Client client{loop, random, api, credentials, {}};
+  kube::Manager manager{loop, random, log, client};
+  const Operator it(loop, random, log, manager, [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); },
+                    {.namespaces = std::move(namespaces)});
+  for (const std::string ns : {"a", "b", "c"}) {
+    manager.cache<kube::Object>(resources::kController).upsert(object("Controller", ns, "x", Json::object()));
+    manager.cache<kube::Object>(resources::kRestApi).upsert(object("RestApi", ns, "r", {{"controllerRef", {{"name", "x"}}}}));
+  }
+  loop.run_ready();
+  std::vector<std::string> out;
+  for (const auto& sent : api.sent) out.push_back(sent.request.target);
+  return out;
+}
+
+TEST(Operator, ReadsKeysOnlyWhereItActs) {
+  const auto key = [](const char* ns) { return "/api/v1/namespaces/" + std::string(ns) + "/secrets/x-jwt-key"; };
+  EXPECT_EQ(keys_read({"a", "c"}), (std::vector{key("a"), key("c")}));
+  EXPECT_EQ(keys_read({}), (std::vector{key("a"), key("b"), key("c")}));
+}
+
+}  // namespace
+}  // namespace op
