@@ -24,6 +24,11 @@ int take_number(std::string_view& text) {
   return value;
 }
 
+std::string name_of_prefix(std::string prefix, std::string_view nodeset) {
+  while (!prefix.empty() && prefix.back() == '-') prefix.pop_back();
+  return prefix.empty() ? text(nodeset) : prefix;
+}
+
 }  // namespace
 
 namespace resources {
@@ -111,9 +116,11 @@ Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std
 }
 
 std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset) {
-  std::string prefix = core::get_string(spec.pod_template.spec, {"hostname"});
-  while (!prefix.empty() && prefix.back() == '-') prefix.pop_back();
-  return prefix.empty() ? text(nodeset) : prefix;
+  return name_of_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), nodeset);
+}
+
+std::string slurm_node_set_name(const kube::Object& nodeset) {
+  return name_of_prefix(core::get_string(nodeset.body, {"spec", "template", "spec", "hostname"}), nodeset.meta.name);
 }
 
 ImageRelease image_release(std::string_view image) {

@@ -84,6 +84,8 @@ Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std
 /// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes,
 /// or the object's own name.
 std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
+/// The same of a NodeSet whose other fields may not be readable.
+std::string slurm_node_set_name(const kube::Object& nodeset);
 
 /// The container image's Slurm release as its tag says ("local/slurmctld:26.05-x" gives 26.05), or {0, 0}.
 struct ImageRelease {

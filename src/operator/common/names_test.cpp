@@ -67,6 +67,10 @@ TEST(Names, SlurmNodeSetNameFollowsTheHostname) {
   EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "cpu");
   spec.pod_template.spec["hostname"] = "gpu--";
   EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "gpu");
+  kube::Object object;
+  object.meta.name = "cpu";
+  object.body = {{"spec", {{"replicas", "three"}, {"template", {{"spec", {{"hostname", "gpu--"}}}}}}}};
+  EXPECT_EQ(slurm_node_set_name(object), "gpu");
   spec.pod_template.spec["hostname"] = "---";
   EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "cpu");
 }

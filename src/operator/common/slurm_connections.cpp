@@ -5,7 +5,6 @@
 #include <set>
 
 #include "api/controller.hpp"
-#include "api/nodeset.hpp"
 #include "api/restapi.hpp"
 #include "core/base64.hpp"
 #include "operator/common/names.hpp"
@@ -194,8 +193,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       return snapshot != nullptr && snapshot->partitions.contains(partition);
     };
     for (const kube::ObjectPtr& object : caches.nodesets.by_index(kIndexController, change.cluster)) {
-      const auto nodeset = api::from_json<api::NodeSet>(object->body);
-      const std::string name = nodeset ? slurm_node_set_name(nodeset->spec, object->meta.name) : object->meta.name;
+      const std::string name = slurm_node_set_name(*object);
       by_feature[name] = object->meta.key();
       // Its partition came or went.
       if (change.health || has(change.before, name) != has(change.now, name)) woken.insert(object->meta.key());

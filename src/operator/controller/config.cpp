@@ -111,7 +111,9 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     if (!nodeset.partition) continue;
     rendered.partitions[name] = nodeset.partition_config;
     // The rest of the cluster does not suffer for a partition that Slurm would not read; and jobs of one that goes would die.
-    const core::Result<conf::Entry> line = partition_line(name, nodeset.partition_config);
+    const core::Result<conf::Entry> line = nodeset.partition_error.empty()
+                                               ? partition_line(name, nodeset.partition_config)
+                                               : core::fail(core::ErrorCode::kInvalid, nodeset.partition_error);
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
       out.add(*line);
@@ -128,7 +130,9 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       wrong = "slurmctld refuses it, and goes on as before: " + state.left_out.at(name).refusal + log_hint(observed);
     }
     if (!wrong.empty()) {
-      rendered.warnings.push_back({"PartitionInvalid", "NodeSet " + nodeset.object + ", spec.partition.config: " + wrong});
+      rendered.warnings.push_back(
+          {"PartitionInvalid",
+           "NodeSet " + nodeset.object + (nodeset.partition_error.empty() ? ", spec.partition.config: " : ", ") + wrong});
     }
   }
 }

@@ -32,13 +32,17 @@ std::vector<NamedFiles> read_all(kube::Recorder& recorder, const std::string& ns
   return out;
 }
 
-/// What the NodeSet's own fields say; what cannot be read says nothing, and its own controller reports why.
+/// Only these fields are read: a partition, and the jobs in it, must not go for another field that cannot be read.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
-  NodeSetFacts facts{object.meta.name, object.meta.name, false, "", object.meta.terminating()};
-  if (const auto nodeset = api::from_json<api::NodeSet>(object.body)) {
-    facts.slurm_name = slurm_node_set_name(nodeset->spec, object.meta.name);
-    facts.partition = nodeset->spec.partition.enabled;
-    facts.partition_config = nodeset->spec.partition.config;
+  NodeSetFacts facts{object.meta.name, slurm_node_set_name(object), false, "", object.meta.terminating(), ""};
+  const core::Json* partition = core::find(object.body, {"spec", "partition"});
+  if (partition == nullptr) return facts;
+  if (const auto read = api::from_json<api::NodeSetPartition>(*partition, "spec.partition")) {
+    facts.partition = read->enabled;
+    facts.partition_config = read->config;
+  } else {
+    facts.partition = true;
+    facts.partition_error = read.error().message;
   }
   return facts;
 }

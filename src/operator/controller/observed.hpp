@@ -30,6 +30,7 @@ struct NodeSetFacts {
   bool partition = false;
   std::string partition_config;
   bool terminating = false;
+  std::string partition_error;  ///< Not empty: the partition may be wanted, but that cannot be read.
 };
 
 /// Something that must go before the Controller may.
