@@ -71,6 +71,9 @@ std::string controller_internal_service_name(std::string_view controller) {
 std::string config_map_name(std::string_view controller) {
   return text(controller) + "-config";
 }
+std::string state_claim_name(std::string_view controller) {
+  return "statesave-" + controller_object_name(controller) + "-0";
+}
 std::string generated_slurm_key_name(std::string_view controller) {
   return text(controller) + "-slurm-key";
 }

@@ -47,6 +47,8 @@ std::string controller_object_name(std::string_view controller);
 std::string controller_internal_service_name(std::string_view controller);
 /// "X-config": the ConfigMap with slurm.conf.
 std::string config_map_name(std::string_view controller);
+/// "statesave-X-controller-0": the claim that the StatefulSet makes.
+std::string state_claim_name(std::string_view controller);
 /// "X-slurm-key", "X-jwt-key": generated Secrets.
 std::string generated_slurm_key_name(std::string_view controller);
 std::string generated_jwt_key_name(std::string_view controller);

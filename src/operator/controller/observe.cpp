@@ -105,7 +105,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->workers_pdb = caches_.pod_disruption_budgets.find(named(workers_pdb_name(key.name)));
   out->config_map = caches_.config_maps.find(named(config_map_name(key.name)));
   out->stateful_set = caches_.stateful_sets.find(named(controller_object_name(key.name)));
-  out->claim = caches_.claims.find(named("statesave-" + controller_object_name(key.name) + "-0"));
+  out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
   out->snapshot = caches_.snapshot ? caches_.snapshot(out->cluster) : nullptr;
   return out;

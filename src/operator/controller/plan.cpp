@@ -330,13 +330,32 @@ void plan_invalid(Pass& pass, Problem problem) {
 
 /// A generated key goes with the state it belongs to, and stays for as long as the state's volume may.
 void plan_key_removal(Pass& pass) {
+  constexpr core::Duration kReadClaimAgain{5000};
   const Observed& observed = pass.observed;
   const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
-  const bool state_is_gone = !persistence.enabled || (persistence.existing_claim.empty() && !observed.claim);
-  if (!state_is_gone) return;
+  // What cannot be read may name a claim.
+  if (!observed.parse_error.empty() || (persistence.enabled && !persistence.existing_claim.empty())) return;
+  std::vector<const SecretFacts*> keys;
   for (const SecretFacts* key : {&observed.slurm_key, &observed.jwt_key}) {
     if (!key->ref.generated || !key->meta || key->meta->terminating()) continue;
-    if (key->meta->label(api::kLabelInstance) != observed.object->meta.name) continue;
+    if (key->meta->label(api::kLabelInstance) == observed.object->meta.name) keys.push_back(key);
+  }
+  if (keys.empty()) return;
+  // Live: of a claim that a user put in place of the StatefulSet's, with whatever labels, no cache knows.
+  const std::string claim = state_claim_name(observed.object->meta.name);
+  const auto left = observed.context.facts.find(claim);
+  if (left == observed.context.facts.end()) {
+    auto get = std::make_shared<kube::Get>();
+    get->resource = kube::resources::kPersistentVolumeClaim;
+    get->key = {observed.object->meta.ns, claim};
+    return pass.plan.need({claim, std::move(get)});
+  }
+  if (left->second.value) return;
+  if (left->second.value.error().code != core::ErrorCode::kNotFound) {
+    pass.waiting = "PersistentVolumeClaim " + claim + " cannot be read: " + left->second.value.error().message;
+    return pass.plan.wake_after(kReadClaimAgain, "whether the state's volume is left decides about its keys");
+  }
+  for (const SecretFacts* key : keys) {
     pass.plan.lane("tidy").add({"delete Secret " + key->ref.secret, "it was generated for a cluster whose state is gone",
                                 kube::delete_object(kube::resources::kSecret, *key->meta)});
   }
@@ -359,8 +378,8 @@ void plan_end(Pass& pass) {
     pass.waiting = "RestApis end first: " + some_of(restapis);
   }
   pass.plan.intent.summary = "end the cluster";
+  if (pass.waiting.empty()) plan_key_removal(pass);
   if (pass.waiting.empty()) {
-    plan_key_removal(pass);
     if (auto act = kube::remove_finalizer(resources::kController, observed.object->meta, api::kFinalizerController)) {
       pass.plan.lane("tidy").then().add({"remove finalizer", "nothing depends on this slurmctld any more", std::move(act)});
     }

@@ -153,10 +153,11 @@ class World {
   }
 
   template <class Record>
-  void fill(kube::Cache<Record>& cache, const std::string& kind) {
+  void fill(kube::Cache<Record>& cache, const std::string& kind, std::string_view app = "") {
     std::vector<std::shared_ptr<const Record>> records;
     for (const auto& [id, document] : objects_) {
-      if (id.first == kind) records.push_back(kube::record_from_json<Record>(document).value());
+      const bool selected = app.empty() || core::get_string(document, {"metadata", "labels", api::kLabelName}) == app;
+      if (id.first == kind && selected) records.push_back(kube::record_from_json<Record>(document).value());
     }
     cache.replace(std::move(records), std::to_string(++serial_));
   }
@@ -173,12 +174,17 @@ class World {
     fill(set_.deployments, "Deployment");
     fill(set_.budgets, "PodDisruptionBudget");
     fill(set_.revisions, "ControllerRevision");
-    fill(set_.claims, "PersistentVolumeClaim");
+    fill(set_.claims, "PersistentVolumeClaim", kAppController);
     fill(set_.token_secrets, "Secret");
   }
 
   /// Live reads. Of field selectors only "a.b=value,c=value" is known.
   [[nodiscard]] core::Result<Json> answer(const plan::Act& query) const {
+    if (const auto* get = dynamic_cast<const kube::Get*>(&query)) {
+      if (auto broken = fault({get->resource.kind, get->key}); !broken) return std::unexpected(broken.error());
+      const Json* document = find(get->resource.kind, get->key);
+      return document != nullptr ? core::Result<Json>(*document) : core::fail(core::ErrorCode::kNotFound, "not found");
+    }
     const auto* list = dynamic_cast<const kube::List*>(&query);
     if (list == nullptr) return core::fail(core::ErrorCode::kUnsupported, query.describe().dump());
     if (auto broken = fault({list->resource.kind, {list->ns, ""}}); !broken) return std::unexpected(broken.error());
