@@ -17,6 +17,7 @@
 //         - refusal: the words of slurmctld
 //         - bad_text: of which a slurm.conf is refused
 //         - slurm_node: {name, state, reason, comment, features}
+//         - forget_node: name          # slurmctld no longer has it
 //       run: settle                   # plan and act until nothing is left to do (default); once; none
 //       expect:
 //         did: [ids]                  # the steps tried but events, in order; "*" stands for anything; "!": it failed
@@ -141,6 +142,8 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       world.refusal = value;
     } else if (verb == "bad_text") {
       world.bad_text = value;
+    } else if (verb == "forget_node") {
+      world.nodes.erase(value.get<std::string>());
     } else if (verb == "slurm_node") {
       slurm::Node& node = world.nodes[value["name"]];
       node.name = value["name"];

@@ -37,7 +37,7 @@ TEST(StatefulSet, TemplateIsTheSameInEveryVersion) {
 TEST(StatefulSet, TemplateDoesNotFollowTheConfiguration) {
   Observed observed = observed_of(Json::object());
   const Json before = pod_template(observed);
-  observed.nodesets.push_back({"a", "a", true, "State=UP", false, ""});
+  observed.nodesets.push_back({"a", "a", true, "State=UP", false, "", "a-"});
   EXPECT_EQ(pod_template(observed), before) << "a NodeSet";
   observed.controller.spec.extra_conf = "SchedulerType=sched/builtin\n";
   EXPECT_EQ(pod_template(observed), before) << "a setting that a reconfigure loads";
@@ -79,7 +79,7 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
 
 TEST(RenderConfig, IsStable) {
   Observed observed = observed_of({{"extraConf", "SchedulerType=sched/builtin\n"}});
-  observed.nodesets = {{"a", "a", false, "", false, ""}, {"b", "b", true, "State=UP", false, ""}};
+  observed.nodesets = {{"a", "a", false, "", false, "", "a-"}, {"b", "b", true, "State=UP", false, "", "b-"}};
   const Rendered first = render_config(observed, {});
   const Rendered second = render_config(observed, {});
   EXPECT_EQ(first.files, second.files);

@@ -6,6 +6,7 @@
 #include "core/hash.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/flow.hpp"
 #include "slurm/conf/conf.hpp"
@@ -98,13 +99,39 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   add("Epilog", "", observed.epilog);
 }
 
+/// Who keeps Slurm from having a NodeSet of this name: slurmctld refuses a file with the name of one of its nodes, and does not
+/// start with it. nullopt: nobody.
+std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
+  const auto maker = std::ranges::find_if(
+      observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
+  const bool workers_name = maker != observed.nodesets.end();
+  std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
+  const bool answered = observed.snapshot && observed.snapshot->complete();
+  if (answered && observed.snapshot->node(name) != nullptr) return whose;
+  // While Slurm does not answer, it may have a record of such a worker.
+  const bool unknown = !answered && workers_name && state.exists() && !observed.restapis.empty();
+  if (!unknown && !observed.worker_nodes.contains(name)) return {};
+  // A NodeSet that has the name keeps it: Slurm does not let the worker in.
+  const auto text = state.offered.find(std::string(kSlurmConf));
+  if (text != state.offered.end() && conf::parse(conf::Kind::kSlurm, text->second).conf.record("NodeSet", name) != nullptr)
+    return {};
+  return whose;
+}
+
 void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
   std::set<std::string> seen;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     const std::string& name = nodeset.slurm_name;
     if (!seen.insert(name).second) {
       rendered.warnings.push_back(
-          {"NodeSetNameTaken", "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
+          {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
+      continue;
+    }
+    if (const auto whose = find_namesake(observed, state, name)) {
+      rendered.warnings.push_back(
+          {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": " + *whose + " has the name " + name +
+                                               " in Slurm, so there can be no NodeSet, nor partition, of "
+                                               "that name"});
       continue;
     }
     out.add_record("NodeSet", name, "Feature=" + name);

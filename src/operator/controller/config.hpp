@@ -13,6 +13,9 @@ namespace op::controller {
 inline constexpr std::string_view kSlurmConf = "slurm.conf";
 inline constexpr std::string_view kCgroupConf = "cgroup.conf";
 
+/// The reason of a warning: a NodeSet is left out of slurm.conf, for somebody else has its name.
+inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
+
 struct ConfigState;
 
 struct Rendered {

@@ -34,7 +34,8 @@ std::vector<NamedFiles> read_all(kube::Recorder& recorder, const std::string& ns
 
 /// Only these fields are read: a partition, and the jobs in it, must not go for another field that cannot be read.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
-  NodeSetFacts facts{object.meta.name, slurm_node_set_name(object), false, "", object.meta.terminating(), ""};
+  NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
+                     host_prefix(object)};
   const core::Json* partition = core::find(object.body, {"spec", "partition"});
   if (partition == nullptr) return facts;
   if (const auto read = api::from_json<api::NodeSetPartition>(*partition, "spec.partition")) {

@@ -31,6 +31,7 @@ struct NodeSetFacts {
   std::string partition_config;
   bool terminating = false;
   std::string partition_error;  ///< Not empty: the partition may be wanted, but that cannot be read.
+  std::string host_prefix;      ///< What the names of its workers begin with; an ordinal follows.
 };
 
 /// Something that must go before the Controller may.

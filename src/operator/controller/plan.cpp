@@ -299,6 +299,10 @@ void plan_running(Pass& pass) {
   set_config_conditions(conditions, observed, wanted, state);
   set_secrets_condition(conditions, pass);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
+  // A worker's record that goes wakes only its own NodeSet.
+  constexpr core::Duration kNameMayBeFree{30000};
+  if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
+    pass.plan.wake_after(kNameMayBeFree, "a NodeSet's name may be free");
   append(pass.problems, wanted.problems);
   append(pass.problems, wanted.warnings);
   if (wanted.ok() && state.refused_hash == wanted.hash) {

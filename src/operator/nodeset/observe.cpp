@@ -138,6 +138,9 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->invalid);
   out->partition_refusal = find_partition_refusal(caches_, key, spec);
   out->older_namesake = find_older_namesake(caches_, *object, cluster);
+  for (const kube::ObjectPtr& other : caches_.nodesets.by_index(kIndexController, cluster)) {
+    if (other->meta.uid != object->meta.uid) out->nodeset_names.insert(slurm_node_set_name(*other));
+  }
   if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {

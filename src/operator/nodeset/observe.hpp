@@ -66,7 +66,8 @@ struct Observed {
   std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
   std::string partition_refusal;             ///< slurmctld's words, while it goes on without spec.partition.config.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
-  std::vector<kube::PodPtr> pods;            ///< Owned by this NodeSet.
+  std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.
+  std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
   std::vector<kube::PodPtr> orphans;                   ///< Workers of its name and labels that nobody owns.
   std::vector<kube::ObjectPtr> revisions;              ///< ControllerRevisions owned by this NodeSet.

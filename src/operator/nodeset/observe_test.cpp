@@ -109,6 +109,17 @@ TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   EXPECT_EQ(seen->nodeset.spec.replicas, 1);
 }
 
+TEST_F(ObserveNodeSet, KnowsTheNamesOfTheOtherNodeSets) {
+  fill_all();
+  const auto nodeset = [](const char* name, const char* controller) {
+    return document("NodeSet", name, {{"spec", {{"controllerRef", {{"name", controller}}}}}});
+  };
+  Json renamed = nodeset("b", "demo");
+  renamed["spec"]["template"]["spec"]["hostname"] = "cpu-1-";
+  fill(set_.nodesets, {nodeset("cpu", "demo"), nodeset("a", "demo"), renamed, nodeset("c", "other")});
+  EXPECT_EQ(observe()->nodeset_names, (std::set<std::string, std::less<>>{"a", "cpu-1"}));
+}
+
 TEST_F(ObserveNodeSet, KnowsItsStatusThoughItsSpecCannotBeRead) {
   fill_all();
   Json broken = document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", "many"}}}});

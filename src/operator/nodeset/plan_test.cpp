@@ -82,6 +82,18 @@ TEST(NodeSetPlan, FillsTheLowestFreeOrdinals) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("create Pod default/cpu-4")));
 }
 
+TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
+  World world(Json{{"replicas", 2}});
+  Observed observed = world.observe();
+  observed.nodeset_names = {"cpu-0", "gpu"};
+  EXPECT_THAT(ids(plan_nodeset(observed)),
+              ::testing::ElementsAre("add finalizer", "create Pod default/cpu-1", "create Pod default/cpu-2"));
+  world.add_node("cpu-0").state.base = "DOWN";
+  observed = world.observe();
+  observed.nodeset_names = {"cpu-0", "gpu"};
+  EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "Slurm has that node, and no such NodeSet";
+}
+
 TEST(NodeSetPlan, ScalesInIdleWorkersInTwoPasses) {
   World world = serving(12);
   world.edit("replicas", 3);
