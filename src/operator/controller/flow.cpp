@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
 constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
+constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
+constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
 constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
 constexpr std::string_view kAcceptedPrefix = "accepted.";
@@ -27,25 +29,33 @@ constexpr int kTriesUntilRefused = 2;
 /// slurmctld that ended so often with a content that was never accepted does not get up with it.
 constexpr int kCrashesUntilRefused = 2;
 
+/// How long a refused content waits for its next try; doubled with each.
+constexpr core::Duration kFirstRetry{60000};
+constexpr core::Duration kLongestRetry{30 * 60 * 1000};
+
 struct Refresh {
   std::string hash;
   int count = 0;
 };
+
+int read_number(std::string_view text) {
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
 
 /// "<hash>.<count>", as the pod's annotation holds it.
 Refresh read_refresh(const kube::PodRecord& pod) {
   const std::string_view text = pod.meta.annotation(api::kAnnotationConfigRefresh);
   const std::size_t dot = text.rfind('.');
   if (dot == std::string_view::npos) return {};
-  Refresh out{std::string(text.substr(0, dot)), 0};
-  std::from_chars(text.data() + dot + 1, text.data() + text.size(), out.count);
-  return out;
+  return {std::string(text.substr(0, dot)), read_number(text.substr(dot + 1))};
 }
 
-core::Duration wait_of_try(int count) {
-  core::Duration wait = kFirstWait;
-  for (int i = 1; i < count && wait < kLongestWait; ++i) wait *= 2;
-  return std::min(wait, kLongestWait);
+core::Duration wait_of_try(int count, core::Duration first = kFirstWait, core::Duration longest = kLongestWait) {
+  core::Duration wait = first;
+  for (int i = 1; i < count && wait < longest; ++i) wait *= 2;
+  return std::min(wait, longest);
 }
 
 std::string reconfigure_id(const Refresh& refresh) {
@@ -150,6 +160,18 @@ bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, 
   return false;
 }
 
+/// slurmctld, which runs, does not restart for it: that would be an outage with each try.
+bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
+  const std::optional<core::WallTime> due = next_try(state);
+  // A clock that was set back is no reason to wait.
+  if (!due || (now < *due && now >= *state.refused_at)) return false;
+  const auto text = [](const std::map<std::string, std::string>& files) {
+    const auto it = files.find(std::string(kSlurmConf));
+    return it == files.end() ? std::string_view() : std::string_view(it->second);
+  };
+  return restart_digest(text(state.offered)) == restart_digest(text(wanted.files));
+}
+
 }  // namespace
 
 std::map<std::string, std::string> ConfigState::accepted_files() const {
@@ -190,6 +212,8 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
   out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
   out.refused_by = config_map->meta.annotation(kAnnotationRefusedBy);
+  if (const auto at = core::parse_rfc3339(config_map->meta.annotation(kAnnotationRefusedAt))) out.refused_at = *at;
+  out.refusals = read_number(config_map->meta.annotation(kAnnotationRefusals));
   out.left_out = read_left_out(*config_map);
   out.scripts_hash = config_map->meta.annotation(kAnnotationScriptsHash);
   return out;
@@ -209,10 +233,17 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
   annotate(kAnnotationRefusedBy, state.refused_by);
+  if (state.refused_at) annotate(kAnnotationRefusedAt, core::format_rfc3339(*state.refused_at));
+  if (state.refusals > 0) annotate(kAnnotationRefusals, std::to_string(state.refusals));
   annotate(kAnnotationScriptsHash, state.scripts_hash);
   core::Json left_out = core::Json::object();
   for (const auto& [name, item] : state.left_out) left_out[name] = {{"config", item.config}, {"refusal", item.refusal}};
   if (!left_out.empty()) annotate(kAnnotationLeftOut, core::canonical(left_out));
+}
+
+std::optional<core::WallTime> next_try(const ConfigState& state) {
+  if (!state.refused_at || state.offered_hash == state.refused_hash) return {};
+  return *state.refused_at + wait_of_try(state.refusals, kFirstRetry, kLongestRetry);
 }
 
 ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard) {
@@ -220,6 +251,8 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   const auto forget_refused = [&] {
     next.refused_hash.clear();
     next.refused_reason.clear();
+    next.refused_at.reset();
+    next.refusals = 0;
   };
   const bool runs_offered = now.exists() && heard.loaded == now.offered_hash;
   if (runs_offered) {
@@ -246,6 +279,10 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
     if (changed.empty()) {
       next.refused_hash = wanted.hash;
       next.refused_reason = *heard.refusal;
+      if (next.can_roll_back()) {
+        next.refused_at = heard.now;
+        ++next.refusals;
+      }
     } else {
       for (const std::string& name : changed) next.left_out[name] = {wanted.partitions.at(name), ""};
       wanted = render(next);
@@ -262,13 +299,15 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (next.refused_hash != wanted.hash) forget_refused();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  if (next.refused_hash == wanted.hash) {
-    if (!next.can_roll_back()) return next;
+  if (next.refused_hash == wanted.hash && now.offered_hash == wanted.hash) {
+    // Without a refusal it is being tried once more; a slurmctld that starts is to find what was accepted.
+    if (!next.can_roll_back() || (now.refused_hash == wanted.hash && !heard.refusal && heard.ready)) return next;
     next.offered = std::move(next.accepted);
     next.offered_hash = next.accepted_hash;
     next.accepted.clear();
     return next;
   }
+  if (next.refused_hash == wanted.hash && !(runs_offered && heard.ready && tries_again(next, wanted, heard.now))) return next;
   if (next.offered_hash == wanted.hash && next.offered == wanted.files) return next;
   if (next.offered_hash == next.accepted_hash && next.exists()) next.accepted = next.offered;
   next.offered = wanted.files;
@@ -281,7 +320,7 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
 Heard hear(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   return {loaded_config_hash(observed), find_refusal(observed, state), slurmctld_digest(observed),
-          pod != nullptr && pod->ready()};
+          pod != nullptr && pod->ready(), observed.context.now};
 }
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {
@@ -353,7 +392,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, plan::Pl
   if (pod == nullptr || !state.exists() || crashing(*pod)) return;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
   // Refused, and nothing known to go back to: trying it again would not make it better.
-  if (!loaded || state.offered_hash == state.refused_hash) return;
+  if (!loaded || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return;
 
   const Refresh done = read_refresh(*pod);
   const bool stale_volume = !done.hash.empty() && done.hash != state.offered_hash;

@@ -8,13 +8,13 @@
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
 //                refused-by                           of the pod template of the slurmctld that refused it
+//                refused-at, refusals                 when it was refused last, and how often
 //                left-out-partitions                  those that were refused, or may be to blame
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs: a file, a plugin or
-// a
-//                                       user that was missing may be there now
+// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a file, a plugin or
+//                                       a user that was missing may be there now), and once more after 1, 2, 4 ... 30 minutes
 // refused, with NodeSets' partitions that differ from the accepted ones
 //                                    -> offer it without these; once that is accepted, one more of them at a time: who is
 //                                    refused
@@ -51,6 +51,8 @@ struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
   std::string refused_by;                                ///< See Heard::slurmctld; of the one that refused.
+  std::optional<core::WallTime> refused_at;              ///< The last time, in seconds.
+  int refusals = 0;                                      ///< How often, without a change of the content.
   std::map<std::string, LeftOut, std::less<>> left_out;  ///< By the partition's name.
   std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
@@ -73,8 +75,13 @@ struct Heard {
   std::optional<std::string> refusal;  ///< Its words about what is offered.
   std::string slurmctld;               ///< A digest of what it was made of (image, volumes ...); "" when unknown.
   bool ready = false;                  ///< Its probes say that it is up.
+  core::WallTime now{};
 };
 Heard hear(const Observed& observed, const ConfigState& state);
+
+/// When the refused content is offered once more: what was wrong may have been mended elsewhere (a name that DNS did not know,
+/// a node that had not registered). nullopt: not by time.
+std::optional<core::WallTime> next_try(const ConfigState& state);
 
 /// What users want, with what the state leaves out of it.
 using Render = std::function<Rendered(const ConfigState&)>;

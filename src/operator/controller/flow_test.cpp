@@ -34,6 +34,8 @@ TEST(ConfigState, StandsInTheConfigMap) {
   state = offer(state, 2);
   state = next_config_state(state, wants(2), {"hash1", "no", "image1"});
   state = offer(state, 3);
+  state.refused_at = core::WallTime{core::Duration{5000}};
+  state.refusals = 3;
   state.left_out = {{"a", {"State=\"U P\"", "no"}}, {"b", {"", ""}}};
   core::Json map{{"metadata", {{"name", "x"}}}};
   write_config_state(state, map);
@@ -72,6 +74,53 @@ TEST(ConfigState, ARefusedOneIsRolledBackUntilTheInputChanges) {
   const ConfigState changed = offer(rolled_back, 3);
   EXPECT_EQ(changed.offered, content(3).files);
   EXPECT_EQ(changed.refused_hash, "");
+}
+
+TEST(ConfigState, ARefusedOneIsTriedAgainEverMoreRarely) {
+  const auto at = [](int seconds) { return core::WallTime{core::Duration{seconds * 1000}}; };
+  ConfigState state = offer(load(offer({}, 1), 1), 2);
+  state = next_config_state(state, wants(2), {"hash1", "no", "image1", true, at(100)});
+  const auto look = [&](const ConfigState& now, int seconds, std::optional<std::string> loaded = "hash1") {
+    return next_config_state(now, wants(2), {std::move(loaded), {}, "image1", true, at(seconds)});
+  };
+  int refused_at = 100;
+  for (const int wait : {60, 120, 240, 480, 960, 1800, 1800}) {
+    EXPECT_EQ(next_try(state), at(refused_at + wait));
+    EXPECT_EQ(look(state, refused_at + wait - 1), state);
+    EXPECT_EQ(look(state, refused_at + wait, std::nullopt), state) << "only while slurmctld runs";
+    const ConfigState again = look(state, refused_at + wait);
+    EXPECT_EQ(again.offered, content(2).files);
+    EXPECT_EQ(again.accepted, content(1).files);
+    EXPECT_EQ(again.refused_reason, "no") << "it is told meanwhile";
+    EXPECT_EQ(look(again, refused_at + wait + 1), again);
+    EXPECT_EQ(next_config_state(again, wants(2), {{}, {}, "", false, at(refused_at + wait + 1)}), state) << "it starts anew";
+    EXPECT_EQ(next_try(again), std::nullopt);
+    EXPECT_EQ(look(again, refused_at + wait + 1, "hash2").refused_at, std::nullopt);
+    refused_at += wait;
+    state = next_config_state(again, wants(2), {"hash1", "no", "image1", true, at(refused_at)});
+    EXPECT_EQ(state.offered, content(1).files);
+  }
+  EXPECT_EQ(look(state, 5).offered, content(2).files) << "the clock was set back";
+  EXPECT_EQ(offer(state, 3).refusals, 0);
+}
+
+TEST(ConfigState, NothingIsRestartedToTryAgain) {
+  const auto want = [](const std::string& text) {
+    return [text](const ConfigState&) {
+      Rendered out;
+      out.files = {{"slurm.conf", text}};
+      out.hash = short_digest(text);
+      return out;
+    };
+  };
+  const Render old = want("AuthType=auth/slurm\n"), other = want("AuthType=auth/munge\n");
+  ASSERT_NE(restart_digest("AuthType=auth/slurm\n"), restart_digest("AuthType=auth/munge\n"));
+  ConfigState state = next_config_state({}, old, {});
+  const std::string hash = state.offered_hash;
+  state = next_config_state(next_config_state(state, old, {hash, {}, ""}), other, {});
+  state = next_config_state(state, other, {hash, "no", "image1", true});
+  ASSERT_EQ(state.offered_hash, hash);
+  EXPECT_EQ(next_config_state(state, other, {hash, {}, "image1", true, core::WallTime{core::Duration{86400000}}}), state);
 }
 
 TEST(ConfigState, AnotherSlurmctldIsAskedOnceMore) {

@@ -130,6 +130,8 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
     add(lane, apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerController));
   }
   if (settled) add_load_steps(observed, next, pass.plan);
+  if (const auto due = next_try(next); due && *due > observed.context.now)
+    pass.plan.wake_after(*due - observed.context.now, "the refused configuration is tried again");
   if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
   return {std::move(next), std::move(wanted)};
 }
