@@ -222,6 +222,12 @@ World troubled_world() {
       world.orphans.insert("cpu-" + std::to_string(i));
     }
   }
+  const int strangers = *rc::gen::inRange(0, 3);
+  for (int i = 0; i < strangers; ++i) {
+    const int ordinal = before + 2 * i;
+    world.add_pod(ordinal);
+    world.strangers.insert("cpu-" + std::to_string(ordinal));
+  }
   leave_records(world, 300, *rc::gen::inRange(0, 4), false);
   const int vacant = std::max(0, after - before - orphans);
   leave_records(world, before, std::min(vacant, *rc::gen::inRange(0, 80)), true);

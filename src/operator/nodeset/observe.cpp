@@ -145,7 +145,8 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     if (pod->meta.controller_owner() == nullptr && ordinal_of(pod->meta.name, key.name + "-")) {
-      out->orphans.push_back(pod);
+      // slurmd of another cluster registers there: of its jobs, ours knows nothing.
+      (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->strangers).push_back(pod);
       continue;
     }
     if (!owned_by(*pod, object->meta.uid)) continue;

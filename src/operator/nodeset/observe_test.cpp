@@ -33,7 +33,8 @@ Json document(const char* kind, const char* name, Json more = Json::object()) {
 
 Json worker(const char* name, const char* owner_uid) {
   Json out = document("Pod", name, {{"spec", {{"nodeName", "kube-1"}, {"hostname", name}}}});
-  out["metadata"]["labels"] = {{"app.kubernetes.io/name", "slurmd"}, {"app.kubernetes.io/instance", "cpu"}};
+  out["metadata"]["labels"] = {
+      {"app.kubernetes.io/name", "slurmd"}, {"app.kubernetes.io/instance", "cpu"}, {"slinky.slurm.net/cluster", "demo"}};
   if (*owner_uid != '\0') {
     out["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "slinky.slurm.net/v1beta1"},
                                                        {"kind", "NodeSet"},
@@ -118,6 +119,18 @@ TEST_F(ObserveNodeSet, KnowsTheNamesOfTheOtherNodeSets) {
   renamed["spec"]["template"]["spec"]["hostname"] = "cpu-1-";
   fill(set_.nodesets, {nodeset("cpu", "demo"), nodeset("a", "demo"), renamed, nodeset("c", "other")});
   EXPECT_EQ(observe()->nodeset_names, (std::set<std::string, std::less<>>{"a", "cpu-1"}));
+}
+
+TEST_F(ObserveNodeSet, AnOrphanOfAnotherClusterIsAStranger) {
+  fill_all();
+  Json other = worker("cpu-3", ""), unlabelled = worker("cpu-4", "");
+  other["metadata"]["labels"]["slinky.slurm.net/cluster"] = "another";
+  unlabelled["metadata"]["labels"].erase("slinky.slurm.net/cluster");
+  fill(set_.pods, {worker("cpu-2", ""), other, unlabelled});
+  const auto seen = observe();
+  ASSERT_EQ(seen->orphans.size(), 1U);
+  EXPECT_EQ(seen->orphans[0]->meta.name, "cpu-2");
+  ASSERT_EQ(seen->strangers.size(), 2U);
 }
 
 TEST_F(ObserveNodeSet, KnowsItsStatusThoughItsSpecCannotBeRead) {

@@ -837,6 +837,24 @@ TEST(NodeSetPlan, TheRecordOfAnOrphanStays) {
   EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("delete Slurm node cpu-0")));
 }
 
+TEST(NodeSetPlan, WorkersOfAnotherClusterAreLeftAlone) {
+  World world(Json{{"replicas", 2}});
+  world.add_pod(0);
+  world.strangers.insert("cpu-0");
+  world.nodes.clear();
+  world.settle();
+  world.start_pods();
+  world.settle();
+  world.advance(core::Duration{600000});
+  world.settle();
+  EXPECT_THAT(world.pods,
+              ::testing::UnorderedElementsAre(::testing::Key("cpu-0"), ::testing::Key("cpu-1"), ::testing::Key("cpu-2")));
+  EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("adopt Pod default/cpu-0")));
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
+  EXPECT_EQ(world.condition("Degraded"), "True NamesTaken");
+  EXPECT_THAT(world.message("Degraded"), ::testing::HasSubstr("Pods cpu-0 have names of our workers"));
+}
+
 TEST(NodeSetPlan, TheIntentTellsWhatComesInLaterPasses) {
   World world(Json{{"replicas", 30}});
   for (int i = 0; i < 30; ++i) world.add_pod(i);

@@ -271,9 +271,10 @@ Ours is_ours(const Pass& pass, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
-/// A worker that is to be adopted, or that was left to somebody on purpose, is behind the record.
+/// A worker that is to be adopted, or that was left to somebody on purpose, is behind the record, or may be.
 bool is_orphans(const Pass& pass, std::string_view node) {
-  return std::ranges::any_of(pass.in.orphans, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == node; });
+  const auto named = [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == node; };
+  return std::ranges::any_of(pass.in.orphans, named) || std::ranges::any_of(pass.in.strangers, named);
 }
 
 }  // namespace

@@ -160,8 +160,9 @@ std::set<int> ordinals_to_create(const Pass& pass) {
   for (const Worker& worker : pass.workers) {
     if (stays(worker)) used.insert(worker.ordinal);
   }
-  for (const kube::PodPtr& pod : pass.in.orphans)
-    used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
+  for (const auto* pods : {&pass.in.orphans, &pass.in.strangers}) {
+    for (const kube::PodPtr& pod : *pods) used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
+  }
   for (int ordinal = 0; missing > 0; ++ordinal) {
     if (!used.insert(ordinal).second) continue;
     out.insert(ordinal);

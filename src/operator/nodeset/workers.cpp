@@ -73,6 +73,8 @@ void find_vacancies(Pass& pass) {
     const core::Duration left = holds_for(pass, worker);
     wait = wait ? std::min(*wait, left) : left;
   }
+  for (const kube::PodPtr& pod : pass.in.strangers)
+    used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
   if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
   int missing = std::max(0, pass.desired - held);
   for (int ordinal = 0; missing > 0; ++ordinal) {
@@ -203,6 +205,15 @@ void adopt_orphans(Pass& pass) {
     pass.step(pass.out.lane("adopt"), "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner",
               std::move(act));
   }
+  if (pass.in.strangers.empty()) return;
+  std::vector<std::string> names;
+  for (const kube::PodPtr& pod : pass.in.strangers) names.push_back(pod->meta.name);
+  pass.wrong(
+      "NamesTaken",
+      fmt::format("Pods {} have names of our workers, but nobody owns them, and their label {} is not {}: they are left "
+                  "alone, and others are created under the names that follow. Delete them when they run no jobs",
+                  core::compress_hostlist(std::move(names)), api::kLabelCluster, pass.in.nodeset.spec.controller_ref.name),
+      "Adopt");
 }
 
 void create_workers(Pass& pass) {

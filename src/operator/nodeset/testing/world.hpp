@@ -77,7 +77,8 @@ class World {
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;
-  std::set<std::string> orphans;  ///< Pods that nobody owns.
+  std::set<std::string> orphans;    ///< Pods that nobody owns.
+  std::set<std::string> strangers;  ///< Pods of another cluster that nobody owns.
   std::string older_namesake;
   std::string partition_refusal;
   std::set<std::string> partitions;  ///< That slurmctld has loaded.

@@ -79,7 +79,8 @@ Observed World::observe() {
   out.partition_refusal = partition_refusal;
   out.missing = missing;
   for (const auto& [name, pod] : pods) {
-    (orphans.contains(name) ? out.orphans : out.pods).push_back(std::make_shared<kube::PodRecord>(pod));
+    auto& list = orphans.contains(name) ? out.orphans : strangers.contains(name) ? out.strangers : out.pods;
+    list.push_back(std::make_shared<kube::PodRecord>(pod));
   }
   for (const auto& [name, body] : revisions) {
     auto revision = std::make_shared<kube::Object>();
