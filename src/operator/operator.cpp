@@ -219,6 +219,12 @@ struct Operator::Impl {
           return controller::read_left_out(before) != controller::read_left_out(after);
         });
     watch<PodRecord>(nodeset, caches.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
+    // The end of an orphan makes room for its successor.
+    watch<PodRecord>(nodeset, caches.pods, [this](const PodRecord& pod) -> Keys {
+      if (pod.meta.controller_owner() != nullptr || pod.meta.label(api::kLabelName) != kAppWorker) return {};
+      const Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))};
+      return caches.nodesets.find(key) == nullptr ? Keys{} : Keys{key};
+    });
     watch<Object>(nodeset, caches.controller_revisions, kube::controller_owner<Object>(resources::kNodeSet.kind));
     watch<kube::NodeRecord>(
         nodeset, nodes,

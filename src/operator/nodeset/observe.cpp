@@ -85,10 +85,12 @@ void Seen::look(const Observed& observed) {
   }
   const auto keep = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
     std::map<std::string, core::MonoTime, std::less<>> out;
-    for (const kube::PodPtr& pod : observed.pods) {
-      if (!holds(*pod)) continue;
-      const auto known = before.find(pod->meta.uid);
-      out[pod->meta.uid] = known == before.end() ? observed.mono : known->second;
+    for (const auto* pods : {&observed.pods, &observed.orphans}) {
+      for (const kube::PodPtr& pod : *pods) {
+        if (!holds(*pod)) continue;
+        const auto known = before.find(pod->meta.uid);
+        out[pod->meta.uid] = known == before.end() ? observed.mono : known->second;
+      }
     }
     return out;
   };

@@ -822,7 +822,40 @@ TEST(NodeSetPlan, AdoptsOrphansBeforeItCreates) {
   orphan->meta.name = "cpu-0";
   orphan->meta.uid = "orphan";
   observed.orphans.push_back(orphan);
-  EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::ElementsAre("adopt Pod default/cpu-0"));
+  EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::ElementsAre("add finalizer", "adopt Pod default/cpu-0"));
+  EXPECT_EQ(plan_nodeset(observed).lanes().at("adopt").groups().size(), 2U) << "a deletion waits for it from then on";
+}
+
+TEST(NodeSetPlan, TheRecordOfAVacancyStaysWhileOrphansAreAdopted) {
+  World world(Json{{"replicas", 3}});
+  for (int i = 0; i < 3; ++i) world.add_pod(i);
+  world.settle();
+  world.node("cpu-2").state.flags.insert("DRAIN");
+  world.node("cpu-2").reason = "bad disk";
+  world.user_deletes("cpu-2");
+  world.finish_pods();
+  world.orphans = {"cpu-0", "cpu-1"};
+  world.nodeset["metadata"]["uid"] = "next-uid";
+  world.settle();
+  world.start_pods();
+  world.settle();
+  EXPECT_TRUE(world.pods.contains("cpu-2"));
+  EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("delete Slurm node cpu-2")));
+  EXPECT_EQ(world.node("cpu-2").reason, "bad disk");
+}
+
+TEST(NodeSetPlan, AnOrphanThatEndsHoldsItsPlaceUntilItIsOverdue) {
+  World world(Json{{"replicas", 2}});
+  world.add_pod(0);
+  world.settle();
+  world.add_pod(1);
+  world.orphans.insert("cpu-1");
+  world.user_deletes("cpu-1");
+  world.settle();
+  EXPECT_EQ(world.pods.size(), 2U);
+  world.advance(core::Duration{600000});
+  world.settle();
+  EXPECT_TRUE(world.pods.contains("cpu-2")) << "its Kubernetes node is lost";
 }
 
 TEST(NodeSetPlan, TheRecordOfAnOrphanStays) {

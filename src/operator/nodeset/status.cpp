@@ -148,20 +148,24 @@ bool judge_partition(Pass& pass) {
   return false;
 }
 
-/// Whose creation is still to come: those of this pass, and those whose place is held by what goes, or that wait for orphans.
+/// Whose creation is still to come: those of this pass, and those whose place is held by what goes.
 std::set<int> ordinals_to_create(const Pass& pass) {
   std::set<int> out = pass.vacant;
   if (pass.goal != Goal::kServe) return out;
   const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.victim; };
-  auto missing = pass.desired - static_cast<std::ptrdiff_t>(out.size() + pass.in.orphans.size()) -
-                 std::ranges::count_if(pass.workers, stays);
+  const auto adopted = [](const kube::PodPtr& orphan) { return !orphan->meta.terminating(); };
+  auto missing = pass.desired - static_cast<std::ptrdiff_t>(out.size()) - std::ranges::count_if(pass.workers, stays) -
+                 std::ranges::count_if(pass.in.orphans, adopted);
   if (missing <= 0) return out;
   std::set<int> used = out;
   for (const Worker& worker : pass.workers) {
     if (stays(worker)) used.insert(worker.ordinal);
   }
   for (const auto* pods : {&pass.in.orphans, &pass.in.strangers}) {
-    for (const kube::PodPtr& pod : *pods) used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
+    for (const kube::PodPtr& pod : *pods) {
+      if (pods == &pass.in.strangers || adopted(pod))
+        used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
+    }
   }
   for (int ordinal = 0; missing > 0; ++ordinal) {
     if (!used.insert(ordinal).second) continue;

@@ -31,16 +31,25 @@ std::string create_id(const Pass& pass, int ordinal) {
 }
 
 /// How long a worker that terminates still holds its place.
-core::Duration holds_for(const Pass& pass, const Worker& worker) {
+core::Duration holds_for(const Pass& pass, const kube::PodRecord& pod) {
   const auto grace =
       core::get_int(pass.in.nodeset.spec.pod_template.spec, {"terminationGracePeriodSeconds"}, kWorkerGraceSeconds);
-  return std::chrono::seconds{grace} + kOverdue - (pass.in.mono - pass.in.seen.terminating_since.at(worker.pod->meta.uid));
+  return std::chrono::seconds{grace} + kOverdue - (pass.in.mono - pass.in.seen.terminating_since.at(pod.meta.uid));
 }
 
 /// Whether the worker's place is its own: nobody else is created for it.
 bool holds_place(const Pass& pass, const Worker& worker) {
   if (worker.life != Life::kTerminating) return !worker.victim || worker.lost;
-  return holds_for(pass, worker) > core::Duration{0};
+  return holds_for(pass, *worker.pod) > core::Duration{0};
+}
+
+/// The same for an orphan, which is a worker to be.
+bool holds_place(const Pass& pass, const kube::PodRecord& orphan) {
+  return !orphan.meta.terminating() || holds_for(pass, orphan) > core::Duration{0};
+}
+
+int ordinal_in(const Pass& pass, const kube::PodRecord& pod) {
+  return ordinal_of(pod.meta.name, pass.in.meta().name + "-").value_or(-1);
 }
 
 bool name_taken(Pass& pass, int ordinal) {
@@ -64,17 +73,22 @@ void find_vacancies(Pass& pass) {
   int held = 0, leaving = 0;
   std::optional<core::Duration> wait;
   std::set<int> used;
+  const auto hold = [&](const kube::PodRecord& pod) {
+    ++held;
+    if (!pod.meta.terminating()) return;
+    ++leaving;
+    const core::Duration left = holds_for(pass, pod);
+    wait = wait ? std::min(*wait, left) : left;
+  };
   for (const Worker& worker : pass.workers) {
     used.insert(worker.ordinal);
-    if (!holds_place(pass, worker)) continue;
-    ++held;
-    if (worker.life != Life::kTerminating) continue;
-    ++leaving;
-    const core::Duration left = holds_for(pass, worker);
-    wait = wait ? std::min(*wait, left) : left;
+    if (holds_place(pass, worker)) hold(*worker.pod);
   }
-  for (const kube::PodPtr& pod : pass.in.strangers)
-    used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
+  for (const kube::PodPtr& pod : pass.in.orphans) {
+    used.insert(ordinal_in(pass, *pod));
+    if (holds_place(pass, *pod)) hold(*pod);
+  }
+  for (const kube::PodPtr& pod : pass.in.strangers) used.insert(ordinal_in(pass, *pod));
   if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
   int missing = std::max(0, pass.desired - held);
   for (int ordinal = 0; missing > 0; ++ordinal) {
@@ -183,28 +197,23 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
   lane.add(created_event(pass, std::move(created)));
 }
 
-/// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
-bool asked_since_podless(const Pass& pass) {
-  return pass.in.seen.podless_since && pass.in.snapshot->requested_at > *pass.in.seen.podless_since;
+/// Adds the finalizer, if it is not there: workers must not exist without it, for a deletion would not wait for their jobs.
+/// False: it cannot be added now.
+bool keep_finalizer(Pass& pass, plan::Lane& lane) {
+  auto act = kube::add_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet);
+  if (act == nullptr) return true;
+  if (!pass.step(lane, "add finalizer", "its workers are drained before it goes", std::move(act))) return false;
+  pass.patches_nodeset = true;
+  lane.then();
+  return true;
 }
 
-}  // namespace
+bool to_be_adopted(const kube::PodPtr& orphan) {
+  return !orphan->meta.terminating();
+}
 
-void adopt_orphans(Pass& pass) {
-  if (pass.goal != Goal::kServe) return;
-  for (const kube::PodPtr& pod : pass.in.orphans) {
-    if (pod->meta.terminating()) continue;
-    auto act = std::make_shared<kube::Patch>();
-    act->resource = kube::resources::kPod;
-    act->key = pod->meta.key();
-    act->type = kube::PatchType::kStrategic;
-    act->uid = pod->meta.uid;
-    act->patch = {
-        {"metadata",
-         {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
-    pass.step(pass.out.lane("adopt"), "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner",
-              std::move(act));
-  }
+/// Pods that are not ours to touch, but have names of our workers.
+void tell_strangers(Pass& pass) {
   if (pass.in.strangers.empty()) return;
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : pass.in.strangers) names.push_back(pod->meta.name);
@@ -216,17 +225,40 @@ void adopt_orphans(Pass& pass) {
       "Adopt");
 }
 
-void create_workers(Pass& pass) {
-  // Orphans come first: their names are taken, and they count.
-  if (pass.goal != Goal::kServe || !pass.in.orphans.empty()) return;
-  find_vacancies(pass);
-  plan::Lane& lane = pass.out.lane("create");
-  if (auto act = kube::add_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
-    // Workers must not exist without it: a deletion would not wait for their jobs.
-    if (!pass.step(lane, "add finalizer", "its workers are drained before it goes", std::move(act))) return;
-    pass.patches_nodeset = true;
-    lane.then();
+/// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
+bool asked_since_podless(const Pass& pass) {
+  return pass.in.seen.podless_since && pass.in.snapshot->requested_at > *pass.in.seen.podless_since;
+}
+
+}  // namespace
+
+void adopt_orphans(Pass& pass) {
+  if (pass.goal != Goal::kServe) return;
+  tell_strangers(pass);
+  plan::Lane& lane = pass.out.lane("adopt");
+  const bool any = std::ranges::any_of(pass.in.orphans, to_be_adopted);
+  if (any && !keep_finalizer(pass, lane)) return;
+  for (const kube::PodPtr& pod : pass.in.orphans) {
+    if (!to_be_adopted(pod)) continue;
+    auto act = std::make_shared<kube::Patch>();
+    act->resource = kube::resources::kPod;
+    act->key = pod->meta.key();
+    act->type = kube::PatchType::kStrategic;
+    act->uid = pod->meta.uid;
+    act->patch = {
+        {"metadata",
+         {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
+    pass.step(lane, "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner", std::move(act));
   }
+}
+
+void create_workers(Pass& pass) {
+  if (pass.goal != Goal::kServe) return;
+  find_vacancies(pass);
+  // Orphans come first. What is vacant is known before: their records are kept.
+  if (std::ranges::any_of(pass.in.orphans, to_be_adopted)) return;
+  plan::Lane& lane = pass.out.lane("create");
+  if (!keep_finalizer(pass, lane)) return;
   if (pass.vacant.empty() || pass.conf_refused || !may_create(pass)) return;
   const std::string problem =
       hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),
