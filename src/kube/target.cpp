@@ -205,7 +205,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   /// An object of that name exists. It is ours when an earlier create of this very intent made it: its reply was lost, or a
-  /// cache is behind. Then the wish is fulfilled, and the key waits until the caches show it.
+  /// cache is behind. Then the wish is fulfilled, and the key waits until the caches show it. One whose labels were changed
+  /// since may never be shown.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -220,10 +221,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const ObjectMeta want = parse_meta(intent);
     const ObjectMeta have = parse_meta(live);
     if (have.terminating()) return false;
-    if (const OwnerReference* owner = want.controller_owner()) {
-      return have.controller_owner() != nullptr && have.controller_owner()->uid == owner->uid;
-    }
-    if (want.labels.empty()) return false;
+    const OwnerReference* owner = want.controller_owner();
+    if (owner != nullptr && (have.controller_owner() == nullptr || have.controller_owner()->uid != owner->uid)) return false;
+    if (owner == nullptr && want.labels.empty()) return false;
     return std::ranges::all_of(want.labels, [&](const auto& label) { return have.label(label.first) == label.second; });
   }
 

@@ -138,6 +138,14 @@ TEST_F(TargetTest, AlreadyExistsIsDoneWhenAnEarlierCreateOfOursMadeIt) {
   pods.upsert(pod("p", "7"));
   EXPECT_TRUE(open());
 
+  // One that somebody gave other labels is not shown where it would be looked for.
+  run(create(resources::kPod, intent));
+  api.take("POST").reply(409, status_json(409, "AlreadyExists"));
+  Json relabelled = live;
+  relabelled["metadata"]["labels"]["app"] = "debug";
+  api.take("GET").reply(200, relabelled);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
+
   // The same object on its way out is not it.
   run(create(resources::kPod, intent));
   api.take("POST").reply(409, status_json(409, "AlreadyExists"));

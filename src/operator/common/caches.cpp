@@ -46,6 +46,7 @@ void add_indices(Caches& caches) {
   caches.nodesets.add_index(std::string(kIndexHostPrefix), host_prefix_of);
   caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of<kube::Object>);
   caches.token_secrets.add_index(std::string(kIndexOwner), owner_of<kube::SecretRecord>);
+  caches.pods.add_index(std::string(kIndexOwner), owner_of<kube::PodRecord>);
   caches.pods.add_index(std::string(kIndexInstance), instance_of);
   caches.pods.add_index(std::string(kIndexCluster), cluster_of);
 }

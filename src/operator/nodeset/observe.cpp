@@ -156,6 +156,9 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
     if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
   }
+  for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexOwner, object->meta.uid)) {
+    if (pod->meta.label(api::kLabelInstance) != key.name) out->strangers.push_back(pod);
+  }
   Seen& seen = seen_[key];
   seen.look(*out);
   out->seen = seen;

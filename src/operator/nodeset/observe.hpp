@@ -69,8 +69,9 @@ struct Observed {
   std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
-  std::vector<kube::PodPtr> orphans;                   ///< Workers of its name and cluster that nobody owns.
-  std::vector<kube::PodPtr> strangers;                 ///< The same, of another cluster: they only take names.
+  std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster that nobody owns.
+  /// They only take names: such workers of another cluster, and our own that somebody gave another app.kubernetes.io/instance.
+  std::vector<kube::PodPtr> strangers;
   std::vector<kube::ObjectPtr> revisions;              ///< ControllerRevisions owned by this NodeSet.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
   std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.

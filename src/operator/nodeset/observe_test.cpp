@@ -133,6 +133,17 @@ TEST_F(ObserveNodeSet, AnOrphanOfAnotherClusterIsAStranger) {
   ASSERT_EQ(seen->strangers.size(), 2U);
 }
 
+TEST_F(ObserveNodeSet, AWorkerThatSomebodyGaveAnotherInstanceIsAStranger) {
+  fill_all();
+  Json apart = worker("cpu-1", "cpu-uid");
+  apart["metadata"]["labels"]["app.kubernetes.io/instance"] = "debug";
+  fill(set_.pods, {worker("cpu-0", "cpu-uid"), apart});
+  const auto seen = observe();
+  EXPECT_EQ(seen->pods.size(), 1U);
+  ASSERT_EQ(seen->strangers.size(), 1U);
+  EXPECT_EQ(seen->strangers[0]->meta.name, "cpu-1");
+}
+
 TEST_F(ObserveNodeSet, KnowsItsStatusThoughItsSpecCannotBeRead) {
   fill_all();
   Json broken = document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"replicas", "many"}}}});

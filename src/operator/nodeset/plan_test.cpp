@@ -888,6 +888,25 @@ TEST(NodeSetPlan, WorkersOfAnotherClusterAreLeftAlone) {
   EXPECT_THAT(world.message("Degraded"), ::testing::HasSubstr("Pods cpu-0 have names of our workers"));
 }
 
+TEST(NodeSetPlan, AWorkerThatWasTakenApartIsReplacedUnderAnotherName) {
+  World world = serving(2);
+  world.strangers.insert("cpu-1");
+  kube::OwnerReference owner;
+  owner.uid = "set-uid";
+  owner.controller = true;
+  world.pod("cpu-1").meta.owners = {owner};
+  world.done.clear();
+  world.settle();
+  world.start_pods();
+  world.settle();
+  EXPECT_TRUE(world.pods.contains("cpu-2"));
+  EXPECT_THAT(world.done, ::testing::Contains("create Pod default/cpu-2"));
+  EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("create Pod default/cpu-1")));
+  EXPECT_TRUE(world.nodes.contains("cpu-1")) << "its slurmd still answers";
+  EXPECT_EQ(world.condition("Degraded"), "True NamesTaken");
+  EXPECT_THAT(world.message("Degraded"), ::testing::HasSubstr("label app.kubernetes.io/instance is not cpu"));
+}
+
 TEST(NodeSetPlan, TheIntentTellsWhatComesInLaterPasses) {
   World world(Json{{"replicas", 30}});
   for (int i = 0; i < 30; ++i) world.add_pod(i);

@@ -212,17 +212,23 @@ bool to_be_adopted(const kube::PodPtr& orphan) {
   return !orphan->meta.terminating();
 }
 
-/// Pods that are not ours to touch, but have names of our workers.
+/// Pods that are left alone, but have names of our workers.
 void tell_strangers(Pass& pass) {
-  if (pass.in.strangers.empty()) return;
-  std::vector<std::string> names;
-  for (const kube::PodPtr& pod : pass.in.strangers) names.push_back(pod->meta.name);
-  pass.wrong(
-      "NamesTaken",
-      fmt::format("Pods {} have names of our workers, but nobody owns them, and their label {} is not {}: they are left "
-                  "alone, and others are created under the names that follow. Delete them when they run no jobs",
-                  core::compress_hostlist(std::move(names)), api::kLabelCluster, pass.in.nodeset.spec.controller_ref.name),
-      "Adopt");
+  std::vector<std::string> foreign, apart;
+  for (const kube::PodPtr& pod : pass.in.strangers) {
+    (pod->meta.controller_owner() == nullptr ? foreign : apart).push_back(pod->meta.name);
+  }
+  const auto tell = [&](std::vector<std::string> names, std::string_view label, std::string_view ours, std::string_view what) {
+    if (names.empty()) return;
+    pass.wrong(
+        "NamesTaken",
+        fmt::format("Pods {} have names of our workers, but their label {} is not {}: they are left alone, and others are "
+                    "created under the names that follow. {} when they run no jobs",
+                    core::compress_hostlist(std::move(names)), label, ours, what),
+        "Create");
+  };
+  tell(std::move(foreign), api::kLabelCluster, pass.in.nodeset.spec.controller_ref.name, "Nobody owns them: delete them");
+  tell(std::move(apart), api::kLabelInstance, pass.in.meta().name, "Set it again, or delete them");
 }
 
 /// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
