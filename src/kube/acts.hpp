@@ -31,6 +31,9 @@ struct Apply final : plan::Act {
   Resource resource;
   core::Json object;
   std::string manager;
+  /// No such object was seen. One that is there all the same is taken over only if an owner of it is of the same API group as
+  /// ours; else AlreadyExists.
+  bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
 };
 

@@ -19,7 +19,9 @@ plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, co
     intent.erase("kind");
     if (core::contains(observed->body, intent)) return nullptr;
   }
-  return apply(resource, std::move(desired), std::move(manager));
+  auto act = std::make_shared<Apply>(resource, std::move(desired), std::move(manager));
+  act->unseen = observed == nullptr;
+  return act;
 }
 
 }  // namespace kube

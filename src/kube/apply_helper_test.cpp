@@ -18,6 +18,7 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   const Json desired = {{"metadata", {{"namespace", "ns"}, {"name", "o"}}}, {"spec", {{"replicas", 3}}}};
   const auto first = std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kStatefulSet, desired, nullptr, "m"));
   ASSERT_TRUE(first);
+  EXPECT_TRUE(first->unseen);
   const std::string hash = first->object["metadata"]["annotations"][std::string(kIntentHash)];
   EXPECT_EQ(hash, intent_hash(desired));
   // The server has added defaults: the same intent is in it.
@@ -28,7 +29,10 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   // Somebody changed what is ours.
   stored["spec"]["replicas"] = 5;
   const Object meddled = observed(stored);
-  EXPECT_NE(apply_if_different(resources::kStatefulSet, desired, &meddled, "m"), nullptr);
+  const auto again =
+      std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kStatefulSet, desired, &meddled, "m"));
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->unseen);
   // We want something else, or no longer want something (the stored object contains the smaller intent).
   Json less = desired;
   less["spec"] = Json::object();

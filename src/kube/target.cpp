@@ -221,13 +221,39 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const ObjectMeta want = parse_meta(intent);
     const ObjectMeta have = parse_meta(live);
     if (have.terminating()) return false;
-    const OwnerReference* owner = want.controller_owner();
-    if (owner != nullptr && (have.controller_owner() == nullptr || have.controller_owner()->uid != owner->uid)) return false;
-    if (owner == nullptr && want.labels.empty()) return false;
+    if (!same_owner(want, have) || (want.controller_owner() == nullptr && want.labels.empty())) return false;
     return std::ranges::all_of(want.labels, [&](const auto& label) { return have.label(label.first) == label.second; });
   }
 
   void run(std::shared_ptr<const Apply> act, Done done) {
+    if (!act->unseen) return put(std::move(act), std::move(done));
+    client.get(act->resource, key_of(act->object), [weak = weak_from_this(), act, done](core::Result<core::Json> live) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!live && live.error().code != core::ErrorCode::kNotFound) return done({std::unexpected(live.error()), {}});
+      if (!live || may_take_over(parse_meta(act->object), parse_meta(*live))) return self->put(act, done);
+      done({core::fail(core::ErrorCode::kAlreadyExists,
+                       act->resource.kind + " " + key_of(act->object).str() +
+                           " is somebody else's, and is left alone: delete it, or give it another name"),
+            {}});
+    });
+  }
+
+  static bool same_owner(const ObjectMeta& want, const ObjectMeta& have) {
+    const OwnerReference* wanted = want.controller_owner();
+    const OwnerReference* there = have.controller_owner();
+    return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
+  }
+
+  /// An earlier release may have given it another owner of ours, and no labels.
+  static bool may_take_over(const ObjectMeta& want, const ObjectMeta& have) {
+    const OwnerReference* wanted = want.controller_owner();
+    const auto group = [](const OwnerReference& owner) { return owner.api_version.substr(0, owner.api_version.find('/')); };
+    return wanted == nullptr ||
+           std::ranges::any_of(have.owners, [&](const OwnerReference& owner) { return group(owner) == group(*wanted); });
+  }
+
+  void put(std::shared_ptr<const Apply> act, Done done) {
     fill(act->resource, act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
       const auto self = weak.lock();
       if (!self) return;

@@ -410,6 +410,41 @@ TEST_F(TargetTest, ApplySaysWhatItIsAndWhoManagesIt) {
   EXPECT_THAT(sent.request.target, HasSubstr("fieldManager=controller&"));
 }
 
+TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) {
+  Json intent = labelled("m");
+  intent["metadata"]["ownerReferences"] = {
+      {{"uid", "owner"}, {"controller", true}, {"apiVersion", "x/v1"}, {"kind", "Controller"}, {"name", "c"}}};
+  const auto unseen = std::make_shared<Apply>(resources::kConfigMap, intent, "controller");
+  unseen->unseen = true;
+  run(unseen);
+  Json foreign = labelled("m", "5");
+  foreign["metadata"]["ownerReferences"] = {
+      {{"uid", "other"}, {"controller", true}, {"apiVersion", "y/v1"}, {"kind", "Z"}, {"name", "z"}}};
+  api.take("GET").reply(200, foreign);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
+  EXPECT_FALSE(api.has("PATCH", ""));
+
+  // One that lost its labels is ours still, and one that an earlier release made for several owners.
+  run(unseen);
+  Json live = intent;
+  live["metadata"].erase("labels");
+  live["metadata"]["ownerReferences"] = {{{"uid", "other"}, {"apiVersion", "x/v1alpha1"}, {"kind", "NodeSet"}, {"name", "n"}}};
+  api.take("GET").reply(200, live);
+  api.take("PATCH").reply(200, intent);
+  EXPECT_TRUE(result.value);
+
+  run(unseen);
+  api.take("GET").reply(404, status_json(404, "NotFound"));
+  api.take("PATCH").reply(201, intent);
+  EXPECT_TRUE(result.value);
+
+  run(unseen);
+  api.take("GET").reply(500, status_json(500, "InternalError"));
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(result.value);
+}
+
 TEST(MatchesLabelsTest, ReadsWhatTheApiReads) {
   const StringMap labels = {{"a", "1"}, {"b", "2"}};
   EXPECT_TRUE(matches_labels("", labels));

@@ -185,6 +185,14 @@ std::string other_inputs(const Observed& observed) {
 
 }  // namespace
 
+bool names_own_map(const Observed& observed) {
+  const auto is_own = [own = config_map_name(observed.object->meta.name)](const NamedFiles& map) { return map.name == own; };
+  if (observed.jwks && is_own(*observed.jwks)) return true;
+  const auto lists = {&observed.config_files, &observed.prolog, &observed.epilog, &observed.prolog_slurmctld,
+                      &observed.epilog_slurmctld};
+  return std::ranges::any_of(lists, [&](const auto* maps) { return std::ranges::any_of(*maps, is_own); });
+}
+
 std::string log_hint(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) + "-0 -c slurmctld)";
@@ -213,6 +221,10 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
       out.problems.push_back({"ConfigMapKeyMissing", "ConfigMap " + ns + "/" + observed.jwks->name +
                                                          " has no data under the key " + spec.jwks_key_ref->key});
     }
+  }
+  if (names_own_map(observed)) {
+    out.problems.push_back({"ConfigMapReserved", "ConfigMap " + ns + "/" + config_map_name(observed.object->meta.name) +
+                                                     " is the operator's own: files of yours need one of another name"});
   }
   check_reserved(observed.config_files, out.warnings);
 

@@ -36,6 +36,10 @@ struct Rendered {
 /// A partition that Slurm would not read, or that `state` leaves out, stays as slurmctld has accepted it, or away.
 Rendered render_config(const Observed& observed, const ConfigState& state);
 
+/// The spec names the ConfigMap that the operator writes. What is written there would be read as the user's, and be another
+/// configuration each time.
+bool names_own_map(const Observed& observed);
+
 /// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message.
 std::string log_hint(const Observed& observed);
 

@@ -107,7 +107,9 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
   ConfigState next = next_config_state(now, render, hear(observed, now));
   Rendered wanted = render(next);
-  if (!next.exists()) return {std::move(next), std::move(wanted)};
+  const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
+  const bool users = names_own_map(observed) && (owner == nullptr || owner->uid != observed.object->meta.uid);
+  if (!next.exists() || users) return {std::move(next), std::move(wanted)};
   add_crash_mark(observed, now, pass.plan);
   if (wanted.ok()) {
     add_script_refresh(observed, now, pass.plan);
