@@ -69,7 +69,7 @@ core::Result<TlsContext> make_server_tls(const Tls& tls) {
 
 namespace {
 
-constexpr std::size_t kMaxPiece = 1U << 30U;    // OpenSSL counts in int
+constexpr std::size_t kMaxPiece = 1U << 30U;                 // OpenSSL counts in int
 constexpr std::size_t kMostAtOnce = std::size_t{64} * 1024;  // four records
 
 struct SslDeleter {
