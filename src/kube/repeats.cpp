@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <string_view>
+
+#include "kube/acts.hpp"
 
 namespace kube {
 
@@ -18,14 +21,24 @@ void drop_times(core::Json& json) {
   for (core::Json& member : json) drop_times(member);
 }
 
-std::size_t content_of(const plan::Step& step) {
+std::string content_of(const plan::Step& step) {
   core::Json what = step.act ? step.act->describe() : core::Json();
   drop_times(what);
-  return std::hash<std::string>{}(what.dump(-1, ' ', false, core::Json::error_handler_t::replace));
+  return what.dump(-1, ' ', false, core::Json::error_handler_t::replace);
+}
+
+std::size_t hash(std::string_view text) {
+  return std::hash<std::string_view>{}(text);
 }
 
 std::size_t id_of(const plan::Step& step) {
-  return std::hash<std::string>{}(step.id);
+  return hash(std::string_view(step.id).substr(0, step.id.find(':')));
+}
+
+core::Duration longest_of(const plan::Step& step, std::string_view content) {
+  if (dynamic_cast<const Apply*>(step.act.get()) != nullptr) return Repeats::kLongest;
+  if (dynamic_cast<const Patch*>(step.act.get()) == nullptr) return Repeats::kLongestElse;
+  return content.contains("finalizers") ? core::Duration{0} : Repeats::kLongest;
 }
 
 }  // namespace
@@ -36,11 +49,12 @@ bool Repeats::Done::forgotten(core::MonoTime now) const {
 
 core::MonoTime Repeats::Done::due() const {
   if (count < kTimes) return last;
-  return last + std::min(kLongest, core::Duration{1000} * (1 << std::min(count - kTimes, 10)));
+  return last + std::min(longest, core::Duration{1000} * (1 << std::min(count - kTimes, 10)));
 }
 
 bool Repeats::done(const plan::Step& step, core::MonoTime now) {
-  const Done once{content_of(step), 1, now, now};
+  const std::string content = content_of(step);
+  const Done once{hash(content), longest_of(step, content), 1, now, now};
   const auto [it, is_new] = steps_.try_emplace(id_of(step), once);
   Done& before = it->second;
   if (is_new) return false;
@@ -54,7 +68,7 @@ bool Repeats::done(const plan::Step& step, core::MonoTime now) {
 
 std::optional<core::MonoTime> Repeats::withheld_until(const plan::Step& step, core::MonoTime now) const {
   const auto it = steps_.find(id_of(step));
-  if (it == steps_.end() || it->second.due() <= now || it->second.content != content_of(step)) return std::nullopt;
+  if (it == steps_.end() || it->second.due() <= now || it->second.content != hash(content_of(step))) return std::nullopt;
   return it->second.due();
 }
 

@@ -18,6 +18,8 @@ class Repeats {
   static constexpr int kTimes = 5;
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};
+  /// What is no wish about an object (to create, to delete, to drain ...) has its opposite, which users may ask for in turn.
+  static constexpr core::Duration kLongestElse{10000};
   /// Not done for this long, it starts anew.
   static constexpr core::Duration kForgotten{600000};
 
@@ -32,13 +34,15 @@ class Repeats {
  private:
   struct Done {
     std::size_t content = 0;
-    int count = 1;  ///< Times in a row.
+    core::Duration longest{0};  ///< Of its waits. Finalizers never wait: what they guard does.
+    int count = 1;              ///< Times in a row.
     core::MonoTime first, last;
 
     [[nodiscard]] bool forgotten(core::MonoTime now) const;
     [[nodiscard]] core::MonoTime due() const;
   };
-  std::map<std::size_t, Done> steps_;  ///< By the hash of their id: there can be many, and most are done once.
+  /// By the hash of their id without what follows a colon, which is for people. There can be many, and most are done once.
+  std::map<std::size_t, Done> steps_;
 };
 
 }  // namespace kube

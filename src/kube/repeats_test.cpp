@@ -94,6 +94,34 @@ TEST_F(RepeatsTest, AnotherObjectIsADifference) {
   EXPECT_EQ(left(delete_by_uid("v")), 0ms);
 }
 
+TEST_F(RepeatsTest, WhatTheIdTellsPeopleIsNoPartOfIt) {
+  const auto told = [](const std::string& what) {
+    plan::Step step = status(what);
+    step.id += ": " + what;
+    return step;
+  };
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_FALSE(done(told("Ready=False"))) << "a state that comes and goes is told each time";
+    EXPECT_FALSE(done(told("Ready=True")));
+  }
+}
+
+TEST_F(RepeatsTest, WhatUsersMayAskForInTurnWaitsTenSecondsAtMost) {
+  for (int i = 1; i <= 20; ++i) done(delete_by_uid("u"));
+  EXPECT_EQ(left(delete_by_uid("u")), 10s);
+}
+
+TEST_F(RepeatsTest, FinalizersAreNeverWithheld) {
+  plan::Step step = status("x");
+  ObjectMeta meta;
+  meta.ns = "ns";
+  meta.name = "cpu";
+  meta.uid = "u";
+  step.act = add_finalizer(resources::kConfigMap, meta, "slinky.slurm.net/x");
+  for (int i = 1; i <= 20; ++i) done(step);
+  EXPECT_EQ(left(step), 0ms);
+}
+
 TEST_F(RepeatsTest, WhatIsNotRepeatedIsForgotten) {
   done(delete_by_uid("u"));
   for (int i = 1; i <= 5; ++i) done(status("x"));
