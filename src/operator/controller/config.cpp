@@ -100,22 +100,26 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
 }
 
 /// Who keeps Slurm from having a NodeSet of this name: slurmctld refuses a file with the name of one of its nodes, and does not
-/// start with it. nullopt: nobody.
-std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
+/// start with it. nullopt: nobody. "": that is not known yet.
+std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name,
+                                         bool& guessed) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
   const bool workers_name = maker != observed.nodesets.end();
   std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
-  const bool answered = observed.snapshot && observed.snapshot->complete();
+  // What it last said holds while it does not answer: a file that changes with each silence would be offered anew.
+  const bool answered = observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
   if (answered && observed.snapshot->node(name) != nullptr) return whose;
-  // While Slurm does not answer, it may have a record of such a worker.
-  const bool unknown = !answered && workers_name && state.exists() && !observed.restapis.empty();
+  // Before it has answered us at all: a cluster that is not new may have any node, a new one a record of such a worker.
+  const bool unknown =
+      !answered && state.exists() && !observed.restapis.empty() && (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
   // A NodeSet that has the name keeps it: Slurm does not let the worker in.
   const auto text = state.offered.find(std::string(kSlurmConf));
   if (text != state.offered.end() && conf::parse(conf::Kind::kSlurm, text->second).conf.record("NodeSet", name) != nullptr)
     return {};
-  return whose;
+  guessed = guessed || unknown;
+  return unknown && !workers_name ? std::string() : whose;
 }
 
 void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
@@ -127,7 +131,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
           {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
       continue;
     }
-    if (const auto whose = find_namesake(observed, state, name)) {
+    if (const auto whose = find_namesake(observed, state, name, rendered.guessed)) {
+      if (whose->empty()) continue;
       rendered.warnings.push_back(
           {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": " + *whose + " has the name " + name +
                                                " in Slurm, so there can be no NodeSet, nor partition, of "

@@ -26,6 +26,8 @@ struct Rendered {
   std::string hash;
   /// spec.partition.config of the NodeSets that ask for a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
+  /// Slurm has not answered yet, and a name that it may have was left out.
+  bool guessed = false;
   /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
   /// Worth telling, but nothing is held up by it.

@@ -296,12 +296,18 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
       wanted = render(next);
     }
   }
+  // What differs from the refused content by a guess alone is no edit.
+  if (wanted.guessed && !next.refused_hash.empty() && next.refused_hash != wanted.hash) return next;
   if (next.refused_hash != wanted.hash) forget_refused();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
   if (next.refused_hash == wanted.hash && now.offered_hash == wanted.hash) {
     // Without a refusal it is being tried once more; a slurmctld that starts is to find what was accepted.
     if (!next.can_roll_back() || (now.refused_hash == wanted.hash && !heard.refusal && heard.ready)) return next;
+    if (!heard.refusal) {
+      next.refused_at = heard.now;
+      ++next.refusals;
+    }
     next.offered = std::move(next.accepted);
     next.offered_hash = next.accepted_hash;
     next.accepted.clear();

@@ -93,7 +93,10 @@ TEST(ConfigState, ARefusedOneIsTriedAgainEverMoreRarely) {
     EXPECT_EQ(again.accepted, content(1).files);
     EXPECT_EQ(again.refused_reason, "no") << "it is told meanwhile";
     EXPECT_EQ(look(again, refused_at + wait + 1), again);
-    EXPECT_EQ(next_config_state(again, wants(2), {{}, {}, "", false, at(refused_at + wait + 1)}), state) << "it starts anew";
+    const ConfigState ended = next_config_state(again, wants(2), {{}, {}, "", false, at(refused_at + wait + 1)});
+    EXPECT_EQ(ended.offered, content(1).files) << "a slurmctld that starts anew is to find what was accepted";
+    EXPECT_EQ(ended.refusals, state.refusals + 1) << "and that was a try as well";
+    EXPECT_EQ(ended.refused_at, at(refused_at + wait + 1));
     EXPECT_EQ(next_try(again), std::nullopt);
     EXPECT_EQ(look(again, refused_at + wait + 1, "hash2").refused_at, std::nullopt);
     refused_at += wait;
@@ -102,6 +105,18 @@ TEST(ConfigState, ARefusedOneIsTriedAgainEverMoreRarely) {
   }
   EXPECT_EQ(look(state, 5).offered, content(2).files) << "the clock was set back";
   EXPECT_EQ(offer(state, 3).refusals, 0);
+}
+
+TEST(ConfigState, AGuessIsNoEdit) {
+  ConfigState state = offer(load(offer({}, 1), 1), 2);
+  state = next_config_state(state, wants(2), {"hash1", "no", "image1"});
+  const auto guess = [](const ConfigState&) {
+    Rendered out = content(3);
+    out.guessed = true;
+    return out;
+  };
+  EXPECT_EQ(next_config_state(state, guess, {}), state);
+  EXPECT_EQ(next_config_state(load(offer({}, 1), 1), guess, {}).offered, content(3).files) << "nothing was refused";
 }
 
 TEST(ConfigState, NothingIsRestartedToTryAgain) {

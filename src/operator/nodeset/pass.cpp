@@ -47,13 +47,13 @@ std::string conf_hash(const std::string& extra_conf) {
   return core::short_hash(extra_conf, 10);
 }
 
+}  // namespace
+
 bool slurmd_started(const kube::PodRecord& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
     return container.name == kAppWorker && container.started_once;
   });
 }
-
-}  // namespace
 
 bool Worker::drained_by_us() const {
   return record != nullptr && slurm::ours(record->reason) && (record->state.has("DRAIN") || record->state.base == "DOWN");
@@ -181,6 +181,15 @@ bool Pass::will_not_register(const Worker& worker) {
     return false;
   }
   return !in.snapshot->job_names(worker.node);
+}
+
+Pass::Name Pass::name_of(int ordinal) const {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  if (in.nodeset_names.empty() || uses_host_network(spec)) return Name::kOurs;
+  const std::string node = host_prefix(*in.object) + padded_ordinal(ordinal, spec.ordinal_padding);
+  if (!in.nodeset_names.contains(node)) return Name::kOurs;
+  if (in.snapshot == nullptr || in.snapshot->health == slurm::Snapshot::Health::kNone) return Name::kUnknown;
+  return in.snapshot->node(node) != nullptr ? Name::kOurs : Name::kNodeSets;
 }
 
 bool Pass::stuck_outdated(const Worker& worker) {

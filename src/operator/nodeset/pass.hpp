@@ -105,6 +105,11 @@ class Pass {
     return nodes_.contains(node) || vacant.contains(ordinal);
   }
 
+  /// Whose in Slurm the name is that a worker would have. Slurm lets no node in that has a NodeSet's name; one that it has
+  /// keeps it, and the NodeSet waits. kUnknown: another NodeSet is called so, and Slurm has not answered yet.
+  enum class Name { kOurs, kNodeSets, kUnknown };
+  [[nodiscard]] Name name_of(int ordinal) const;
+
   /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
   bool step(plan::Lane& lane, plan::Step step);
   bool step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act) {
@@ -165,6 +170,9 @@ inline constexpr std::string_view kDeleteRecord = "delete Slurm node";
 inline constexpr std::string_view kDrain = "drain";
 inline constexpr std::string_view kResume = "resume";
 inline constexpr std::string_view kReport = "report Slurm state on Pod";
+
+/// Says the API server, a moment later than it is so.
+[[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
 
 /// The step that deletes a Slurm node's record, by whatever part of a pass.
 [[nodiscard]] inline std::string delete_record_id(std::string_view node) {

@@ -94,6 +94,45 @@ TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
   EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "Slurm has that node, and no such NodeSet";
 }
 
+TEST(NodeSetPlan, KeepsANameThatSlurmMayHaveWhileItIsSilent) {
+  World world(Json{{"replicas", 2}});
+  world.add_node("cpu-0").state.base = "DOWN";
+  Observed observed = world.observe();
+  observed.nodeset_names = {"cpu-0"};
+  auto stale = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+  stale->health = slurm::Snapshot::Health::kStale;
+  observed.snapshot = stale;
+  EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "it had that node when it last answered";
+  stale->health = slurm::Snapshot::Health::kNone;
+  EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::ElementsAre("add finalizer", "create Pod default/cpu-1"))
+      << "no other takes the place of cpu-0";
+}
+
+TEST(NodeSetPlan, AWorkerThatNeverRanSlurmdIsDeletedLateOnlyAsItWasSeen) {
+  World world = serving(2);
+  world.edit("replicas", 1);
+  world.run(plan_nodeset(world.observe()));
+  const auto deletion = [&](bool started, const char* cleared_for) {
+    kube::PodRecord& pod = world.pod("cpu-1");
+    kube::ContainerState slurmd;
+    slurmd.name = "slurmd";
+    slurmd.started_once = started;
+    pod.containers = {slurmd};
+    if (cleared_for != nullptr) pod.meta.annotations[std::string(api::kAnnotationDeletionEvidence)] = cleared_for;
+    const plan::Plan plan = plan_nodeset(world.observe());
+    for (const auto& group : plan.lanes().at("delete cpu-1").groups()) {
+      for (const plan::Step& step : group) {
+        if (step.id.starts_with("delete Pod")) return std::pair(step.late, step.act->describe().contains("resourceVersion"));
+      }
+    }
+    return std::pair(core::Duration{-1}, false);
+  };
+  constexpr core::Duration kAlways = core::Duration::max();
+  EXPECT_EQ(deletion(true, nullptr), std::pair(kAlways, false)) << "its slurmd does not register again by itself";
+  EXPECT_EQ(deletion(false, nullptr), std::pair(core::Duration{0}, false)) << "the record may be an earlier pod's";
+  EXPECT_EQ(deletion(false, "Drained: x"), std::pair(kAlways, true));
+}
+
 TEST(NodeSetPlan, ScalesInIdleWorkersInTwoPasses) {
   World world = serving(12);
   world.edit("replicas", 3);

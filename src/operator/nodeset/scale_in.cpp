@@ -98,7 +98,8 @@ void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence
 
 /// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three
 /// groups: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
-/// job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering meanwhile.
+/// job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering meanwhile. One
+/// whose slurmd never ran may go late only as it was seen, with the mark on it.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
   for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) {
     pass.wish(id);
@@ -110,6 +111,10 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   lane.then();
   pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
+  if (!slurmd_started(*worker.pod)) {
+    return worker.cleared ? delete_pod(pass, worker, evidence, why, kube::PodVersion::kAsSeen, core::Duration::max())
+                          : delete_pod(pass, worker, evidence, why);
+  }
   const bool let_go = worker.let_go || evidence.kind() != plan::Evidence::Kind::kNeverRegistered;
   const core::Duration late = let_go ? core::Duration::max() : worker.lost ? kStillLost : core::Duration{0};
   delete_pod(pass, worker, evidence, why, kube::PodVersion::kAny, late);

@@ -168,7 +168,7 @@ std::set<int> ordinals_to_create(const Pass& pass) {
     }
   }
   for (int ordinal = 0; missing > 0; ++ordinal) {
-    if (!used.insert(ordinal).second) continue;
+    if (!used.insert(ordinal).second || pass.name_of(ordinal) == Pass::Name::kNodeSets) continue;
     out.insert(ordinal);
     --missing;
   }

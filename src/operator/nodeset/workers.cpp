@@ -60,14 +60,6 @@ bool name_taken(Pass& pass, int ordinal) {
   return taken;
 }
 
-/// Slurm lets no node in that has the name of a NodeSet. One that it has keeps it, and the NodeSet waits.
-bool names_nodeset(const Pass& pass, int ordinal) {
-  const api::NodeSetSpec& spec = pass.in.nodeset.spec;
-  if (pass.in.nodeset_names.empty() || uses_host_network(spec)) return false;
-  const std::string node = host_prefix(*pass.in.object) + padded_ordinal(ordinal, spec.ordinal_padding);
-  return pass.in.nodeset_names.contains(node) && !(pass.slurm_known() && pass.in.snapshot->node(node) != nullptr);
-}
-
 /// The lowest free ordinals, as many as workers are missing.
 void find_vacancies(Pass& pass) {
   int held = 0, leaving = 0;
@@ -92,8 +84,10 @@ void find_vacancies(Pass& pass) {
   if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
   int missing = std::max(0, pass.desired - held);
   for (int ordinal = 0; missing > 0; ++ordinal) {
-    if (used.contains(ordinal) || names_nodeset(pass, ordinal) || name_taken(pass, ordinal)) continue;
-    pass.vacant.insert(ordinal);
+    if (used.contains(ordinal)) continue;
+    const Pass::Name name = pass.name_of(ordinal);
+    if (name == Pass::Name::kNodeSets || name_taken(pass, ordinal)) continue;
+    if (name == Pass::Name::kOurs) pass.vacant.insert(ordinal);
     --missing;
   }
   pass.to_create = static_cast<int>(pass.vacant.size());
