@@ -2,11 +2,14 @@
 # What the scripts refuse, and that they say what to do. (What needs a machine that lacks something: dev/lifecycle.sh.)
 set -uo pipefail
 
-scratch=$(mktemp -d)
+# Another user reads it too, whatever root's own settings are.
+umask 022
+scratch=$(TMPDIR=/tmp mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"
 mkdir -p "$scratch/clone/.local" "$scratch/bin" "$scratch/cache"
 cp -r "$(dirname "$0")" "$scratch/clone/dev"
+chmod -R a+rX "$scratch/clone"
 cd "$scratch/clone" || exit 1
 rm dev/*_test.sh
 chmod 777 .local "$scratch/cache"
