@@ -375,6 +375,16 @@ std::string give(Cluster& cluster, core::Duration patience, const std::string& n
   return scene.notes();
 }
 
+/// A kubelet tells of a container that starts in one with its running, if that is quick or the kubelet slow.
+std::string without_starting(const std::string& notes) {
+  std::istringstream lines(notes);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.contains("=waiting(ContainerCreating)")) out += line + "\n";
+  }
+  return out;
+}
+
 void compare(const std::vector<std::string>& watched, const Play& play) {
   std::string model;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
@@ -387,7 +397,7 @@ void compare(const std::vector<std::string>& watched, const Play& play) {
   if (testing::Test::HasFailure() || std::getenv("KUBECONFIG") == nullptr) return;
   RealCluster cluster;
   const std::string real = give(cluster, 30s, new_namespace(), watched, play, "real");
-  EXPECT_EQ(real, model) << "the real cluster, and the model";
+  if (real != model) EXPECT_EQ(without_starting(real), without_starting(model)) << "the real cluster, and the model";
 }
 
 // ------------------------------------------------------------------------------------------------------------- pods, as text
