@@ -24,6 +24,14 @@ install_operator() {
   step "waiting for the operator"
   kubectl -n $namespace rollout status deployment/slurm-operator --timeout=60s >/dev/null ||
     die "the operator did not become ready" "kubectl -n $namespace describe pods; kubectl -n $namespace logs deployment/slurm-operator"
+  wait_for 30 "" leads || die "the operator does not lead" "kubectl -n $namespace describe lease slurm-operator"
+}
+
+# The newest pod holds the Lease: the one before it lets go when it ends.
+leads() {
+  local newest
+  newest=$(kubectl -n $namespace get pods -l app.kubernetes.io/name=slurm-operator --sort-by=.metadata.creationTimestamp -o name | tail -n1)
+  [[ $(kubectl -n $namespace get lease slurm-operator -o jsonpath='{.spec.holderIdentity}') == "${newest#pod/}"_* ]]
 }
 
 uninstall_operator() {
