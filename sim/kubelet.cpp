@@ -92,6 +92,8 @@ struct PodView::State {
   bool torn_down = false;  ///< All of it has ended, the sandbox too.
   bool gone = false;
   std::string failed_reason;
+  /// No container of it is started any more.
+  [[nodiscard]] bool ends() const { return stopping || !failed_reason.empty(); }
   std::string start_time;
   std::string reported_at;  ///< When it last had something to report.
   std::uint64_t refresh = 0;
@@ -535,7 +537,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
         present ? between(options.least_start, options.most_start) : between(options.least_pull, options.most_pull);
     later(wait, pod, [name = container.name()](Impl& self, const PodPtr& p) {
       Container* c = p->find(name);
-      if (c == nullptr || p->stopping) return;
+      if (c == nullptr || p->ends()) return;
       self.launch(p, *c);
     });
   }
@@ -551,7 +553,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       report(pod);
       return later(Duration{10000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
         Container* c = p->find(name);
-        if (c == nullptr || p->stopping) return;
+        if (c == nullptr || p->ends()) return;
         c->starting = false;
         self.sync(p);
       });
@@ -566,7 +568,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       report(pod);
       return later(Duration{5000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
         Container* c = p->find(name);
-        if (c == nullptr || p->stopping) return;
+        if (c == nullptr || p->ends()) return;
         c->starting = false;
         self.sync(p);
       });
@@ -720,7 +722,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   void back_off(const PodPtr& pod, const std::string& name, core::MonoTime until) {
     later(between(Duration{10000}, Duration{15000}), pod, [name, until](Impl& self, const PodPtr& p) {
       Container* c = p->find(name);
-      if (c == nullptr || p->stopping || c->process || c->starting) return;
+      if (c == nullptr || p->ends() || c->process || c->starting) return;
       c->waiting = "CrashLoopBackOff";
       c->backing_off = self.api.loop().clock().mono() < until;
       if (c->backing_off) self.back_off(p, name, until);
