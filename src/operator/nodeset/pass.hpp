@@ -174,6 +174,11 @@ inline constexpr std::string_view kReport = "report Slurm state on Pod";
 /// Says the API server, a moment later than it is so.
 [[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
 
+/// An orphan that becomes a worker, for it does not end.
+[[nodiscard]] inline bool to_be_adopted(const kube::PodPtr& orphan) {
+  return !orphan->meta.terminating();
+}
+
 /// The step that deletes a Slurm node's record, by whatever part of a pass.
 [[nodiscard]] inline std::string delete_record_id(std::string_view node) {
   return std::string(kDeleteRecord) + " " + std::string(node);

@@ -153,9 +153,8 @@ std::set<int> ordinals_to_create(const Pass& pass) {
   std::set<int> out = pass.vacant;
   if (pass.goal != Goal::kServe) return out;
   const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.victim; };
-  const auto adopted = [](const kube::PodPtr& orphan) { return !orphan->meta.terminating(); };
   auto missing = pass.desired - static_cast<std::ptrdiff_t>(out.size()) - std::ranges::count_if(pass.workers, stays) -
-                 std::ranges::count_if(pass.in.orphans, adopted);
+                 std::ranges::count_if(pass.in.orphans, to_be_adopted);
   if (missing <= 0) return out;
   std::set<int> used = out;
   for (const Worker& worker : pass.workers) {
@@ -163,7 +162,7 @@ std::set<int> ordinals_to_create(const Pass& pass) {
   }
   for (const auto* pods : {&pass.in.orphans, &pass.in.strangers}) {
     for (const kube::PodPtr& pod : *pods) {
-      if (pods == &pass.in.strangers || adopted(pod))
+      if (pods == &pass.in.strangers || to_be_adopted(pod))
         used.insert(ordinal_of(pod->meta.name, pass.in.meta().name + "-").value_or(-1));
     }
   }

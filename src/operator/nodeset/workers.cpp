@@ -202,10 +202,6 @@ bool keep_finalizer(Pass& pass, plan::Lane& lane) {
   return true;
 }
 
-bool to_be_adopted(const kube::PodPtr& orphan) {
-  return !orphan->meta.terminating();
-}
-
 /// Pods that are left alone, but have names of our workers.
 void tell_strangers(Pass& pass) {
   std::vector<std::string> foreign, apart;
