@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kube/footprint.hpp"
 #include "kube/object.hpp"
 
 namespace kube {
@@ -27,6 +28,8 @@ class CacheBase {
   /// The newest resourceVersion that the stream has shown (objects or bookmarks).
   [[nodiscard]] virtual const std::string& resource_version() const = 0;
   [[nodiscard]] virtual std::size_t size() const = 0;
+  /// What its records and indices take, estimated; walks them all.
+  [[nodiscard]] virtual std::size_t bytes() const = 0;
   /// The uid and resourceVersion held for a key; empty strings when absent.
   [[nodiscard]] virtual std::pair<std::string, std::string> identity(const Key& key) const = 0;
 };
@@ -53,6 +56,7 @@ class Cache final : public CacheBase {
   [[nodiscard]] bool synced() const override { return synced_; }
   [[nodiscard]] const std::string& resource_version() const override { return rv_; }
   [[nodiscard]] std::size_t size() const override { return items_.size(); }
+  [[nodiscard]] std::size_t bytes() const override;
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
   // For the watch. Events may come twice: what is no news of the object held changes nothing.
@@ -130,6 +134,23 @@ std::pair<std::string, std::string> Cache<Record>::identity(const Key& key) cons
   const Ptr record = find(key);
   if (!record) return {};
   return {record->meta.uid, record->meta.resource_version};
+}
+
+template <class Record>
+std::size_t Cache<Record>::bytes() const {
+  const auto of_keys = [](const std::map<Key, Ptr>& held) {
+    std::size_t sum = 0;
+    for (const auto& [key, record] : held) sum += kMapNodeBytes + sizeof(std::pair<const Key, Ptr>) + heap_bytes(key);
+    return sum;
+  };
+  std::size_t sum = of_keys(items_);
+  for (const auto& [key, record] : items_) sum += sizeof(Record) + heap_bytes(*record);
+  for (const auto& [name, index] : indices_) {
+    for (const auto& [value, held] : index.entries) {
+      sum += kMapNodeBytes + sizeof(value) + sizeof(held) + heap_bytes(value) + of_keys(held);
+    }
+  }
+  return sum;
 }
 
 template <class Record>

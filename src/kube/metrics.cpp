@@ -92,6 +92,8 @@ struct Metrics::Impl {
   Counter& certificate_errors =
       counter("certwatcher_read_certificate_errors_total", "Reads of the credentials' files that failed").Add({});
   Family<Gauge>& cache_objects = gauge("slurm_operator_cache_objects", "Objects in a cache");
+  Family<Gauge>& cache_bytes =
+      gauge("slurm_operator_cache_bytes", "Memory that the objects of a cache and its indices take, estimated");
   Family<Gauge>& cache_version =
       gauge("slurm_operator_cache_resource_version", "Newest resourceVersion that a cache has shown");
   Family<Counter>& watch_failures = counter("slurm_operator_watch_failures_total", "Watches that failed");
@@ -226,8 +228,9 @@ void Metrics::slow_renewal(const std::string& lease) {
   impl_->leader_slow.Add({{"name", lease}}).Increment();
 }
 
-void Metrics::cache(const std::string& name, std::size_t objects, const std::string& resource_version) {
+void Metrics::cache(const std::string& name, std::size_t objects, std::size_t bytes, const std::string& resource_version) {
   impl_->cache_objects.Add({{"cache", name}}).Set(static_cast<double>(objects));
+  impl_->cache_bytes.Add({{"cache", name}}).Set(static_cast<double>(bytes));
   double version = 0;
   const auto [at, error] = std::from_chars(resource_version.data(), resource_version.data() + resource_version.size(), version);
   if (error == std::errc{}) impl_->cache_version.Add({{"cache", name}}).Set(version);

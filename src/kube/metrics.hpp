@@ -41,7 +41,7 @@ class Metrics {
   void leader(const std::string& lease, bool leading);
   /// The lease had to be read before it could be renewed.
   void slow_renewal(const std::string& lease);
-  void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
+  void cache(const std::string& name, std::size_t objects, std::size_t bytes, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
   /// The files of the credentials were read again, or could not be.

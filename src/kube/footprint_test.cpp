@@ -1,0 +1,55 @@
+#include "kube/footprint.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kube/cache.hpp"
+
+namespace kube {
+namespace {
+
+const std::string kLong(1000, 'x');
+
+TEST(FootprintTest, EveryLongTextCountsOnce) {
+  PodRecord pod;
+  const std::size_t empty = heap_bytes(pod);
+  EXPECT_EQ(empty, 0U);
+  pod.meta.labels["a"] = kLong;
+  pod.meta.annotations[kLong] = "short";
+  pod.meta.owners.emplace_back().name = kLong;
+  pod.meta.finalizers.push_back(kLong);
+  pod.node_name = kLong;
+  pod.message = kLong;
+  pod.conditions.emplace_back().message = kLong;
+  pod.containers.emplace_back().name = kLong;
+  pod.containers.back().message = kLong;
+  EXPECT_GT(heap_bytes(pod), 9 * kLong.size());
+  EXPECT_LT(heap_bytes(pod), 10 * kLong.size());
+}
+
+TEST(FootprintTest, JsonIsWalked) {
+  const core::Json deep = {{"list", {kLong, {{"key", kLong}}}}, {"number", 7}};
+  EXPECT_GT(heap_bytes(deep), 2 * kLong.size());
+  EXPECT_LT(heap_bytes(deep), 3 * kLong.size());
+  EXPECT_EQ(heap_bytes(core::Json(7)), 0U);
+}
+
+TEST(FootprintTest, ACacheCountsRecordsAndIndices) {
+  const auto record = [] {
+    auto secret = std::make_shared<SecretRecord>();
+    secret->meta.name = kLong;
+    secret->value_hashes["k"] = kLong;
+    return secret;
+  };
+  Cache<SecretRecord> plain;
+  plain.upsert(record());
+  EXPECT_GT(plain.bytes(), 3 * kLong.size()) << "the name stands in the record and in the key";
+  Cache<SecretRecord> indexed;
+  indexed.add_index("all", [](const SecretRecord&) { return std::vector<std::string>{""}; });
+  indexed.upsert(record());
+  EXPECT_GT(indexed.bytes(), plain.bytes() + kLong.size());
+  indexed.erase({"", kLong});
+  EXPECT_EQ(indexed.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace kube
