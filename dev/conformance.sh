@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$DEV/cluster.sh"
 . "$DEV/env.sh"
+. "$DEV/verdict.sh"
 
 "$DEV/deps.sh" test
 helm upgrade --install slurm-operator-crds "$TOP/charts/slurm-operator-crds" --wait >/dev/null
@@ -20,13 +21,13 @@ forget_history() {
 }
 
 # A suite, and what its closing line says.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 suite() {
-  local output status=0 good bad
-  output=$("$@" 2>&1 | tee >(cat >&2)) || status=$?
-  good=$(sed -nE 's/^([0-9]+) passed, [0-9]+ failed.*/\1/p; s/^\[  PASSED  \] ([0-9]+) tests?\..*/\1/p' <<<"$output" | tail -n 1)
-  bad=$(sed -nE 's/^[0-9]+ passed, ([0-9]+) failed.*/\1/p; s/^\[  FAILED  \] ([0-9]+) tests?, .*/\1/p' <<<"$output" | tail -n 1)
-  ((status == 0 || ${bad:-0} > 0)) || bad=1
-  passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-0}))
+  local status=0 good bad
+  "$@" 2>&1 | tee "$log" >&2 || status=$?
+  read -r good bad < <(verdict $status "$log")
+  passed=$((passed + good)) failed=$((failed + bad))
 }
 
 suite "$TOP/tests/conformance/crd_test.sh"

@@ -6,6 +6,7 @@
 # Ends with "N passed, N failed"; exits 1 when something failed.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
+. "$top/dev/verdict.sh"
 program=$(readlink -f "${1:?PROGRAM}")
 shift
 cd "$top" || exit 1
@@ -22,16 +23,12 @@ trap finish EXIT
 
 # tests RELEASE FILTER: counts what GoogleTest says.
 tests() {
-  local log status
+  local log status good bad
   log=$(mktemp)
   SLURM_LOCAL_RELEASE=$1 SLURM_LOCAL_DIR=$dir timeout 1200 "$program" --gtest_filter="$2" 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
-  local good bad
-  good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
-  bad=$(grep -c '^\[  FAILED  \] .*, where' "$log")
-  # A program that broke off has failed, whatever it printed.
-  ((status == 0 || bad > 0)) || bad=1
-  passed=$((passed + ${good:-0})) failed=$((failed + bad / (bad > 1 ? 2 : 1)))
+  read -r good bad < <(verdict "$status" "$log")
+  passed=$((passed + good)) failed=$((failed + bad))
   rm -f "$log"
 }
 
