@@ -133,6 +133,13 @@ class Namespace:
         out = self.slurm("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}", controller=controller).stdout
         return int(out.strip().split(";")[0])
 
+    def submit_until_told(self, *options):
+        """A job that runs until `tell` ends it, well: so that no test depends on how long the steps before took."""
+        return self.submit("trap 'exit 0' USR1; sleep 600 & wait", *options)
+
+    def tell(self, job):
+        self.slurm("scancel", "--batch", "--signal=USR1", str(job))
+
     def workers(self):
         """Worker pods that are not terminating, by name."""
         pods = json.loads(self.kubectl("get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-o", "json").stdout)["items"]

@@ -100,15 +100,16 @@ def scale_in_waits_for_jobs(ns):
 
 @test
 def scale_in_spares_busy_workers(ns):
-    job = ns.submit("sleep 15", "-w", "cpu-2", "-N1", "--exclusive")
+    job = ns.submit_until_told("-w", "cpu-2", "-N1", "--exclusive")
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     wait("the deadline or state shows", lambda: any(
         c["type"] in ("SlurmNodeStateAllocated", "SlurmNodeStateMixed") and c["status"] == "True"
         for c in ns.get("pod", "cpu-2")["status"]["conditions"]), 15)
-    expect(ns.get("pod", "cpu-2")["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true",
-           "the busy worker is not protected")
+    wait("the busy worker is protected", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get(
+        "nodeset.slinky.slurm.net/pod-protect") == "true", 15)
     ns.kubectl("delete", "--wait=false", "pod", "cpu-0")
     wait("cpu-0 is usable again", lambda: len(ns.idle()) == 2 and "cpu-0" in ns.idle(), 60)
+    ns.tell(job)
     wait("the job completes", lambda: ns.completed(job), 60)
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
@@ -285,24 +286,28 @@ spec:
 
 @test
 def the_operator_may_restart_while_a_worker_drains(ns):
-    job = ns.submit("sleep 20", "-N3", "--exclusive")
+    slurmctld = slurmctld_identity(ns)
+    job = ns.submit_until_told("-N3", "--exclusive")
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     ns.scale("cpu", 1)
     wait("a worker drains", lambda: any("DRAIN" in states for states, _ in ns.nodes().values()), 20)
     kubectl("-n", "slurm-operator", "delete", "pod", "-l", "app.kubernetes.io/name=slurm-operator", "--wait=true")
+    ns.tell(job)
     wait("the job completes", lambda: ns.completed(job), 60)
     wait("1 worker is left", lambda: len(ns.workers()) == 1, 60)
     ns.scale("cpu", 3)
     wait("3 idle", lambda: len(ns.idle()) == 3)
+    expect(slurmctld_identity(ns) == slurmctld, "slurmctld was restarted with the operator")
 
 
 @test
 def the_garbage_collector_may_not_kill_busy_workers(ns):
-    job = ns.submit("sleep 15", "-N1", "-w", "cpu-0", "--exclusive")
+    job = ns.submit_until_told("-N1", "-w", "cpu-0", "--exclusive")
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=foreground", "--wait=false")
     wait("only the busy one is left", lambda: list(ns.workers()) == ["cpu-0"], 30)
     expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job was killed")
+    ns.tell(job)
     wait("the NodeSet goes when its job has ended", lambda: ns.get("nodesets.slinky.slurm.net", "cpu") is None, 60)
     expect(not ns.nodes(), f"records were left: {ns.nodes()}")
     expect(ns.completed(job), "the job did not complete")
@@ -394,15 +399,15 @@ def namespace_with_drain(tag, plugin):
     with Namespace(f"e2e-drain-{tag.replace('.', '-')}", tag, plugin) as ns:
         ready_cluster(ns, 2)
         ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"deletionPolicy": "Drain"}})
-        job = ns.submit("sleep 15", "-w", "cpu-0")
+        job = ns.submit_until_told("-w", "cpu-0")
         wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
-        ends = time.monotonic() + 14
         kubectl("delete", "namespace", ns.name, "--wait=false")
         wait("the idle worker goes", lambda: sorted(ns.workers()) == ["cpu-0"], 12)
-        while time.monotonic() < ends:
+        for _ in range(10):
             expect(sorted(ns.workers()) == ["cpu-0"], "the worker went before its job had ended")
             ns.slurm("scontrol", "ping")
             time.sleep(0.5)
+        ns.tell(job)
         wait("the namespace is gone", lambda: kubectl("get", "namespace", ns.name, check=False).returncode != 0, 120)
 
 
