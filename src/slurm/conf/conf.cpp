@@ -406,6 +406,11 @@ Merged merge(const Conf& base, const Conf& user) {
       }
     } else if (one_of(kOwnedKeys, head.key)) {
       out.problems.push_back({head.line, head.key, "set by the operator; remove it"});
+    } else if (same(head.key, "SelectType") && !same(head.value, "select/cons_tres")) {
+      // node_mgr.c, create_dynamic_reg_node and delete_nodes: "only compatible with select/cons_tres".
+      out.problems.push_back(
+          {head.line, head.key,
+           "\"" + head.value + "\" does not let workers register by themselves; only select/cons_tres does"});
     } else if (one_of(kUnitedKeys, head.key)) {
       out.conf.set(head.key, unite(out.conf.get(head.key).value_or(""), head.value));
     } else if (one_of(kRepeatedKeys, head.key)) {

@@ -172,6 +172,11 @@ TEST_F(MergeTest, KeysOfTheOperatorAreRefused) {
   EXPECT_EQ(metrics.conf.get("MetricsType"), "metrics/openmetrics");
 }
 
+TEST_F(MergeTest, DynamicNodesNeedConsTres) {
+  EXPECT_THAT(words_of(over("SelectType=select/linear").problems), ElementsAre(HasSubstr("only select/cons_tres does")));
+  EXPECT_THAT(words_of(over("selecttype=select/cons_tres").problems), IsEmpty());
+}
+
 TEST_F(MergeTest, RecordsOfANodeSetAreNotWrittenTwice) {
   EXPECT_THAT(words_of(over("PartitionName=cpu Nodes=ALL").problems), ElementsAre(HasSubstr("cpu is made by a NodeSet")));
   EXPECT_THAT(words_of(over("PartitionName=all Nodes=ALL").problems), IsEmpty());
