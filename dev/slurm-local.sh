@@ -179,8 +179,12 @@ start_node() {
 # What the slurmd started for jobs lives on, as it does on a machine.
 stop_node() {
   [[ -f $dir/hosts/$1/pid ]] || fail "no node $1"
-  enter kill -TERM "$(<"$dir/hosts/$1/pid")" || true
-  must_soon 20 "stopping $1" port_shut "$(node_port "$1")"
+  local pid
+  pid=$(<"$dir/hosts/$1/pid")
+  enter kill -TERM "$pid" || true
+  # One that hangs holds its port, and no other can take its place.
+  wait_for 20 "" port_shut "$(node_port "$1")" || enter kill -KILL "$pid" || true
+  must_soon 5 "stopping $1" port_shut "$(node_port "$1")"
   rm "$dir/hosts/$1/pid"
 }
 
