@@ -18,6 +18,7 @@
 //         - bad_text: of which a slurm.conf is refused
 //         - slurm_node: {name, state, reason, comment, features}
 //         - forget_node: name          # slurmctld no longer has it
+//         - poll: false                # what slurmctld says now is the last that is heard of it, until `poll: true`
 //       run: settle                   # plan and act until nothing is left to do (default); once; none
 //       expect:
 //         did: [ids]                  # the steps tried but events, in order; "*" stands for anything; "!": it failed
@@ -142,6 +143,8 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       world.refusal = value;
     } else if (verb == "bad_text") {
       world.bad_text = value;
+    } else if (verb == "poll") {
+      world.poll(value);
     } else if (verb == "forget_node") {
       world.nodes.erase(value.get<std::string>());
     } else if (verb == "slurm_node") {

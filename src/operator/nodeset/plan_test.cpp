@@ -15,6 +15,7 @@ namespace {
 
 using core::Json;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -31,6 +32,20 @@ std::vector<std::string> ids(const plan::Plan& plan) {
         if (!step.id.starts_with("event ")) out.push_back(step.id);
       }
     }
+  }
+  return out;
+}
+
+/// Ids of a lane's steps, but for events: group by group, for those of one group go out at once.
+std::vector<std::vector<std::string>> groups(const plan::Plan& plan, const std::string& lane) {
+  std::vector<std::vector<std::string>> out;
+  if (!plan.lanes().contains(lane)) return out;
+  for (const auto& group : plan.lanes().at(lane).groups()) {
+    std::vector<std::string> ids;
+    for (const plan::Step& step : group) {
+      if (!step.id.starts_with("event ")) ids.push_back(step.id);
+    }
+    if (!ids.empty()) out.push_back(std::move(ids));
   }
   return out;
 }
@@ -325,6 +340,38 @@ TEST(NodeSetPlan, ANodeThatTurnsBusyAtTheFenceIsKept) {
   world.run(plan);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
   EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, ANodeThatIsResumedAtTheFenceIsKept) {
+  World world = serving(2);
+  world.edit("replicas", 1);
+  world.run(plan_nodeset(world.observe()));
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_THAT(groups(plan, "delete cpu-1"),
+              ElementsAre(ElementsAre("clear Pod default/cpu-1 for deletion"), ElementsAre("delete Slurm node cpu-1"),
+                          ElementsAre("delete Pod default/cpu-1")));
+  world.node("cpu-1").state.flags.clear();
+  world.run(plan);
+  EXPECT_TRUE(world.nodes.contains("cpu-1"));
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
+}
+
+TEST(NodeSetPlan, ARecordThatAnswersAgainIsNotDeletedForANextWorker) {
+  World world(Json{{"replicas", 1}});
+  world.settle(2);
+  world.start_pods();
+  world.settle();
+  world.edit("extraConf", "Weight=2");
+  world.user_deletes("cpu-0");
+  world.finish_pods();
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_THAT(groups(plan, "create cpu-0"),
+              ElementsAre(ElementsAre("delete Slurm node cpu-0"), ElementsAre("create Pod default/cpu-0")))
+      << "slurmd of the next worker must not register before the record is gone";
+  world.node("cpu-0").state.base = "IDLE";
+  world.run(plan);
+  EXPECT_TRUE(world.nodes.contains("cpu-0"));
+  EXPECT_THAT(world.pods, IsEmpty());
 }
 
 TEST(NodeSetPlan, LeavesForeignDrainsAlone) {

@@ -81,6 +81,12 @@ class World {
     return it == objects_.end() ? nullptr : &it->second;
   }
 
+  /// Whether Slurm is polled. If not, what it says now stays its last answer, and grows old.
+  void poll(bool polls) {
+    last_answer_ = nullptr;
+    if (!polls) last_answer_ = snapshot();
+  }
+
   void advance(core::Duration d) {
     now = now + d;
     mono = mono + d;
@@ -209,6 +215,7 @@ class World {
   }
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
+    if (last_answer_) return last_answer_;
     auto out = std::make_shared<slurm::Snapshot>();
     if (slurmctld == Slurmctld::kForbids) {
       out->error = "authentication failed";
@@ -254,10 +261,7 @@ class World {
       return {};
     }
     if (dynamic_cast<const slurm::Reconfigure*>(&act) != nullptr) return reconfigure();
-    if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) {
-      nodes.erase(gone->node);
-      return {};
-    }
+    if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) return run(*gone);
     return core::fail(core::ErrorCode::kUnsupported, act.describe().dump());
   }
 
@@ -328,6 +332,16 @@ class World {
     if (it == objects_.end()) return {};
     if (kube::parse_meta(it->second).uid != act.uid) return core::fail(core::ErrorCode::kConflict, "another uid");
     remove(id.first, id.second);
+    return {};
+  }
+
+  /// As slurm::Target does it, which looks at the node live first.
+  core::Result<void> run(const slurm::DeleteNode& act) {
+    const auto it = nodes.find(act.node);
+    if (it == nodes.end()) return {};
+    if (act.expect_down && !it->second.state.has("DRAIN") && it->second.state.base != "DOWN")
+      return core::fail(core::ErrorCode::kConflict, "it is neither drained nor down");
+    nodes.erase(it);
     return {};
   }
 
@@ -415,6 +429,7 @@ class World {
   std::map<Id, Json> objects_;
   std::map<Id, Json> applied_;
   int serial_ = 100;
+  slurm::SnapshotPtr last_answer_;  ///< nullptr: each look is a new one.
   CacheSet set_{[this](const slurm::ClusterKey&) { return snapshot(); }};
 };
 
