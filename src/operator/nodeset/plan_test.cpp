@@ -426,6 +426,19 @@ TEST(NodeSetPlan, ATerminatingPodHoldsItsPlaceUntilItsNodeIsLost) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains(StartsWith("delete"))));
 }
 
+TEST(NodeSetPlan, ATerminatingPodHoldsItsPlaceForItsGracePeriodAndHalfAMinute) {
+  for (const auto& [pod_spec, seconds] : {std::pair(Json::object(), 60), {{{"terminationGracePeriodSeconds", 3600}}, 3630}}) {
+    World world = serving(2);
+    world.edit("template", {{"spec", pod_spec}});
+    world.user_deletes("cpu-1");
+    EXPECT_EQ(plan_nodeset(world.observe()).wake(), core::Duration{seconds * 1000});
+    world.advance(core::Duration{seconds * 1000 - 1});
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains(StartsWith("create")))) << seconds;
+    world.advance(core::Duration{1});
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("create Pod default/cpu-2")) << seconds;
+  }
+}
+
 TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
   World world = serving(1);
   world.add_node("cpu-1").state.base = "DOWN";
