@@ -280,6 +280,20 @@ TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
   EXPECT_TRUE(world.pod("cpu-0").meta.terminating());
 }
 
+TEST(NodeSetPlan, AWorkerThatRanAJobIsKnownWithoutItsConditions) {
+  World world = serving(1);
+  const auto job = world.add_job({"cpu-0"});
+  world.settle(2);
+  world.end_job(job);
+  world.settle(2);
+  std::erase_if(world.pod("cpu-0").conditions, [](const auto& c) { return c.type.starts_with("SlurmNodeState"); });
+  world.nodes.erase("cpu-0");
+  world.edit("replicas", 0);
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains(HasSubstr("delet"))));
+  world.settle(5);
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating()) << "its slurmd may run jobs that Slurm has forgotten";
+}
+
 TEST(NodeSetPlan, OneEventTellsOfManyWorkersThatSlurmForgot) {
   World world = serving(100);
   world.nodes.clear();
