@@ -225,6 +225,24 @@ TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {
   EXPECT_EQ(observe()->older_namesake, "");
 }
 
+TEST_F(ObserveNodeSet, KnowsWhySlurmctldRunsWithoutItsPartition) {
+  fill_all();
+  const auto refusal = [&](const Json& partition) {
+    fill(set_.nodesets,
+         {document("NodeSet", "cpu", {{"spec", {{"controllerRef", {{"name", "demo"}}}, {"partition", partition}}}})});
+    return observe()->partition_refusal;
+  };
+  const Json bad{{"enabled", true}, {"config", "Bad=1"}};
+  EXPECT_EQ(refusal(bad), "") << "there is no ConfigMap yet";
+  Json map = document("ConfigMap", "demo-config");
+  map["metadata"]["annotations"]["slinky.slurm.net/left-out-partitions"] =
+      R"({"cpu":{"config":"Bad=1","refusal":"error: Bad"},"gpu":{"config":"Bad=2","refusal":"error: gpu"}})";
+  fill(set_.config_maps, {map});
+  EXPECT_EQ(refusal(bad), "error: Bad");
+  EXPECT_EQ(refusal({{"enabled", true}, {"config", "Bad=2"}}), "") << "it was said of another text";
+  EXPECT_EQ(refusal({{"enabled", false}, {"config", "Bad=1"}}), "") << "it wants none";
+}
+
 TEST_F(ObserveNodeSet, WithHostNetworkingKnowsTheNodesOfOtherWorkers) {
   fill_all();
   Json other = worker("gpu-0", "another");
