@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <ctime>
 
 #include "operator/nodeset/testing/world.hpp"
 #include "plan/executor.hpp"
@@ -1035,17 +1035,27 @@ TEST(NodeSetPlan, TheIntentTellsWhatComesInLaterPasses) {
   EXPECT_EQ(plan.intent.text(), "report Slurm state on Pod default/cpu-[0-29] (30); resume cpu-3");
 }
 
-TEST(NodeSetPlan, IsFastForAThousandWorkers) {
-  World world(Json{{"replicas", 1000}});
-  for (int i = 0; i < 1000; ++i) world.add_pod(i);
-  for (int i = 0; i < 1000; i += 2) world.add_job({"cpu-" + std::to_string(i)});
-  const Observed observed = world.observe();
-  const auto begin = std::chrono::steady_clock::now();
-  const plan::Plan plan = plan_nodeset(observed);
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LE(plan.step_count(), plan::PassLimits{}.max_steps);
-  // Far above the 5 ms of an optimized build; what it shows is that nothing grows with the square.
-  EXPECT_LT(took, std::chrono::milliseconds{500});
+/// 2,000 workers cost about eight times what 250 do. In CPU time, the least of five: what else the machine does is not in it.
+TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
+  constexpr int kFactor = 8;
+  const auto observe = [](int workers) {
+    World world(Json{{"replicas", workers}});
+    for (int i = 0; i < workers; ++i) world.add_pod(i);
+    for (int i = 0; i < workers; i += 2) world.add_job({"cpu-" + std::to_string(i)});
+    return world.observe();
+  };
+  const auto cost = [](const Observed& observed) {
+    const std::clock_t begin = std::clock();
+    EXPECT_LE(plan_nodeset(observed).step_count(), plan::PassLimits{}.max_steps);
+    return std::clock() - begin;
+  };
+  const Observed some = observe(250), many = observe(250 * kFactor);
+  std::clock_t some_cost = cost(some), many_cost = cost(many);
+  for (int i = 1; i < 5; ++i) {
+    some_cost = std::min(some_cost, cost(some));
+    many_cost = std::min(many_cost, cost(many));
+  }
+  EXPECT_LT(many_cost, some_cost * kFactor * 4 / 3);
 }
 
 }  // namespace
