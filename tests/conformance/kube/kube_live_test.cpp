@@ -11,7 +11,6 @@
 #include "core/random.hpp"
 #include "kube/apply_helper.hpp"
 #include "kube/client.hpp"
-#include "kube/conditions.hpp"
 #include "kube/credentials.hpp"
 #include "kube/lease.hpp"
 #include "kube/manager.hpp"
