@@ -57,7 +57,7 @@ core::Json Patch::describe() const {
 core::Json Delete::describe() const {
   core::Json json = base("kube.Delete", resource, key);
   json["uid"] = uid;
-  json["propagation"] = propagation;
+  json["propagation"] = "Background";
   if (!resource_version.empty()) json["resourceVersion"] = resource_version;
   if (evidence) {
     json["evidence"] = {
@@ -88,10 +88,6 @@ core::Json EventAct::describe() const {
 
 plan::ActPtr create(const Resource& resource, core::Json object) {
   return std::make_shared<Create>(resource, std::move(object));
-}
-
-plan::ActPtr apply(const Resource& resource, core::Json object, std::string manager) {
-  return std::make_shared<Apply>(resource, std::move(object), std::move(manager));
 }
 
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource) {

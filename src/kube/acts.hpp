@@ -51,13 +51,12 @@ struct Patch final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes with preconditions; a missing object counts as done. Pods (workers) need evidence; other objects of ours do not.
+/// Deletes with preconditions, in the background; a missing object counts as done. Pods (workers) need evidence; other objects of ours do not.
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
   std::string resource_version;  ///< Optional.
-  std::string propagation = "Background";
   std::optional<plan::Evidence> evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
@@ -92,7 +91,6 @@ struct EventAct final : plan::Act {
 
 // Builders for the usual steps.
 plan::ActPtr create(const Resource& resource, core::Json object);
-plan::ActPtr apply(const Resource& resource, core::Json object, std::string manager);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
 /// Whether a delete is refused when the pod has changed since it was seen.
 enum class PodVersion { kAny, kAsSeen };

@@ -50,7 +50,6 @@ class Cache final : public CacheBase {
 
   [[nodiscard]] Ptr find(const Key& key) const;
   [[nodiscard]] std::vector<Ptr> all() const;                                                     ///< Sorted by key.
-  [[nodiscard]] std::vector<Ptr> in_namespace(std::string_view ns) const;                         ///< Sorted by key.
   [[nodiscard]] std::vector<Ptr> by_index(std::string_view index, std::string_view value) const;  ///< Sorted by key.
 
   [[nodiscard]] bool synced() const override { return synced_; }
@@ -106,15 +105,6 @@ std::vector<typename Cache<Record>::Ptr> Cache<Record>::all() const {
   std::vector<Ptr> result;
   result.reserve(items_.size());
   for (const auto& [key, record] : items_) result.push_back(record);
-  return result;
-}
-
-template <class Record>
-std::vector<typename Cache<Record>::Ptr> Cache<Record>::in_namespace(std::string_view ns) const {
-  std::vector<Ptr> result;
-  for (auto it = items_.lower_bound(Key{std::string(ns), ""}); it != items_.end() && it->first.ns == ns; ++it) {
-    result.push_back(it->second);
-  }
   return result;
 }
 

@@ -88,13 +88,8 @@ TEST_F(CacheTest, AnEventOfThePastDoesNotTurnBackTheVersion) {
   EXPECT_EQ(cache.resource_version(), "10");
 }
 
-TEST_F(CacheTest, ByNamespace) {
-  cache.upsert(object("a", "1", "", "n"));
-  cache.upsert(object("b", "1", "", "ns"));
-  cache.upsert(object("c", "1", "", "ns"));
-  cache.upsert(object("d", "1", "", "nt"));
-  EXPECT_THAT(names(cache.in_namespace("ns")), ElementsAre("b", "c"));
-  EXPECT_THAT(cache.in_namespace("none"), IsEmpty());
+TEST_F(CacheTest, TellsWhichObjectItHolds) {
+  cache.upsert(object("b", "1"));
   EXPECT_EQ(cache.identity({"ns", "b"}), (std::pair<std::string, std::string>("uid-b", "1")));
   EXPECT_EQ(cache.identity({"ns", "x"}), (std::pair<std::string, std::string>()));
 }

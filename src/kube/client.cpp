@@ -153,6 +153,8 @@ core::Error error_from_response(int status, const net::Headers& headers, std::st
 }
 
 struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
+  using RawDone = std::function<void(core::Result<net::HttpResponse>)>;
+
   Impl(core::Loop& l, core::Random& r, net::HttpTransport& t, Credentials& c, ClientOptions o)
       : loop(l), random(r), transport(t), credentials(c), options(std::move(o)) {}
 
@@ -462,16 +464,14 @@ void Client::get(const Resource& resource, const Key& key, Done done, const Read
 
 void Client::list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done) {
   Target target(resource.path(ns));
-  target.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
+  target.add("fieldSelector", options.field_selector);
   if (options.limit > 0) target.add("limit", std::to_string(options.limit));
-  target.add("continue", options.continue_token);
   impl_->send_json("GET", target.str(), nullptr, "", nullptr, std::move(done));
 }
 
 void Client::create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options) {
   const Key key = key_of(object);
-  // A subresource (eviction) is created under the object it belongs to.
-  Target target(resource.path(key.ns, options.subresource.empty() ? "" : key.name, options.subresource));
+  Target target(resource.path(key.ns));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
   impl_->send_json("POST", target.str(), &object, "application/json", &options, std::move(done));
 }
@@ -486,8 +486,7 @@ void Client::update(const Resource& resource, const core::Json& object, Done don
 void Client::apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options) {
   const Key key = key_of(object);
   Target target(resource.path(key.ns, key.name, options.subresource));
-  target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
-  if (options.force) target.add("force", "true");
+  target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict").add("force", "true");
   // JSON is YAML; servers before 1.34 know this type only.
   impl_->send_json("PATCH", target.str(), &object, "application/apply-patch+yaml", &options, std::move(done));
 }
@@ -501,16 +500,10 @@ void Client::patch(const Resource& resource, const Key& key, PatchType type, con
 
 void Client::remove(const Resource& resource, const Key& key, const DeleteOptions& delete_options, Done done,
                     const WriteOptions& options) {
-  core::Json body = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", delete_options.propagation}};
+  core::Json body = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", "Background"}};
   if (!delete_options.uid.empty()) body["preconditions"]["uid"] = delete_options.uid;
   if (!delete_options.resource_version.empty()) body["preconditions"]["resourceVersion"] = delete_options.resource_version;
-  if (delete_options.grace_seconds) body["gracePeriodSeconds"] = *delete_options.grace_seconds;
   impl_->send_json("DELETE", resource.path(key.ns, key.name), &body, "application/json", &options, std::move(done));
-}
-
-void Client::raw(net::HttpRequest request, RawDone done) {
-  const bool write = request.method != "GET" && request.method != "HEAD";
-  impl_->begin(std::move(request), write, write, std::move(done));
 }
 
 Client::StreamId Client::stream(const std::string& target, core::Duration timeout, net::StreamHandler handler) {

@@ -28,9 +28,8 @@
 namespace kube {
 
 struct ListOptions {
-  std::string label_selector{}, field_selector{};
+  std::string field_selector{};
   int limit = 0;  ///< 0: all at once.
-  std::string continue_token{};
 };
 
 struct ReadOptions {
@@ -39,9 +38,8 @@ struct ReadOptions {
 };
 
 struct WriteOptions {
-  std::string subresource{};    ///< "" or "status", "scale", "eviction" ...
+  std::string subresource{};    ///< "" or "status", "scale" ...; not for create.
   std::string field_manager{};  ///< "": the client's own.
-  bool force = true;            ///< For apply: take fields over from other managers.
   bool fenced = true;           ///< False only for the Lease itself.
   std::optional<core::Duration> timeout{};
   bool urgent = false;  ///< See net::HttpRequest.
@@ -49,8 +47,6 @@ struct WriteOptions {
 
 struct DeleteOptions {
   std::string uid{}, resource_version{};  ///< Preconditions, where given.
-  std::string propagation = "Background";
-  std::optional<int> grace_seconds{};
 };
 
 /// One finished exchange, for metrics.
@@ -77,7 +73,6 @@ struct ClientOptions {
 class Client {
  public:
   using Done = std::function<void(core::Result<core::Json>)>;
-  using RawDone = std::function<void(core::Result<net::HttpResponse>)>;
   using StreamId = std::uint64_t;
 
   Client(core::Loop& loop, core::Random& random, net::HttpTransport& transport, Credentials& credentials,
@@ -94,14 +89,13 @@ class Client {
   void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   /// PUT. For the Lease, whose whole content is ours.
   void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// Server-side apply. `object` needs apiVersion, kind and metadata.name.
+  /// Server-side apply; takes fields over from other managers. `object` needs apiVersion, kind and metadata.name.
   void apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   void patch(const Resource& resource, const Key& key, PatchType type, const core::Json& patch, Done done,
              const WriteOptions& options = {});
+  /// What the object owns is deleted in the background.
   void remove(const Resource& resource, const Key& key, const DeleteOptions& delete_options, Done done,
               const WriteOptions& options = {});
-  /// Any request; an HTTP error status becomes an Error as everywhere.
-  void raw(net::HttpRequest request, RawDone done);
 
   /// A streamed GET (watch, list). Statuses other than 200 end with a typed error, read from the body; on_head is not called
   /// for them. Not retried.

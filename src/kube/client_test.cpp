@@ -90,10 +90,9 @@ TEST_F(ClientTest, WritesNameTheirManagerAndAreStrict) {
   EXPECT_EQ(sent.request.headers.at("content-type"), "application/strategic-merge-patch+json");
   client->update(resources::kLease, object, keep());
   sent = api.take("PUT", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/a?");
-  client->remove(resources::kPod, {"ns", "a"}, {.uid = "u", .resource_version = "7", .grace_seconds = 0}, keep());
+  client->remove(resources::kPod, {"ns", "a"}, {.uid = "u", .resource_version = "7"}, keep());
   sent = api.take("DELETE", "/api/v1/namespaces/ns/pods/a");
   EXPECT_EQ(sent.body()["preconditions"], (Json{{"uid", "u"}, {"resourceVersion", "7"}}));
-  EXPECT_EQ(sent.body()["gracePeriodSeconds"], 0);
   EXPECT_EQ(sent.body()["propagationPolicy"], "Background");
 }
 

@@ -4,11 +4,8 @@
 // Recorder, and what it read is what wakes the key again. `plan` is pure and may run on any thread.
 #pragma once
 
-#include <any>
 #include <memory>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "kube/cache.hpp"
 #include "plan/plan.hpp"

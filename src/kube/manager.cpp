@@ -847,9 +847,6 @@ std::size_t Manager::steps_remembered() const {
 Client& Manager::client() {
   return impl_->client;
 }
-EventRecorder& Manager::events() {
-  return impl_->events;
-}
 const ParseContext& Manager::parse_context() const {
   return impl_->context;
 }

@@ -100,13 +100,6 @@ class Manager final : private CacheDirectory {
       if (after) wake_all(name, map(*after));
     });
   }
-  template <class Record>
-  Cache<Record>& watch(Controller& controller, const Resource& resource, const Scope& scope, Mapper<Record> map,
-                       Filter<Record> filter = {}) {
-    Cache<Record>& source = cache<Record>(resource, scope);
-    watch(controller, source, std::move(map), std::move(filter));
-    return source;
-  }
 
   /// Another place where acts go (slurm::Target); kube acts go to the manager's own target.
   void add_target(plan::Target& target);
@@ -134,7 +127,6 @@ class Manager final : private CacheDirectory {
   /// Brings the gauges of the metrics up to date; before they are written out.
   void collect() const;
   [[nodiscard]] Client& client();
-  [[nodiscard]] EventRecorder& events();
 
  private:
   struct Impl;

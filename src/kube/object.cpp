@@ -18,7 +18,6 @@ const Resource kControllerRevision{"apps", "v1", "ControllerRevision", "controll
 const Resource kLease{"coordination.k8s.io", "v1", "Lease", "leases", true};
 const Resource kEvent{"events.k8s.io", "v1", "Event", "events", true};
 const Resource kPodDisruptionBudget{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true};
-const Resource kEviction{"policy", "v1", "Eviction", "evictions", true};
 }  // namespace resources
 
 std::string Resource::path(std::string_view ns, std::string_view name, std::string_view subresource) const {

@@ -30,7 +30,7 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kNamespace, kPersistentVolumeClaim, kStatefulSet, kDeployment,
-    kControllerRevision, kLease, kEvent, kPodDisruptionBudget, kEviction;
+    kControllerRevision, kLease, kEvent, kPodDisruptionBudget;
 }
 
 struct Key {
@@ -119,7 +119,6 @@ struct NodeRecord {
 using ObjectPtr = std::shared_ptr<const Object>;
 using PodPtr = std::shared_ptr<const PodRecord>;
 using SecretPtr = std::shared_ptr<const SecretRecord>;
-using NodePtr = std::shared_ptr<const NodeRecord>;
 
 /// Metadata for an object we build.
 core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringMap& annotations = {});

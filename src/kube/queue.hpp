@@ -69,9 +69,7 @@ class WorkQueue {
     std::uint64_t adds = 0;
   };
   [[nodiscard]] Counts counts(std::uint32_t controller, core::MonoTime now) const;
-  [[nodiscard]] std::size_t ready_count() const { return ready_.size(); }
   [[nodiscard]] std::size_t processing() const { return processing_.size(); }
-  [[nodiscard]] bool is_processing(const WorkKey& key) const { return processing_.contains(key); }
 
   /// How long the key popped last stood ready.
   [[nodiscard]] core::Duration last_wait() const { return last_wait_; }

@@ -180,7 +180,6 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       const auto self = weak.lock();
       if (!self) return;
       if (!object) return done({std::unexpected(object.error()), {}});
-      if (act->resource == resources::kEviction) return self->evict(*act, done);
       const core::MonoTime until = self->deadline();
       self->client.create(act->resource, *object, [weak, act, done, until](core::Result<core::Json> reply) {
         const auto s = weak.lock();
@@ -190,18 +189,6 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         s->failed(std::move(reply.error()), act->resource, key_of(act->object), "", until, done);
       });
     });
-  }
-
-  void evict(const Create& act, const Done& done) {
-    WriteOptions options;
-    options.subresource = "eviction";
-    client.create(
-        resources::kPod, act.object,
-        [done](core::Result<core::Json> reply) {
-          if (reply) return done({core::Json::object(), {}});
-          done({std::unexpected(std::move(reply.error())), {}});
-        },
-        options);
   }
 
   /// An object of that name exists. It is ours when an earlier create of this very intent made it: its reply was lost, or a
@@ -329,7 +316,6 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     DeleteOptions options;
     options.uid = act->uid;
     options.resource_version = act->resource_version;
-    options.propagation = act->propagation;
     const core::MonoTime until = deadline();
     client.remove(act->resource, act->key, options,
                   [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {

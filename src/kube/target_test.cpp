@@ -403,7 +403,7 @@ TEST_F(TargetTest, AnEventIsNeverAFailureAndHasNoGate) {
 }
 
 TEST_F(TargetTest, ApplySaysWhatItIsAndWhoManagesIt) {
-  run(apply(resources::kStatefulSet, labelled("s"), "controller"));
+  run(std::make_shared<Apply>(resources::kStatefulSet, labelled("s"), "controller"));
   const auto sent = api.take("PATCH");
   EXPECT_EQ(sent.body()["kind"], "StatefulSet");
   EXPECT_EQ(sent.body()["apiVersion"], "apps/v1");

@@ -495,9 +495,8 @@ TEST_F(KubeLive, EventsAreSeries) {
   event.action = "Try";
   event.note = "tried it";
   const auto count = [&]() -> long long {
-    const auto list = ask([&](auto done) {
-      client->list(kube::resources::kEvent, ns(), {.label_selector = "", .field_selector = "regarding.name=ev-a"}, done);
-    });
+    const auto list =
+        ask([&](auto done) { client->list(kube::resources::kEvent, ns(), {.field_selector = "regarding.name=ev-a"}, done); });
     if (!list || (*list)["items"].empty()) return -1;
     return core::get_int((*list)["items"][0], {"series", "count"}, 1);
   };
