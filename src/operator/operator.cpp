@@ -55,7 +55,7 @@ struct Operator::Impl {
                  {.write_deadline = [this] { return manager.client().write_deadline(); }}),
         caches(make_caches()),
         nodes(manager.cache<kube::NodeRecord>(kube::resources::kNode)),
-        target(loop, clusters, log),
+        target(loop, clusters),
         connections(loop, log, manager.client(), clusters, caches,
                     {[this](std::string_view name, const Key& key) { wake(name, key); }, [this] { manager.moved(); },
                      [this](std::string_view ns) { return acts_in(ns); }}),

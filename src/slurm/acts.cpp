@@ -31,10 +31,6 @@ core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
 
-core::Json ReadNode::describe() const {
-  return {{"act", "slurm.ReadNode"}, {"cluster", cluster}, {"node", node}};
-}
-
 plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason) {
   auto act = std::make_shared<DrainNodes>();
   act->cluster = std::move(cluster);
@@ -67,13 +63,6 @@ plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, 
 plan::ActPtr reconfigure(ClusterKey cluster) {
   auto act = std::make_shared<Reconfigure>();
   act->cluster = std::move(cluster);
-  return act;
-}
-
-plan::ActPtr read_node(ClusterKey cluster, std::string node) {
-  auto act = std::make_shared<ReadNode>();
-  act->cluster = std::move(cluster);
-  act->node = std::move(node);
   return act;
 }
 

@@ -1,8 +1,6 @@
 // What can be done to Slurm, as steps of plans. Carried out by slurm::Target, which reads the node live just before it writes.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,18 +66,10 @@ struct Reconfigure final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// A live read of one node, for Plan::need: the answer is {"exists": bool, "state": [...], "reason": ...}.
-struct ReadNode final : plan::Act {
-  ClusterKey cluster;
-  std::string node;
-  [[nodiscard]] core::Json describe() const override;
-};
-
 plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason);
 plan::ActPtr resume_node(ClusterKey cluster, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
 plan::ActPtr reconfigure(ClusterKey cluster);
-plan::ActPtr read_node(ClusterKey cluster, std::string node);
 
 }  // namespace slurm

@@ -14,7 +14,6 @@ TEST(Acts, DescribeThemselves) {
             (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"node", "n"}, {"why", "gone"}}));
   EXPECT_EQ(delete_node("c", "n", "gone", true)->describe()["expectDown"], true);
   EXPECT_EQ(reconfigure("c")->describe(), (core::Json{{"act", "slurm.Reconfigure"}, {"cluster", "c"}}));
-  EXPECT_EQ(read_node("c", "n")->describe(), (core::Json{{"act", "slurm.ReadNode"}, {"cluster", "c"}, {"node", "n"}}));
   NodeUpdate update;
   update.comment = "x";
   update.features = {"a", "b"};

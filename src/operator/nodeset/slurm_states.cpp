@@ -305,11 +305,10 @@ void stamp_comments(Pass& pass) {
     const std::string id = "comment Slurm node " + worker.node;
     if (wanted.empty()) continue;
     if (!pass.slurm_fresh_or_again()) return;
-    auto act = std::make_shared<slurm::UpdateNode>();
-    act->cluster = pass.cluster();
-    act->node = worker.node;
-    act->update.comment = std::move(wanted);
-    pass.step(pass.out.lane("comment"), id, "it names the pod behind the node", std::move(act));
+    slurm::NodeUpdate update;
+    update.comment = std::move(wanted);
+    pass.step(pass.out.lane("comment"), id, "it names the pod behind the node",
+              slurm::update_node(pass.cluster(), worker.node, std::move(update)));
   }
 }
 

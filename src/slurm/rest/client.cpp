@@ -456,23 +456,6 @@ void Client::node(const std::string& name, Done<Node> done) {
                         });
 }
 
-void Client::counted_node(const std::string& name, Done<Node> done) {
-  constexpr std::int64_t kFarFuture = 4'102'444'800;  // 2100-01-01
-  nodes(kFarFuture, [this, weak = std::weak_ptr(impl_), name, done = std::move(done)](core::Result<Table<Node>> table) {
-    if (!table) return done(std::unexpected(table.error()));
-    if (!table->unchanged) {
-      // It came whole: from a server that reads no times.
-      for (const auto& row : table->rows) {
-        if (row->name == name) return done(*row);
-      }
-      return done(core::fail(ErrorCode::kNotFound, "node " + name + " is not known to Slurm"));
-    }
-    const auto self = weak.lock();
-    if (!self || self->closed) return done(core::fail(ErrorCode::kCancelled, "the connection was given up"));
-    node(name, done);
-  });
-}
-
 void Client::ping(Done<std::vector<Ping>> done) {
   // The spelling is known only after negotiation.
   impl_->with_server([impl = impl_.get(), done = std::move(done)](core::Result<void> ready) {

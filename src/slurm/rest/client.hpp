@@ -77,8 +77,6 @@ class Client {
   /// whole table: until then a node whose jobs have ended still reads MIXED, and one with a new job ALLOCATED. Error:
   /// kNotFound.
   void node(const std::string& name, Done<Node> done);
-  /// The same with a live base: has slurmctld count first, by asking for what changed in the whole table since the far future.
-  void counted_node(const std::string& name, Done<Node> done);
   /// Answered at once also when slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);

@@ -199,10 +199,6 @@ TEST_F(ClientTest, AsksNoDifferenceOfAServerThatReadsNoTimes) {
   ASSERT_TRUE(table) << table.error().message;
   EXPECT_FALSE(table->unchanged);
   ASSERT_TRUE(jobs(100));
-  const auto counted = run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); });
-  ASSERT_TRUE(counted) << counted.error().message;
-  EXPECT_EQ(counted->name, "n1");
-  EXPECT_EQ(run<Node>([&](auto done) { client.counted_node("zz", std::move(done)); }).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(ClientTest, NoChangesSinceNeverAskedIsNonsense) {
@@ -244,17 +240,6 @@ TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
   EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal);
   http.on("GET", "/slurm/v0.0.45/node/zz", testing::nodes(testing::node("n1", R"("IDLE")")));
   EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal) << "another node";
-}
-
-TEST_F(ClientTest, ACountedNodeIsReadAfterSlurmctldHasCounted) {
-  http.on("GET", "/slurm/v0.0.45/node/n1", testing::nodes(testing::node("n1", R"("MIXED")")));
-  const auto counted = run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); });
-  ASSERT_TRUE(counted) << counted.error().message;
-  ASSERT_GE(http.log.size(), 2U);
-  EXPECT_EQ(http.log[http.log.size() - 2].target, "/slurm/v0.0.45/nodes/?update_time=4102444800");
-  EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/node/n1");
-  http.on("GET", "/slurm/v0.0.45/nodes/?update_time=", testing::error(502, 1800, "away"));
-  EXPECT_EQ(run<Node>([&](auto done) { client.counted_node("n1", std::move(done)); }).error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(ClientTest, WritesOnlyWhatIsSet) {

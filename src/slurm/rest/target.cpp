@@ -27,7 +27,7 @@ bool kept_from_work(const Node& node) {
 }  // namespace
 
 struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
-  Impl(core::Loop& in_loop, Clusters& in_clusters, core::Logger& in_log) : loop(in_loop), clusters(in_clusters), log(in_log) {}
+  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {}
 
   /// What an act is about, and whom to tell how it went.
   struct Job {
@@ -198,7 +198,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                      guard<void>([write_theirs](Impl&, core::Result<void> result) { write_theirs(std::move(result)); }));
   }
 
-  // --- Resume, update, delete, reconfigure, read ------------------------------------------------------------------
+  // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
   void resume(const ResumeNode& act, Done done) {
     begin(act.cluster, "resume " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
@@ -303,38 +303,22 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  void read(const ReadNode& act, Done done) {
-    begin(act.cluster, "read " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
-      Client* to = client(job);
-      if (to == nullptr) return;
-      to->counted_node(
-          name, guard<Node>([job](Impl& self, core::Result<Node> node) {
-            if (!node && node.error().code != ErrorCode::kNotFound) return self.fail(job, node.error());
-            if (!node) return job->done({core::Json{{"exists", false}, {"state", core::Json::array()}, {"reason", ""}}, {}});
-            core::Json state = core::Json::array({node->state.base});
-            for (const std::string& flag : node->state.flags) state.push_back(flag);
-            job->done({core::Json{{"exists", true}, {"state", std::move(state)}, {"reason", node->reason}}, {}});
-          }));
-    });
-  }
-
   void refuse(Done done, core::Error error) {
     loop.after(core::Duration{0}, [done = std::move(done), error = std::move(error)] { done({std::unexpected(error), {}}); });
   }
 
   core::Loop& loop;
   Clusters& clusters;
-  core::Logger& log;
 };
 
-Target::Target(core::Loop& loop, Clusters& clusters, core::Logger& log) : impl_(std::make_shared<Impl>(loop, clusters, log)) {}
+Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Impl>(loop, clusters)) {}
 
 Target::~Target() = default;
 
 bool Target::handles(const plan::Act& act) const {
   return dynamic_cast<const DrainNodes*>(&act) != nullptr || dynamic_cast<const ResumeNode*>(&act) != nullptr ||
          dynamic_cast<const UpdateNode*>(&act) != nullptr || dynamic_cast<const DeleteNode*>(&act) != nullptr ||
-         dynamic_cast<const Reconfigure*>(&act) != nullptr || dynamic_cast<const ReadNode*>(&act) != nullptr;
+         dynamic_cast<const Reconfigure*>(&act) != nullptr;
 }
 
 void Target::execute(plan::ActPtr act, Done done) {
@@ -344,7 +328,6 @@ void Target::execute(plan::ActPtr act, Done done) {
   if (const auto* remove = dynamic_cast<const DeleteNode*>(act.get())) return impl_->remove(*remove, std::move(done));
   if (const auto* reconfigure = dynamic_cast<const Reconfigure*>(act.get()))
     return impl_->reconfigure(*reconfigure, std::move(done));
-  if (const auto* read = dynamic_cast<const ReadNode*>(act.get())) return impl_->read(*read, std::move(done));
   impl_->refuse(std::move(done), {ErrorCode::kUnsupported, "not an act of Slurm", 0, {}, {}});
 }
 

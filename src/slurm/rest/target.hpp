@@ -12,7 +12,7 @@ namespace slurm {
 
 class Target final : public plan::Target {
  public:
-  Target(core::Loop& loop, Clusters& clusters, core::Logger& log);
+  Target(core::Loop& loop, Clusters& clusters);
   ~Target() override;
   [[nodiscard]] bool handles(const plan::Act& act) const override;
   /// Errors beyond those of slurm::Client: kUnavailable at once while the cluster's snapshot is not complete, for a write to a

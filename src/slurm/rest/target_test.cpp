@@ -81,7 +81,7 @@ struct TargetTest : ::testing::Test {
   Clusters clusters{loop, random,
                     log,  [this](const Endpoint&) { return std::make_unique<Link>(http); },
                     {},   {.write_deadline = [this] { return until; }}};
-  Target target{loop, clusters, log};
+  Target target{loop, clusters};
 };
 
 TEST_F(TargetTest, KnowsItsActs) {
@@ -90,7 +90,7 @@ TEST_F(TargetTest, KnowsItsActs) {
   };
   EXPECT_FALSE(target.handles(Other{}));
   for (const auto& act : {drain_nodes("c", {"n"}, ""), resume_node("c", "n"), update_node("c", "n", {}),
-                          delete_node("c", "n", ""), reconfigure("c"), read_node("c", "n")}) {
+                          delete_node("c", "n", ""), reconfigure("c")}) {
     EXPECT_TRUE(target.handles(*act));
   }
   EXPECT_EQ(failure(std::make_shared<Other>()), ErrorCode::kUnsupported);
@@ -343,7 +343,6 @@ TEST_F(TargetTest, NothingIsWrittenWithoutTimeForIt) {
     }
   }
   EXPECT_EQ(writes(), 0);
-  EXPECT_TRUE(run(read_node("c", "n1")).value) << "reads are nobody's business";
 }
 
 TEST_F(TargetTest, TheTimeIsAskedForAfterTheLiveRead) {
@@ -385,18 +384,6 @@ TEST_F(TargetTest, AWriteIsGivenUpBeforeItsTimeIsOver) {
   EXPECT_FALSE(result.gates[0]->open()) << "slurmrestd may still be at it";
   loop.advance(4s);
   EXPECT_TRUE(result.gates[0]->open());
-}
-
-TEST_F(TargetTest, ReadsANodeForAPlan) {
-  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
-  auto result = run(read_node("c", "n1"));
-  ASSERT_TRUE(result.value);
-  EXPECT_EQ(*result.value, (core::Json{{"exists", true}, {"state", {"IDLE", "DRAIN"}}, {"reason", "slurm-operator: x"}}));
-  EXPECT_TRUE(result.gates.empty());
-  http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
-  EXPECT_EQ((*run(read_node("c", "n1")).value)["exists"], false);
-  http.on("GET", kBase + "/node/n1", testing::error(502, 1800, "Failure to query node n1"));
-  EXPECT_EQ(failure(read_node("c", "n1")), ErrorCode::kUnavailable) << "unknown is not absent";
 }
 
 TEST_F(TargetTest, FailsAtOnceWhileSlurmIsAwayOrUnknown) {

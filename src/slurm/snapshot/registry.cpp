@@ -1,6 +1,7 @@
 #include "slurm/snapshot/registry.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "slurm/rest/token.hpp"
@@ -41,7 +42,6 @@ Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
   std::ranges::sort(change.nodes);
   change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
   change.partitions = !before->partitions.same(now->partitions);
-  change.jobs = !before->jobs.same(now->jobs);
   change.health = before->health != now->health || before->error != now->error ||
                   before->capabilities.release != now->capabilities.release ||
                   before->capabilities.data_parser != now->capabilities.data_parser;
@@ -233,12 +233,6 @@ void Clusters::remove(const ClusterKey& cluster) {
 
 bool Clusters::contains(const ClusterKey& cluster) const {
   return impl_->find(cluster) != nullptr;
-}
-
-std::vector<ClusterKey> Clusters::keys() const {
-  std::vector<ClusterKey> out;
-  for (const auto& [key, connection] : impl_->connections) out.push_back(key);
-  return out;
 }
 
 SnapshotPtr Clusters::snapshot(const ClusterKey& cluster) const {

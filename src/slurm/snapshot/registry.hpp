@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,10 +36,7 @@ struct Change {
   SnapshotPtr before, now;
   std::vector<std::string> nodes;  ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
   bool partitions = false;         ///< Some partition came, changed or went.
-  bool jobs = false;               ///< Some job came, changed or went.
   bool health = false;             ///< Completeness, error or capabilities changed.
-  /// True when nothing but the age moved.
-  [[nodiscard]] bool quiet() const { return nodes.empty() && !partitions && !jobs && !health; }
 };
 
 class Clusters {
@@ -61,7 +57,6 @@ class Clusters {
   /// Listeners get a last change, to kNone. Unknown clusters are ignored.
   void remove(const ClusterKey& cluster);
   [[nodiscard]] bool contains(const ClusterKey& cluster) const;
-  [[nodiscard]] std::vector<ClusterKey> keys() const;
 
   /// Never null: Health::kNone for a cluster that is not known.
   [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;

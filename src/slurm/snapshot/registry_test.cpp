@@ -34,6 +34,8 @@ struct RegistryTest : ::testing::Test {
   }
   void add() { clusters.set("default/c", {"restapi", 6820}, "key"); }
   [[nodiscard]] SnapshotPtr snapshot() const { return clusters.snapshot("default/c"); }
+  /// Nothing but the age moved.
+  static bool quiet(const Change& change) { return change.nodes.empty() && !change.partitions && !change.health; }
   [[nodiscard]] int rounds() const { return http.asked("GET", kBase + "/nodes/"); }
 
   core::ManualLoop loop;
@@ -94,8 +96,8 @@ TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
   EXPECT_TRUE(first->partitions.same(second->partitions));
   EXPECT_EQ(first->holders, second->holders);
   ASSERT_EQ(changes.size(), 2U);
-  EXPECT_FALSE(changes[0].quiet());
-  EXPECT_TRUE(changes[1].quiet());
+  EXPECT_FALSE(quiet(changes[0]));
+  EXPECT_TRUE(quiet(changes[1]));
   loop.advance(10000ms);
   EXPECT_EQ(rounds(), 12);
 }
@@ -148,11 +150,10 @@ TEST_F(RegistryTest, TellsWhichNodesMoved) {
   loop.advance(1000ms);
   ASSERT_EQ(changes.size(), 3U);
   EXPECT_EQ(changes[2].nodes, (std::vector<std::string>{"n1", "n3"})) << "a job came to them";
-  EXPECT_TRUE(changes[2].jobs);
   EXPECT_EQ(snapshot()->jobs_on("n3").size(), 1U);
   http.on("GET", kBase + "/jobs/?update_time=", testing::no_job_changes());
   loop.advance(1000ms);
-  EXPECT_TRUE(changes[3].quiet());
+  EXPECT_TRUE(quiet(changes[3]));
   EXPECT_EQ(snapshot()->jobs_on("n3").size(), 1U) << "no changes is not no jobs";
 }
 
