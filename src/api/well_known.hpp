@@ -13,19 +13,14 @@ inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 /// Every pod of the operator itself carries app.kubernetes.io/name with this value; it is also the issuer of the tokens it
 /// mints, the field manager's prefix and the Lease's name.
 inline constexpr std::string_view kOperatorName = "slurm-operator";
-/// Drains that begin so are ours; all others are never touched.
-inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
 
 // Labels on all children.
 inline constexpr std::string_view kLabelName = "app.kubernetes.io/name";            ///< slurmctld, slurmd, slurmrestd ...
 inline constexpr std::string_view kLabelInstance = "app.kubernetes.io/instance";    ///< The custom resource's name.
 inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";  ///< controller, worker, restapi ...
-inline constexpr std::string_view kLabelManagedBy = "app.kubernetes.io/managed-by";
-inline constexpr std::string_view kLabelPartOf = "app.kubernetes.io/part-of";
 
 // Labels on workers.
 inline constexpr std::string_view kLabelCluster = "slinky.slurm.net/cluster";  ///< The Controller's name.
-inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelPodName = "nodeset.slinky.slurm.net/pod-name";
 inline constexpr std::string_view kLabelPodIndex = "nodeset.slinky.slurm.net/pod-index";
 inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname";  ///< The Slurm node's name.
@@ -49,17 +44,11 @@ inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
-/// Slurm features that begin so are taken from kAnnotationFeaturesSpec; all others are kept.
-inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets.
 inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
-inline constexpr std::string_view kAnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash";
-inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
-inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
-inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
 /// A counter: changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
 /// The last configuration that slurmctld accepted, for rolling back.
@@ -70,7 +59,6 @@ inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/r
 
 // Finalizers. They end in this order: NodeSet, RestApi, Controller.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
-inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
 
@@ -89,7 +77,6 @@ inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 // Ports and names of the container contract.
 inline constexpr int kPortSlurmctld = 6817;
 inline constexpr int kPortSlurmd = 6818;
-inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
 inline constexpr std::string_view kKeyJwt = "jwt.key";      ///< The data key of a generated auth/jwt key.

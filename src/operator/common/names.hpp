@@ -29,8 +29,6 @@ inline constexpr std::string_view kAppToken = "slurm-token";
 /// Server-side apply: one manager a controller.
 inline constexpr std::string_view kManagerController = "slurm-operator-controller";
 inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
-inline constexpr std::string_view kManagerNodeSet = "slurm-operator-nodeset";
-inline constexpr std::string_view kManagerToken = "slurm-operator-token";
 
 /// What selects a component's pods: name and instance. Never changes: selectors are immutable.
 kube::StringMap selector_labels(std::string_view app, std::string_view instance);
