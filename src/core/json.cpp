@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
-#include <regex>
+
+#include "core/quantity.hpp"
 
 template class nlohmann::basic_json<>;
 
@@ -33,34 +32,6 @@ const Json* item_by(const Json& list, const char* key, const Json& value) {
 
 bool empty_value(const Json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty());
-}
-
-/// The value of a resource quantity ("500m", "1Gi", 0.5, "1e3"); nullopt when it is none.
-std::optional<long double> quantity(const Json& value) {
-  const std::string text = value.is_number() ? value.dump() : value.is_string() ? value.get<std::string>() : "";
-  static const std::regex kForm(R"(([+-]?)([0-9]*)\.?([0-9]*)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?)");
-  static const std::string kDecimal = "kMGTPE";
-  static const std::string kBinary = "KMGTPE";
-  static const std::string kSmall = "mun";
-  std::smatch part;
-  if (!std::regex_match(text, part, kForm)) return std::nullopt;
-  const std::string digits = part[2].str() + part[3].str();
-  if (digits.empty() || digits.size() > 18) return std::nullopt;
-  // One multiplication and one division, so that equal quantities come out equal.
-  long double up = static_cast<long double>(std::stoull(digits));
-  int tens = -static_cast<int>(part[3].length());
-  const std::string suffix = part[4].str();
-  if (suffix.size() == 2) {
-    up = std::ldexp(up, 10 * (static_cast<int>(kBinary.find(suffix[0])) + 1));
-  } else if (suffix.size() == 1 && kDecimal.find(suffix[0]) != std::string::npos) {
-    tens += 3 * (static_cast<int>(kDecimal.find(suffix[0])) + 1);
-  } else if (suffix.size() == 1) {
-    tens -= 3 * (static_cast<int>(kSmall.find(suffix[0])) + 1);
-  } else if (part[5].length() > 0) {
-    tens += std::stoi(part[5].str());
-  }
-  const long double scaled = tens >= 0 ? up * std::pow(10.0L, tens) : up / std::pow(10.0L, -tens);
-  return part[1].str() == "-" ? -scaled : scaled;
 }
 
 /// Servers write quantities in a form of their own ("0.5" becomes "500m"), so in these places they are compared by value.

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "api/well_known.hpp"
+#include "core/quantity.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
-#include "operator/common/quantity.hpp"
 #include "operator/common/worker_names.hpp"
 
 namespace op::nodeset {
@@ -86,11 +87,17 @@ Json wanted_slurmd(const api::NodeSetSpec& spec) {
   return out;
 }
 
+/// In whole units, rounded up; 0 for what is no quantity, or none that a machine has.
+std::int64_t whole(const Json& quantity) {
+  const long double value = std::ceil(core::quantity(quantity).value_or(0));
+  return value < 0 || value > 9.2e18L ? 0 : static_cast<std::int64_t>(value);
+}
+
 Json env_vars(const api::NodeSetSpec& spec, const Json& wanted) {
   const auto limit = [&](const char* what) -> std::int64_t {
     const Json* own = core::find(wanted, {"resources", "limits", what});
     if (own == nullptr) own = core::find(spec.pod_template.spec, {"resources", "limits", what});
-    return own == nullptr ? 0 : quantity_of(*own).value_or(0);
+    return own == nullptr ? 0 : whole(*own);
   };
   return Json::array(
       {{{"name", "POD_TOPOLOGY"},

@@ -129,6 +129,19 @@ TEST(BuildWorker, WhatUsersWriteWins) {
   EXPECT_EQ(pod["spec"]["initContainers"][0]["resources"], slurmd["resources"]);
 }
 
+TEST(BuildWorker, SlurmdIsToldItsLimitsInWholeUnits) {
+  const auto told = [](const Json& cpu) {
+    const Json slurmd = slurmd_of(pod_of(Json{{"slurmd", {{"resources", {{"limits", {{"cpu", cpu}, {"memory", "2.5Gi"}}}}}}}}));
+    EXPECT_EQ(named(slurmd["env"], "POD_MEMORY")["value"], "2560");
+    return named(slurmd["env"], "POD_CPUS")["value"].get<std::string>();
+  };
+  EXPECT_EQ(told("1500m"), "2");
+  EXPECT_EQ(told("2000m"), "2");
+  EXPECT_EQ(told(0.1), "1");
+  EXPECT_EQ(told(2), "2");
+  for (const char* none : {"0", "-1", "100E", "x"}) EXPECT_EQ(told(none), "0") << none;
+}
+
 TEST(BuildWorker, EmptyListsAsTheGoOperatorsChartWritesThemTakeNothingAway) {
   const Json pod = pod_of(Json::parse(R"({
     "logfile": {"image": "docker.io/library/alpine:latest", "imagePullPolicy": "IfNotPresent", "resources": {}},
