@@ -174,10 +174,7 @@ std::optional<plan::Evidence> PodWitness::ended(const PodRecord& pod) {
 }
 
 std::optional<plan::Evidence> OwnerWitness::owner_ends(const ObjectMeta& controller, const PodRecord& worker) {
-  if (!controller.terminating()) return std::nullopt;
-  // A namespace has no namespace of its own.
-  const std::string& ns = controller.ns.empty() ? controller.name : controller.ns;
-  if (ns != worker.meta.ns) return std::nullopt;
+  if (!controller.terminating() || controller.ns != worker.meta.ns) return std::nullopt;
   return plan::Evidence(plan::Evidence::Kind::kOwnerEnds, worker.meta.uid, controller.key().str() + " is being deleted");
 }
 

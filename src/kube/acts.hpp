@@ -16,7 +16,8 @@
 
 namespace kube {
 
-/// Must not exist. AlreadyExists is a failed outcome unless the cache already shows an object of ours by that name.
+/// Must not exist. AlreadyExists is a failed outcome unless a live read finds what an earlier try made: an object of the same
+/// controller, if it is to have one, and with all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -51,7 +52,8 @@ struct Patch final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes with preconditions, in the background; a missing object counts as done. Pods (workers) need evidence; other objects of ours do not.
+/// Deletes with preconditions, in the background; a missing object counts as done. Pods (workers) need evidence; other objects
+/// of ours do not.
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
@@ -114,7 +116,7 @@ class PodWitness {
   static std::optional<plan::Evidence> never_started(const PodRecord& pod);
   static std::optional<plan::Evidence> ended(const PodRecord& pod);
 };
-/// Issues the evidence that the user ended the cluster: its Controller (or namespace) is terminating.
+/// Issues the evidence that the user ended the cluster: its Controller is terminating.
 class OwnerWitness {
  public:
   static std::optional<plan::Evidence> owner_ends(const ObjectMeta& controller, const PodRecord& worker);

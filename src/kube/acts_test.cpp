@@ -55,9 +55,6 @@ TEST(OwnerWitnessTest, TheUserEndedTheCluster) {
   EXPECT_TRUE(OwnerWitness::owner_ends(controller, pod));
   controller.ns = "other";
   EXPECT_FALSE(OwnerWitness::owner_ends(controller, pod)) << "another namespace's";
-  controller.ns = "";
-  controller.name = "ns";
-  EXPECT_TRUE(OwnerWitness::owner_ends(controller, pod)) << "the namespace itself";
 }
 
 TEST(ActsTest, DeletingAWorkerCarriesItsEvidence) {

@@ -12,8 +12,7 @@
 
 namespace kube {
 
-/// Reads objects that users name (Secrets, ConfigMaps): each is watched alone for as long as a key names it. Until its watch
-/// has synced, the answer is kUnknown, which is not kAbsent.
+/// Whether an object exists. Until its watch has synced that is kUnknown, which is not kAbsent.
 enum class Presence { kUnknown, kAbsent, kPresent };
 template <class Record>
 struct Named {
@@ -21,6 +20,7 @@ struct Named {
   std::shared_ptr<const Record> record;
 };
 
+/// Reads objects that users name (Secrets, ConfigMaps): each is watched alone for as long as a key names it.
 class Recorder {
  public:
   virtual ~Recorder() = default;

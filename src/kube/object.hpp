@@ -95,16 +95,15 @@ struct PodRecord {
   std::string node_name, hostname, phase, pod_ip, reason, message;
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
+  std::optional<core::WallTime> ready_since;  ///< Since when it is ready, where it is and says so.
   [[nodiscard]] const PodCondition* condition(std::string_view type) const;
   [[nodiscard]] bool ready() const;
-  [[nodiscard]] std::optional<core::WallTime> ready_since() const { return ready_since_; }
-  std::optional<core::WallTime> ready_since_;
 };
 
 /// A Secret without its bytes: which keys it has, and a hash of each value to see changes by.
 struct SecretRecord {
   ObjectMeta meta;
-  StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted with the Secret's uid.
+  StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted with its uid and ParseContext::secret_salt.
   StringMap sizes;         ///< data key -> decimal length in bytes of the decoded value.
   std::string type;
   bool immutable = false;

@@ -212,7 +212,7 @@ core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom
   each_item(status, "conditions", [&](dom::element c) {
     pod->conditions.push_back({text(c, "type"), text(c, "status"), text(c, "reason"), text(c, "message")});
     if (pod->conditions.back().type == "Ready" && pod->conditions.back().status == "True") {
-      pod->ready_since_ = time(c, "lastTransitionTime");
+      pod->ready_since = time(c, "lastTransitionTime");
     }
   });
   each_item(status, "initContainerStatuses", [&](dom::element c) { pod->containers.push_back(container_state(c, true)); });

@@ -75,8 +75,8 @@ TEST(RecordTest, APodIsReadInto) {
   EXPECT_EQ(pod.pod_ip, "10.0.0.7");
   EXPECT_EQ(pod.message, "fine");
   EXPECT_TRUE(pod.ready());
-  ASSERT_TRUE(pod.ready_since());
-  EXPECT_EQ(core::format_rfc3339(*pod.ready_since()), "2026-01-02T03:05:00Z");
+  ASSERT_TRUE(pod.ready_since);
+  EXPECT_EQ(core::format_rfc3339(*pod.ready_since), "2026-01-02T03:05:00Z");
   ASSERT_EQ(pod.containers.size(), 8U);
   EXPECT_TRUE(pod.containers[0].init);
   std::vector<bool> started;
@@ -95,7 +95,7 @@ TEST(RecordTest, APodWithoutStatusIsAPod) {
   const auto parsed = record_from_json<PodRecord>(object_json("ns", "p", "1"));
   ASSERT_TRUE(parsed);
   EXPECT_FALSE((*parsed)->ready());
-  EXPECT_EQ((*parsed)->ready_since(), std::nullopt);
+  EXPECT_EQ((*parsed)->ready_since, std::nullopt);
 }
 
 TEST(RecordTest, AnObjectIsKeptWholeButForWhatNobodyReads) {

@@ -19,11 +19,11 @@ class Evidence {
  public:
   enum class Kind {
     kDrained,          ///< A fresh, complete Slurm snapshot says by every sign that the node runs nothing and takes nothing.
-    kNeverStarted,     ///< No container of the pod ever ran.
+    kNeverStarted,     ///< The pod has no Kubernetes node yet.
     kEnded,            ///< The pod's phase is Failed or Succeeded.
     kNeverRegistered,  ///< Never stamped as seen in Slurm, and absent from a fresh snapshot.
     kForgotten,        ///< Registered once, but absent for long from Slurm's fresh answers, and no job names it.
-    kOwnerEnds,        ///< The user deleted the Controller or namespace without deletionPolicy Drain: the cluster ends.
+    kOwnerEnds,        ///< The user deleted the Controller, without deletionPolicy Drain: the cluster ends.
   };
 
   [[nodiscard]] Kind kind() const { return kind_; }

@@ -7,7 +7,7 @@
 //   p.wake_after(500ms, "waiting for slurmctld to load the configuration");
 //
 // Lanes are independent. Groups of one lane are done in order; the steps of one group go out at once. A failed step stops its
-// lane for this pass only. Steps carry recipes instead of random or secret values (kube/recipe.hpp).
+// lane for this pass only. Steps carry recipes instead of random or secret values (kube/acts.hpp).
 #pragma once
 
 #include <map>

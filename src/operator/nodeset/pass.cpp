@@ -144,9 +144,9 @@ void Pass::read_workers() {
     worker.let_go = worker.cleared && !cleared_for.starts_with(plan::to_string(plan::Evidence::Kind::kNeverRegistered));
     const auto node = in.nodes.find(pod->node_name);
     worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
-    if (worker.record == nullptr && worker.stamped && !worker.cleared && pod->ready() && pod->ready_since()) {
+    if (worker.record == nullptr && worker.stamped && !worker.cleared && pod->ready() && pod->ready_since) {
       // An earlier time may be of the slurmd before this one.
-      if (const auto since = missing_since(*pod)) worker.missing_since = std::max(*since, *pod->ready_since());
+      if (const auto since = missing_since(*pod)) worker.missing_since = std::max(*since, *pod->ready_since);
     }
     worker.outdated = stuck_outdated(worker);
     worker.lost = worker.outdated || will_not_register(worker);
@@ -166,7 +166,7 @@ core::Duration Pass::registration_left(const Worker& worker) const {
 bool Pass::will_not_register(const Worker& worker) {
   if (worker.life != Life::kLive || worker.record != nullptr) return false;
   if (worker.stamped && !worker.cleared && !worker.missing_since) return false;
-  if (!worker.cleared && (!worker.pod->ready() || !worker.pod->ready_since())) return false;
+  if (!worker.cleared && (!worker.pod->ready() || !worker.pod->ready_since)) return false;
   if (!slurm_fresh_or_again()) return false;
   if (worker.cleared) return true;
   const core::Duration left = registration_left(worker);

@@ -407,7 +407,7 @@ TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   node.reason = "slurm-operator: Pod is terminating";
   node.slurmd_start_time = world.now - core::Duration{7200 * 1000};
   node.address = "10.9.9.9";
-  world.pod("cpu-1").ready_since_ = world.now - core::Duration{2000};
+  world.pod("cpu-1").ready_since = world.now - core::Duration{2000};
   // The record is of the pod before: jobs would be sent to an address where nobody is.
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
   node.slurmd_start_time = world.now;
@@ -755,8 +755,8 @@ TEST(NodeSetPlan, AvailableAreWorkersThatAreReadyForMinReadySeconds) {
   world.settle(2);
   world.start_pods();
   world.settle(3);
-  world.pod("cpu-0").ready_since_ = world.now - core::Duration{20000};
-  world.pod("cpu-1").ready_since_ = world.now - core::Duration{5000};
+  world.pod("cpu-0").ready_since = world.now - core::Duration{20000};
+  world.pod("cpu-1").ready_since = world.now - core::Duration{5000};
   const auto counts = [&] {
     world.settle(2);
     return std::array<Json, 3>{world.status()["readyReplicas"], world.status()["availableReplicas"],

@@ -54,7 +54,7 @@ auto rank(const Pass& pass, const Worker& worker) {
   const core::WallTime never{core::Duration{0}};
   return std::tuple(!(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(pod),
                     pod.ready(), deletion_cost(pod), deadline_rank(worker), !(worker.user_cordon || worker.kube_cordon),
-                    -worker.ordinal, -pod.ready_since().value_or(never).since_epoch.count(),
+                    -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(),
                     -pod.meta.created.since_epoch.count());
 }
 

@@ -88,7 +88,7 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   if (node.slurmd_start_time && *node.slurmd_start_time + kSkew >= worker.pod->meta.created) return true;
   if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
-  const std::optional<core::WallTime> since = worker.pod->ready_since();
+  const std::optional<core::WallTime> since = worker.pod->ready_since;
   return since && pass.in.now - *since >= kRegistrationGrace;
 }
 

@@ -27,7 +27,7 @@ bool available(Pass& pass, const Worker& worker) {
   if (!worker.pod->ready()) return false;
   const core::Duration needed{1000LL * pass.in.nodeset.spec.min_ready_seconds};
   if (needed.count() == 0) return true;
-  const std::optional<core::WallTime> since = worker.pod->ready_since();
+  const std::optional<core::WallTime> since = worker.pod->ready_since;
   if (!since) return false;
   const core::Duration left = needed - (pass.in.now - *since);
   if (left.count() <= 0) return true;

@@ -337,7 +337,7 @@ void World::start_pods() {
     if (pod.node_name.empty()) pod.node_name = "kube-1";
     pod.pod_ip = fmt::format("10.0.0.{}", pods.size());
     pod.meta.resource_version = next_version();
-    pod.ready_since_ = now;
+    pod.ready_since = now;
     pod.conditions.push_back({"Ready", "True", "", ""});
     pod.containers.clear();
     kube::ContainerState& slurmd = pod.containers.emplace_back();
@@ -401,7 +401,7 @@ kube::PodRecord& World::add_pod(int ordinal) {
   pod.phase = "Pending";
   pod.node_name = fmt::format("kube-{}", ordinal);
   start_pods();
-  pod.ready_since_ = now - core::Duration{3500 * 1000};
+  pod.ready_since = now - core::Duration{3500 * 1000};
   pod.conditions.push_back({"SlurmNodeStateIdle", "True", "", ""});
   return pod;
 }
