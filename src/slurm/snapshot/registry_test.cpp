@@ -13,20 +13,6 @@ using namespace std::chrono_literals;
 using core::ErrorCode;
 const std::string kBase = "/slurm/v0.0.45";
 
-struct ZeroRandom final : core::Random {
-  std::uint64_t below(std::uint64_t) override { return 0; }
-  std::string bytes(std::size_t n) override { return std::string(n, '0'); }
-};
-
-/// Hands out one server for all connections.
-struct Link final : net::HttpTransport {
-  explicit Link(FakeTransport& to) : to_(to) {}
-  RequestId send(net::HttpRequest request, Done done) override { return to_.send(std::move(request), std::move(done)); }
-  RequestId stream(net::HttpRequest, net::StreamHandler) override { return 0; }
-  void cancel(RequestId id) override { to_.cancel(id); }
-  FakeTransport& to_;
-};
-
 struct RegistryTest : ::testing::Test {
   RegistryTest() {
     testing::serve_quiet_cluster(http);

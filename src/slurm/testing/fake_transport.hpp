@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/loop.hpp"
+#include "core/random.hpp"
 #include "net/http.hpp"
 
 namespace slurm {
@@ -83,6 +84,20 @@ class FakeTransport final : public net::HttpTransport {
   RequestId last_id_ = 0;
   std::map<RequestId, std::pair<net::HttpRequest, Done>> waiting_;
   std::map<std::string, Answerer> answers_;
+};
+
+/// Hands out one server for all connections.
+struct Link final : net::HttpTransport {
+  explicit Link(FakeTransport& to) : to_(to) {}
+  RequestId send(net::HttpRequest request, Done done) override { return to_.send(std::move(request), std::move(done)); }
+  RequestId stream(net::HttpRequest, net::StreamHandler) override { return 0; }
+  void cancel(RequestId id) override { to_.cancel(id); }
+  FakeTransport& to_;
+};
+
+struct ZeroRandom final : core::Random {
+  std::uint64_t below(std::uint64_t) override { return 0; }
+  std::string bytes(std::size_t n) override { return std::string(n, '0'); }
 };
 
 }  // namespace slurm
