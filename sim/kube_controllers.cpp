@@ -746,34 +746,74 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // ------------------------------------------------------------------------------------------------------------------- others
 
+  /// What controls the object, or null: it is gone, or nothing does.
+  [[nodiscard]] StoredPtr controller_of(const Json& object) const {
+    const auto place = by_uid.find(controller_uid(object));
+    return place == by_uid.end() ? nullptr : api.store().find(place->second.table, place->second.key);
+  }
+
+  /// The sum of the replicas that the pods' controllers want; of a ReplicaSet, its Deployment's. nullopt: a controller is gone,
+  /// or has no scale.
+  [[nodiscard]] std::optional<long long> expected_scale(const std::vector<StoredPtr>& pods) const {
+    std::map<std::string, long long> scales;
+    for (const StoredPtr& pod : pods) {
+      if (controller_uid(pod->body).empty()) continue;  // not managed: does not count
+      StoredPtr owner = controller_of(pod->body);
+      if (owner && core::get_string(owner->body, {"kind"}) == kReplicaSet.kind) {
+        if (const StoredPtr above = controller_of(owner->body)) owner = above;
+      }
+      const KubeKind* kind = owner ? api.find_table(by_uid.at(uid_of(owner->body)).table) : nullptr;
+      if (kind == nullptr || !kind->scale) return std::nullopt;
+      scales[uid_of(owner->body)] = core::get_int(owner->body, {"spec", "replicas"});
+    }
+    long long sum = 0;
+    for (const auto& [uid, replicas] : scales) sum += replicas;
+    return sum;
+  }
+
+  /// Runs when the budget or a pod changes; a changed scale alone is not noticed.
   void sync_budget(const kube::Key& key) {
     const StoredPtr stored = api.store().find("poddisruptionbudgets.policy", key);
     if (!stored) return;
     const Json& budget = stored->body;
-    long long expected = 0, healthy = 0;
+    std::vector<StoredPtr> pods;
+    long long healthy = 0;
     const Json selector = budget["spec"].value("selector", Json::object());
     for (const auto& [pod_key, pod] : api.store().all("pods")) {
       if (pod_key.ns != key.ns || !selects(selector, pod->body["metadata"].value("labels", Json::object()))) continue;
-      ++expected;
+      pods.push_back(pod);
       if (is_ready(pod->body) && !terminating(pod->body)) ++healthy;
     }
-    const auto amount = [&](const char* field) -> std::optional<long long> {
-      const Json* value = core::find(budget, {"spec", field});
-      if (value == nullptr) return std::nullopt;
-      if (value->is_number()) return value->get<long long>();
-      return (std::atoll(value->get<std::string>().c_str()) * expected + 99) / 100;
+    // An integer `minAvailable` goes by the pods that there are, all else by what their owners want.
+    const Json* most = core::find(budget, {"spec", "maxUnavailable"});
+    const Json* least = core::find(budget, {"spec", "minAvailable"});
+    std::optional<long long> counted = 0;
+    if (most != nullptr || (least != nullptr && !least->is_number())) {
+      counted = expected_scale(pods);
+    } else if (least != nullptr) {
+      counted = static_cast<long long>(pods.size());
+    }
+    const Caller who = caller("disruption-controller");
+    if (!counted) {
+      api.modify(
+          res::kPodDisruptionBudget, key, [](Json& b) { b["status"]["disruptionsAllowed"] = 0; }, who, "status");
+      return;
+    }
+    const long long expected = *counted;
+    const auto amount = [&](const Json& value) {
+      return value.is_number() ? value.get<long long>() : (std::atoll(value.get<std::string>().c_str()) * expected + 99) / 100;
     };
-    const long long desired = std::max(0LL, amount("minAvailable").value_or(expected - amount("maxUnavailable").value_or(0)));
+    const long long desired = most != nullptr ? std::max(0LL, expected - amount(*most)) : least != nullptr ? amount(*least) : 0;
     api.modify(
         res::kPodDisruptionBudget, key,
         [&](Json& b) {
           b["status"]["expectedPods"] = expected;
           b["status"]["currentHealthy"] = healthy;
           b["status"]["desiredHealthy"] = desired;
-          b["status"]["disruptionsAllowed"] = std::max(0LL, healthy - desired);
+          b["status"]["disruptionsAllowed"] = expected <= 0 ? 0 : std::max(0LL, healthy - desired);
           b["status"]["observedGeneration"] = budget["metadata"]["generation"];
         },
-        caller("disruption-controller"), "status");
+        who, "status");
   }
 
   void sync_claim(const kube::Key& key) {

@@ -552,6 +552,11 @@ std::vector<KubeKind> builtin_kinds() {
   budget.defaults = [](Json& object) {
     fill(object, "status", {{"currentHealthy", 0}, {"desiredHealthy", 0}, {"disruptionsAllowed", 0}, {"expectedPods", 0}});
   };
+  budget.validate = [](const Json& object) -> Problems {
+    const Json& spec = object["spec"];
+    if (!spec.contains("minAvailable") || !spec.contains("maxUnavailable")) return {};
+    return {{"spec", "FieldValueInvalid", "Invalid value: minAvailable and maxUnavailable cannot be both set"}};
+  };
   budget.unknown_fields =
       unknown_fields({"spec", "status"}, {"maxUnavailable", "minAvailable", "selector", "unhealthyPodEvictionPolicy"}, "");
   kinds.push_back(budget);

@@ -480,6 +480,38 @@ TEST_P(SimKubeTest, BudgetsCount) {
   EXPECT_FALSE(api.evict({"ns", "s-1"}, {}));
 }
 
+TEST_P(SimKubeTest, BudgetsGoByTheScaleOfOwners) {
+  const auto owner = api.create(res::kDeployment, j(R"({"metadata": {"name": "d", "namespace": "ns"}, "spec": {"replicas": 1,
+        "selector": {"matchLabels": {"app": "y"}}, "template": {"metadata": {"labels": {"app": "y"}},
+        "spec": {"containers": [{"name": "c", "image": "i:1"}]}}}})"));
+  ASSERT_TRUE(owner) << owner.error();
+  for (const char* name : {"a", "b"}) {
+    create_pod(name, {{"metadata",
+                       {{"ownerReferences", Json::array({{{"apiVersion", "apps/v1"},
+                                                          {"kind", "Deployment"},
+                                                          {"name", "d"},
+                                                          {"uid", (*owner)["metadata"]["uid"]},
+                                                          {"controller", true}}})}}}});
+  }
+  const auto spec = [](const std::string& amount) {
+    return j((R"({"metadata": {"name": "b", "namespace": "ns"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, )" +
+              amount + "}}")
+                 .c_str());
+  };
+  EXPECT_FALSE(api.create(res::kPodDisruptionBudget, spec(R"("maxUnavailable": 0, "minAvailable": 1)")));
+  const auto allowed = [&](const std::string& amount) {
+    (void)api.remove(res::kPodDisruptionBudget, {"ns", "b"});
+    EXPECT_TRUE(api.create(res::kPodDisruptionBudget, spec(amount)));
+    loop.run_for(30s);
+    return core::get_int(*api.peek(res::kPodDisruptionBudget, {"ns", "b"}), {"status", "disruptionsAllowed"});
+  };
+  ASSERT_TRUE(loop.run_until([&] { return ready("a") && ready("b"); }, 60s));
+  EXPECT_EQ(allowed(R"("maxUnavailable": 0)"), 1);  // two pods, and their owner wants one
+  EXPECT_EQ(allowed(R"("minAvailable": "100%")"), 1);
+  EXPECT_EQ(allowed(R"("minAvailable": 2)"), 0);
+  EXPECT_EQ(allowed(R"("minAvailable": 2147483647)"), 0);
+}
+
 TEST_P(SimKubeTest, AtRestNothingIsWritten) {
   create_set(3);
   ASSERT_TRUE(loop.run_until([&] { return ready("s-2"); }, 60s));

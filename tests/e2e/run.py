@@ -7,6 +7,7 @@ KEEP=1 leaves the namespaces of failed tests for a look.
 
 import argparse
 import base64
+import json
 import re
 import subprocess
 import sys
@@ -111,6 +112,28 @@ def scale_in_spares_busy_workers(ns):
     wait("cpu-0 is usable again", lambda: len(ns.idle()) == 2 and "cpu-0" in ns.idle(), 60)
     ns.tell(job)
     wait("the job completes", lambda: ns.completed(job), 60)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def busy_workers_are_not_evicted_while_scaled_in(ns):
+    job = ns.submit("sleep 600", "-N3", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    wait("the workers are protected", lambda: all(
+        pod["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true" for pod in ns.workers().values()), 15)
+    ns.scale("cpu", 1)
+    wait("workers drain", lambda: sum("DRAIN" in states for states, _ in ns.nodes().values()) == 2, 20)
+    # The budget is counted anew when a pod changes; a change that means nothing brings that about.
+    ns.kubectl("annotate", "pod", "cpu-0", "e2e.test/look=again")
+    time.sleep(3)
+    for name in ("cpu-0", "cpu-1", "cpu-2"):
+        eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": ns.name}})
+        out = ns.kubectl("create", "--raw", f"/api/v1/namespaces/{ns.name}/pods/{name}/eviction", "-f", "-", text=eviction, check=False)
+        expect(out.returncode != 0 and "disruption budget" in out.stderr, f"the eviction of {name} is answered: {out.stdout}{out.stderr}")
+    expect(len(ns.workers()) == 3, "a busy worker was evicted")
+    expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job was killed")
+    ns.scale("cpu", 3)
+    ns.slurm("scancel", str(job))
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 

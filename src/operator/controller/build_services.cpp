@@ -1,3 +1,6 @@
+#include <cstdint>
+#include <limits>
+
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/services.hpp"
@@ -73,7 +76,9 @@ core::Json build_workers_pdb(const Observed& observed) {
                                {std::string(api::kLabelCluster), name}};
   const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), name}};
   core::Json out = child(observed, kube::resources::kPodDisruptionBudget, workers_pdb_name(name), labels);
-  out["spec"] = {{"maxUnavailable", 0}, {"selector", {{"matchLabels", selector}}}};
+  // More than there can ever be, so no eviction is allowed. `maxUnavailable: 0` would allow some while a NodeSet is scaled in:
+  // it goes by the replicas that the pods' owners want, not by the pods that there are.
+  out["spec"] = {{"minAvailable", std::numeric_limits<std::int32_t>::max()}, {"selector", {{"matchLabels", selector}}}};
   return out;
 }
 

@@ -44,6 +44,21 @@ void plan_keys(Pass& pass) {
   generate(observed.jwt_key, kJwtKeyBytes);
 }
 
+/// The Go operator, or a release before, set `maxUnavailable`, which excludes what is wanted; server-side apply leaves alone
+/// what others have set. With neither no eviction is allowed.
+std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
+  constexpr const char* kField = "maxUnavailable";
+  if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};
+  kube::Patch act;
+  act.resource = kube::resources::kPodDisruptionBudget;
+  act.key = budget->meta.key();
+  act.type = kube::PatchType::kJson;
+  act.uid = budget->meta.uid;
+  act.patch = core::Json::array({{{"op", "remove"}, {"path", std::string("/spec/") + kField}}});
+  return plan::Step{std::string("drop ") + kField + " of PodDisruptionBudget " + budget->meta.name,
+                    "it allows evictions while a NodeSet is scaled in", std::make_shared<kube::Patch>(std::move(act))};
+}
+
 void plan_network(Pass& pass) {
   const Observed& observed = pass.observed;
   plan::Lane& lane = pass.plan.lane("network");
@@ -53,6 +68,8 @@ void plan_network(Pass& pass) {
   want(kube::resources::kService, build_service(observed), observed.service);
   want(kube::resources::kService, build_internal_service(observed), observed.internal_service);
   want(kube::resources::kService, build_workers_service(observed), observed.workers_service);
+  add(lane, drop_max_unavailable(observed.workers_pdb.get()));
+  lane.then();
   want(kube::resources::kPodDisruptionBudget, build_workers_pdb(observed), observed.workers_pdb);
 }
 

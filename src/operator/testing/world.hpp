@@ -289,6 +289,8 @@ class World {
       take_out(next, before, act.object);
       next = core::merge(std::move(next), act.object);
       if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
+      if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
+        return core::fail(core::ErrorCode::kInvalid, "minAvailable and maxUnavailable cannot be both set");
       if (there->second.value("spec", Json()) != next.value("spec", Json()))
         next["metadata"]["generation"] = core::get_int(next, {"metadata", "generation"}) + 1;
       before = act.object;

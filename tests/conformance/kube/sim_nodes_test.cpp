@@ -891,6 +891,44 @@ TEST(SimNodesConformance, BudgetsAllowOneEvictionMore) {
   });
 }
 
+TEST(SimNodesConformance, BudgetsGoByTheScaleOfOwners) {
+  compare({"poddisruptionbudgets", "pods"}, [](Scene& s) {
+    // Pods of an owner that is to have fewer, and whose controller leaves them alone: a Deployment's own are its ReplicaSet's.
+    s.create("deployments", workload("d", "1", spec(container("main", ""))));
+    const std::string owner = uid_of(s.must(200, "GET", s.at("deployments", "d")));
+    s.create("poddisruptionbudgets",
+             R"({"metadata": {"name": "b"}, "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "y"}}}})");
+    for (const char* name : {"a", "b"}) {
+      Json owned = *core::parse_json(pod(name, spec(container("main", "")), R"({"app": "y"})"));
+      owned["metadata"]["ownerReferences"] = Json::array(
+          {{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "d"}, {"uid", owner}, {"controller", true}}});
+      s.create("pods", owned.dump());
+    }
+    const auto settled = [&](const std::string& what) {
+      s.wait_object("poddisruptionbudgets", "b", what, [&](const Json& o) {
+        return observed(o) && counters(o, {"expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed"}) == what;
+      });
+      s.note("budget:" + what);
+    };
+    const auto evict = [&] {
+      const auto [status, reply] = s.call("POST", s.at("pods", "a") + "/eviction",
+                                          R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}})");
+      s.note("evict: " + std::to_string(status) + " " + core::get_string(reply, {"reason"}));
+    };
+    settled(" expectedPods=1 currentHealthy=2 desiredHealthy=1 disruptionsAllowed=1");
+    const auto both = s.call("PATCH", s.at("poddisruptionbudgets", "b"), R"({"spec": {"minAvailable": 1}})");
+    s.note("both: " + std::to_string(both.first) + " " + core::get_string(both.second, {"reason"}));
+    s.change("poddisruptionbudgets", "b", R"({"spec": {"maxUnavailable": null, "minAvailable": 2147483647}})");
+    settled(" expectedPods=2 currentHealthy=2 desiredHealthy=2147483647 disruptionsAllowed=0");
+    evict();
+    s.change("poddisruptionbudgets", "b", R"({"spec": {"minAvailable": "100%"}})");
+    settled(" expectedPods=1 currentHealthy=2 desiredHealthy=1 disruptionsAllowed=1");
+    evict();
+    s.wait_gone("pods", "a");
+    settled(" expectedPods=1 currentHealthy=1 desiredHealthy=1 disruptionsAllowed=0");
+  });
+}
+
 // ------------------------------------------------------------------------------------------------------------------------ pods
 
 TEST(SimNodesConformance, PodsInitializeRunBecomeReadyAndEnd) {
