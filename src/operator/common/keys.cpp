@@ -20,7 +20,7 @@ std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns
     case kube::Presence::kUnknown:
       return Problem{"Waiting", secret + " is being read", false};
     case kube::Presence::kAbsent:
-      if (facts.ref.generated) return Problem{"Waiting", secret + " is being generated", false};
+      if (facts.ref.generated) return Problem{"Waiting", secret + " does not exist yet", false};
       return Problem{"SecretMissing", secret + " does not exist"};
     case kube::Presence::kPresent:
       break;

@@ -91,9 +91,12 @@ core::Json build_config_map(const Observed& observed, const ConfigState& state) 
 
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int bytes) {
   const kube::ObjectMeta& meta = observed.object->meta;
+  // Argo CD takes what bears the label of its application, and has no owner, for its own, and prunes it.
+  const kube::StringMap annotations{{"argocd.argoproj.io/compare-options", "IgnoreExtraneous"},
+                                    {"argocd.argoproj.io/sync-options", "Prune=false"}};
   return {{"apiVersion", "v1"},
           {"kind", "Secret"},
-          {"metadata", kube::meta_json({meta.ns, ref.secret}, controller_labels(meta.name))},
+          {"metadata", kube::meta_json({meta.ns, ref.secret}, controller_labels(meta.name), annotations)},
           {"type", "Opaque"},
           {"immutable", true},
           {"data", {{ref.key, {{"$generate", {{"bytes", bytes}}}}}}}};

@@ -31,10 +31,24 @@ void add(plan::Lane& lane, std::optional<plan::Step> step) {
 
 // ---- running ----
 
+/// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
+/// which only the first is. With another one none of them would understand the others.
+bool lost(const Observed& observed, const SecretFacts& key) {
+  if (!key.ref.generated || key.presence != kube::Presence::kAbsent) return false;
+  if (&key == &observed.slurm_key && !observed.workers.empty()) return true;
+  if (!observed.stateful_set) return false;
+  // That of a Controller before, which ended with its keys, is about to be collected.
+  const kube::OwnerReference* owner = observed.stateful_set->meta.controller_owner();
+  return owner == nullptr || owner->uid == observed.object->meta.uid;
+}
+
 void plan_keys(Pass& pass) {
+  constexpr core::Duration kMayHaveEnded{30000};
   const Observed& observed = pass.observed;
   const auto generate = [&](const SecretFacts& key, int bytes) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent) return;
+    // Workers that go do not wake the Controller.
+    if (lost(observed, key)) return pass.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
     // Only where there is no Secret at all: a key that exists is never replaced, for state and workers depend on it.
     plan::Lane& lane = pass.plan.lane("keys");
     lane.add({"create Secret " + key.ref.secret, "no key is named, and none was generated yet",
@@ -201,7 +215,13 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
 void set_secrets_condition(Conditions& conditions, Pass& pass) {
   std::vector<Problem> found;
   for (const SecretFacts* key : {&pass.observed.slurm_key, &pass.observed.jwt_key}) {
-    if (auto problem = key_problem(*key, pass.observed.object->meta.ns)) found.push_back(std::move(*problem));
+    if (lost(pass.observed, *key)) {
+      found.push_back({"SecretMissing", "Secret " + pass.observed.object->meta.ns + "/" + key->ref.secret +
+                                            " was generated, and is gone, while what runs still has its key: restore it, or "
+                                            "delete the Controller"});
+    } else if (auto problem = key_problem(*key, pass.observed.object->meta.ns)) {
+      found.push_back(std::move(*problem));
+    }
   }
   std::string text;
   for (const Problem& problem : found) text += (text.empty() ? "" : "; ") + problem.message;
