@@ -41,7 +41,10 @@ const FieldList& field_list(const NodeSetSsh*) {
 const FieldList& field_list(const NodeSetPartition*) {
   static const FieldList kList =
       FieldList("A Slurm partition of the NodeSet's name that holds its workers.")
-          .add(field("enabled", &NodeSetPartition::enabled).has_default().describe("Whether there is one."))
+          .add(field("enabled", &NodeSetPartition::enabled)
+                   .has_default()
+                   .describe("Whether there is one. slurmctld kills the jobs of a partition that goes: before it is turned "
+                             "off, set State=DRAIN in config and wait for them."))
           .add(field("config", &NodeSetPartition::config)
                    .pattern(R"(^[^\n]+$)")
                    .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One "

@@ -149,6 +149,16 @@ struct Operator::Impl {
       return {{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))}};
     });
     watch_ending_workers(controller, [](const Key& key) { return Keys{key}; });
+    // Those whose NodeSet is gone keep its partition.
+    watch<PodRecord>(
+        controller, caches.pods,
+        [this](const PodRecord& pod) -> Keys {
+          if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
+          const Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelCluster))};
+          const kube::ObjectPtr owner = caches.nodesets.find({pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))});
+          return owner && controller_ref(*owner) == key ? Keys{} : Keys{key};
+        },
+        [](const PodRecord&, const PodRecord&) { return false; });
   }
 
   /// Workers that appear or go matter to a Controller that waits for the last of them, and to its RestApis.

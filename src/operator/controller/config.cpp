@@ -169,6 +169,28 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
   }
 }
 
+/// `kubectl delete --cascade=orphan`, or a finalizer taken off by hand, leaves workers without their NodeSet: its lines stay as
+/// slurmctld has accepted them, for it kills the jobs of a partition that goes.
+void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
+  if (observed.left_nodesets.empty()) return;
+  const auto files = state.accepted_hash.empty() ? state.offered : state.accepted_files();
+  const auto text = files.find(std::string(kSlurmConf));
+  if (text == files.end()) return;
+  const conf::Conf before = conf::parse(conf::Kind::kSlurm, text->second).conf;
+  for (const auto& [name, object] : observed.left_nodesets) {
+    if (std::ranges::find(observed.nodesets, name, &NodeSetFacts::slurm_name) != observed.nodesets.end()) continue;
+    const conf::Entry* line = before.record("NodeSet", name);
+    if (line == nullptr) continue;
+    out.add(*line);
+    if (const conf::Entry* partition = before.record("PartitionName", name)) out.add(*partition);
+    rendered.warnings.push_back({"Waiting",
+                                 "NodeSet " + object +
+                                     " is gone, and workers of it are still there: what slurm.conf says of it "
+                                     "stays until they are gone, for their jobs",
+                                 false});
+  }
+}
+
 std::string cgroup_conf(const Observed& observed) {
   for (const NamedFiles& map : observed.config_files) {
     if (map.files.contains(std::string(kCgroupConf))) return "";
@@ -243,6 +265,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   conf::Conf ours = base_conf(observed);
   add_scripts(ours, observed);
   add_nodesets(ours, observed, state, out);
+  keep_left_nodesets(ours, observed, state, out);
   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
   conf::Merged merged = conf::merge(ours, user.conf);
   for (const auto* problems : {&user.problems, &merged.problems}) {

@@ -48,6 +48,18 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   return facts;
 }
 
+/// What the NodeSet of a worker is called in Slurm, where the NodeSet itself is gone. With host networking its template's
+/// hostname is not known any more: then as if it had none.
+std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
+  api::NodeSetSpec spec;
+  if (worker.meta.name.starts_with(nodeset + "-")) {
+    const std::string ordinal = worker.meta.name.substr(nodeset.size() + 1);
+    if (worker.hostname.ends_with(ordinal))
+      spec.pod_template.spec = {{"hostname", worker.hostname.substr(0, worker.hostname.size() - ordinal.size())}};
+  }
+  return slurm_node_set_name(spec, nodeset);
+}
+
 bool synced(const Caches& caches) {
   return caches.controllers.synced() && caches.nodesets.synced() && caches.restapis.synced() && caches.services.synced() &&
          caches.config_maps.synced() && caches.stateful_sets.synced() && caches.pod_disruption_budgets.synced() &&
@@ -97,6 +109,10 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) {
     out->workers.push_back(pod->meta.name);
     out->worker_nodes.insert(slurm_node_name(*pod));
+    const std::string nodeset(pod->meta.label(api::kLabelInstance));
+    if (std::ranges::find(out->nodesets, nodeset, &NodeSetFacts::object) == out->nodesets.end()) {
+      out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
+    }
   }
 
   const auto named = [&](std::string name) { return kube::Key{key.ns, std::move(name)}; };

@@ -2,7 +2,7 @@
 //
 // Wake a key when any of these change: the Controller; NodeSets and RestApis that name it (spec, deletion); its children
 // (labels app.kubernetes.io/name=slurmctld and instance=X; the two worker objects by name); slurmctld's pods; worker pods that
-// appear or go (only while the Controller is terminating do they matter); claims; the snapshot's health, partitions or
+// appear or go (while the Controller is terminating, or their NodeSet is gone); claims; the snapshot's health, partitions or
 // configuration.
 #pragma once
 
