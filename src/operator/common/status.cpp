@@ -229,7 +229,10 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
   std::vector<Problem> out;
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating()) continue;
+    // Of one that has ended, nothing starts any more: how its containers ended is no trouble of its own.
+    const bool ended = pod->phase == "Failed" || pod->phase == "Succeeded";
     for (const kube::ContainerState& container : pod->containers) {
+      if (ended) break;
       if (auto problem = container_problem(*pod, container)) out.push_back(std::move(*problem));
     }
     const kube::PodCondition* scheduled = pod->condition("PodScheduled");

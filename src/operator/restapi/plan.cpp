@@ -26,6 +26,15 @@ bool rolled_out(const Observed& observed) {
          core::get_int(body, {"status", "updatedReplicas"}) >= want && core::get_int(body, {"status", "readyReplicas"}) >= want;
 }
 
+/// Those whose state says something of the RestApi. ReplicaSets keep pods that were evicted, or whose node ended them, for
+/// hours beside those in their place.
+std::vector<kube::PodPtr> pods_that_count(const Observed& observed) {
+  std::vector<kube::PodPtr> out = observed.pods;
+  if (rolled_out(observed))
+    std::erase_if(out, [](const kube::PodPtr& pod) { return pod->phase == "Failed" || pod->phase == "Succeeded"; });
+  return out;
+}
+
 std::vector<Problem> problems_of(const Observed& observed) {
   const std::string& ns = observed.object->meta.ns;
   const std::string controller = ns + "/" + observed.restapi.spec.controller_ref.name;
@@ -38,7 +47,7 @@ std::vector<Problem> problems_of(const Observed& observed) {
     if (auto problem = key_problem(observed.slurm_key, ns)) out.push_back(std::move(*problem));
     if (!observed.config_map) out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", false});
   }
-  for (Problem& problem : pod_problems(observed.pods)) out.push_back(std::move(problem));
+  for (Problem& problem : pod_problems(pods_that_count(observed))) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes)) out.push_back(std::move(problem));
   // Where a quota or an admission hook keeps the Deployment from making pods, it says so itself.
   if (observed.deployment) {
