@@ -247,6 +247,14 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
   return out;
 }
 
+/// The claim itself was changed to what is wanted: it can be, where its StorageClass lets it grow.
+bool claim_follows(const Observed& observed, core::Json wanted) {
+  if (!observed.claim) return false;
+  // Any volume: the claim names the one that it got.
+  if (core::get_string(wanted, {"volumeName"}).empty()) wanted.erase("volumeName");
+  return core::contains(observed.claim->body, {{"spec", std::move(wanted)}});
+}
+
 std::vector<Problem> immutable_problems(const Observed& observed) {
   if (!observed.stateful_set) return {};
   const core::Json* claims = core::find(observed.stateful_set->body, {"spec", "volumeClaimTemplates"});
@@ -255,7 +263,8 @@ std::vector<Problem> immutable_problems(const Observed& observed) {
     return {{"PersistenceFixed", "spec.persistence: whether the state has its own claim cannot be changed while StatefulSet " +
                                      observed.stateful_set->meta.name + " exists"}};
   }
-  if (has && !core::contains((*claims)[0], {{"spec", claim_template(observed)["spec"]}})) {
+  const core::Json wanted = claim_template(observed)["spec"];
+  if (has && !core::contains((*claims)[0], {{"spec", wanted}}) && !claim_follows(observed, wanted)) {
     return {{"PersistenceFixed", "spec.persistence: the claim of StatefulSet " + observed.stateful_set->meta.name +
                                      " cannot be changed; edit PersistentVolumeClaim statesave-" +
                                      observed.stateful_set->meta.name + "-0 itself"}};
