@@ -406,8 +406,18 @@ void plan_key_removal(Pass& pass) {
   }
 }
 
+void remove_finalizer(Pass& pass, const char* why) {
+  if (auto act = kube::remove_finalizer(resources::kController, pass.observed.object->meta, api::kFinalizerController)) {
+    pass.plan.lane("tidy").then().add({"remove finalizer", why, std::move(act)});
+  }
+}
+
 void plan_end(Pass& pass) {
   const Observed& observed = pass.observed;
+  if (goes_alone(observed.object->meta, observed.stateful_set.get())) {
+    pass.plan.intent.summary = "leave the cluster to itself";
+    return remove_finalizer(pass, "it is deleted without what it owns");
+  }
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     if (nodeset.terminating) nodesets.push_back(nodeset.object);
@@ -424,12 +434,7 @@ void plan_end(Pass& pass) {
   }
   pass.plan.intent.summary = "end the cluster";
   if (pass.waiting.empty()) plan_key_removal(pass);
-  if (pass.waiting.empty()) {
-    if (auto act = kube::remove_finalizer(resources::kController, observed.object->meta, api::kFinalizerController)) {
-      pass.plan.lane("tidy").then().add({"remove finalizer", "nothing depends on this slurmctld any more", std::move(act)});
-    }
-    return;
-  }
+  if (pass.waiting.empty()) return remove_finalizer(pass, "nothing depends on this slurmctld any more");
   pass.plan.intent.summary += ": " + pass.waiting;
   pass.plan.intent.pods = static_cast<int>(observed.workers.size());
   Conditions conditions = conditions_of(observed);
@@ -438,6 +443,11 @@ void plan_end(Pass& pass) {
 }
 
 }  // namespace
+
+bool goes_alone(const kube::ObjectMeta& controller, const kube::Object* stateful_set) {
+  if (!controller.terminating()) return false;
+  return kube::has_finalizer(controller, "orphan") || (stateful_set != nullptr && stateful_set->meta.owners.empty());
+}
 
 plan::Plan plan(const Observed& observed) {
   Pass pass{observed, {}, {}, {}};
