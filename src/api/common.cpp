@@ -7,6 +7,7 @@ namespace {
 
 constexpr const char* kPrometheusDuration =
     "^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$";
+constexpr std::size_t kMaxPrometheusDuration = 64;
 constexpr std::size_t kMaxObjectName = 253;
 constexpr int kMaxPort = 65535;
 
@@ -166,10 +167,10 @@ const FieldList& field_list(const MetricEndpoint*) {
   static const FieldList kList = FieldList("A path to scrape.")
                                      .add(field("path", &MetricEndpoint::path).required().describe("The HTTP path."))
                                      .add(field("interval", &MetricEndpoint::interval)
-                                              .pattern(kPrometheusDuration)
+                                              .pattern(kPrometheusDuration, kMaxPrometheusDuration)
                                               .describe("How often to scrape it. Empty: as the ServiceMonitor says."))
                                      .add(field("scrapeTimeout", &MetricEndpoint::scrape_timeout)
-                                              .pattern(kPrometheusDuration)
+                                              .pattern(kPrometheusDuration, kMaxPrometheusDuration)
                                               .describe("When a scrape has failed. Empty: as the ServiceMonitor says."));
   return kList;
 }
@@ -180,10 +181,10 @@ const FieldList& field_list(const ServiceMonitor*) {
           .add(field("enabled", &ServiceMonitor::enabled).has_default().describe("Whether to create one."))
           .add(embed(&ServiceMonitor::metadata))
           .add(field("interval", &ServiceMonitor::interval)
-                   .pattern(kPrometheusDuration)
+                   .pattern(kPrometheusDuration, kMaxPrometheusDuration)
                    .describe("How often to scrape. Empty: as Prometheus is configured."))
           .add(field("scrapeTimeout", &ServiceMonitor::scrape_timeout)
-                   .pattern(kPrometheusDuration)
+                   .pattern(kPrometheusDuration, kMaxPrometheusDuration)
                    .describe("When a scrape has failed; at most the interval. Empty: as Prometheus is configured."))
           .add(field("endpoints", &ServiceMonitor::endpoints).nullable().describe("The paths to scrape."));
   return kList;
@@ -211,17 +212,16 @@ const FieldList& field_list(const Condition*) {
           .add(
               field("type", &Condition::type)
                   .required()
-                  .max_length(316)
                   .pattern(
-                      R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)")
+                      R"(^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$)",
+                      316)
                   .always()
                   .describe("Which aspect: Ready, Progressing, Degraded, or one of this kind's own."))
           .add(field("status", &Condition::status).required().always().describe("True, False or Unknown."))
           .add(field("reason", &Condition::reason)
                    .required()
                    .min_length(1)
-                   .max_length(1024)
-                   .pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+                   .pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", 1024)
                    .always()
                    .describe("Why, as one word."))
           .add(field("message", &Condition::message)

@@ -13,6 +13,7 @@ Json claim_properties() {
       {"anyOf", {{{"type", "integer"}}, {{"type", "string"}}}},
       {"pattern",
        R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)"},
+      {"maxLength", 64},
       {"x-kubernetes-int-or-string", true}};
   const Json quantities = {{"type", "object"}, {"additionalProperties", quantity}};
   const Json expression = {{"type", "object"},
@@ -79,8 +80,7 @@ const FieldList& field_list(const ControllerSpec*) {
   static const FieldList kList =
       FieldList("The wanted state of a Controller.")
           .add(field("clusterName", &ControllerSpec::cluster_name)
-                   .max_length(kMaxClusterName)
-                   .pattern("^[A-Za-z0-9_.-]*$")
+                   .pattern("^[A-Za-z0-9_.-]*$", kMaxClusterName)
                    .describe("Slurm's ClusterName. Absent: <namespace>_<name>. Cannot be changed."))
           .add(field("slurmKeyRef", &ControllerSpec::slurm_key_ref)
                    .rule("has(self.name) && self.name != ''", "must not be empty", "name")

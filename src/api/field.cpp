@@ -12,6 +12,7 @@ namespace {
 using core::Json;
 
 constexpr std::size_t kShownValue = 80;
+constexpr std::size_t kMaxDuration = 64;
 
 /// Absent and zero are the same thing for members without a default.
 bool is_zero(const Json& json) {
@@ -32,6 +33,7 @@ std::string shown(const Json& value) {
 }
 
 bool matches(const std::string& pattern, const std::string& text) {
+  if (pattern == kOneLinePattern) return !text.empty() && text.find('\n') == std::string::npos;
   static std::mutex mutex;
   static std::map<std::string, std::regex, std::less<>> compiled;
   const std::lock_guard lock(mutex);
@@ -103,7 +105,7 @@ class Validator {
     }
     if (text.size() < schema.value("minLength", std::size_t{0})) refuse(path, json, "must not be empty");
     if (auto limit = schema.find("maxLength"); limit != schema.end() && text.size() > limit->get<std::size_t>()) {
-      refuse(path, json, "must have at most " + limit->dump() + " characters");
+      return refuse(path, json, "must have at most " + limit->dump() + " characters");
     }
     if (auto pattern = schema.find("pattern"); pattern != schema.end() && !matches(pattern->get<std::string>(), text)) {
       refuse(path, json, "must match " + pattern->get<std::string>());
@@ -194,8 +196,12 @@ Field& Field::max_length(std::size_t n) {
   schema["maxLength"] = n;
   return *this;
 }
-Field& Field::pattern(std::string regex) {
+Field& Field::pattern(std::string regex, std::size_t longest) {
   schema["pattern"] = std::move(regex);
+  return max_length(longest);
+}
+Field& Field::one_line() {
+  schema["pattern"] = kOneLinePattern;
   return *this;
 }
 Field& Field::rule(std::string cel, std::string message, std::string at) {
@@ -340,6 +346,8 @@ std::vector<std::string> not_acted_on_paths(const FieldList& list, const Json& j
 
 const std::string_view kDurationPattern = R"(^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$)";
 
+const std::string_view kOneLinePattern = R"(^[^\n]+$)";
+
 std::string format_duration(core::Duration d) {
   std::int64_t left = d.count();
   if (left == 0) return "0s";
@@ -400,7 +408,7 @@ void Codec<IntOrString>::read(const Json& j, IntOrString& v) {
 }
 
 Json Codec<core::Duration>::schema() {
-  return {{"type", "string"}, {"pattern", kDurationPattern}};
+  return {{"type", "string"}, {"pattern", kDurationPattern}, {"maxLength", kMaxDuration}};
 }
 void Codec<core::Duration>::read(const Json& j, core::Duration& v) {
   v = parse_duration(j.get_ref<const std::string&>()).value_or(core::Duration{0});

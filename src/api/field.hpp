@@ -67,7 +67,10 @@ class Field {
   Field& maximum(std::int64_t n);
   Field& min_length(std::size_t n);
   Field& max_length(std::size_t n);
-  Field& pattern(std::string regex);
+  /// Longer texts are refused unmatched: std::regex takes stack for every character.
+  Field& pattern(std::string regex, std::size_t longest);
+  /// One line, not empty, of any length.
+  Field& one_line();
   Field& rule(std::string cel, std::string message, std::string at = "");
   /// Cannot be changed once it stands. On members that may come and go, write a rule on the struct instead.
   Field& immutable();
@@ -143,6 +146,8 @@ std::string format_duration(core::Duration d);
 /// Go's notation; whole milliseconds. Error: kInvalid.
 core::Result<core::Duration> parse_duration(std::string_view text);
 extern const std::string_view kDurationPattern;
+/// The only pattern that may stand without a maxLength: it is matched without std::regex.
+extern const std::string_view kOneLinePattern;
 
 template <class T>
 concept Described = requires {

@@ -124,6 +124,24 @@ TEST(Field, LongValuesAreCutInMessages) {
   EXPECT_THAT(text, HasSubstr("..."));
 }
 
+TEST(Field, ALineOfAnyLengthIsRead) {
+  const std::string megabyte(std::size_t{1} << 20, 'a');
+  const auto partition = from_json<NodeSetPartition>({{"config", megabyte}});
+  ASSERT_TRUE(partition) << partition.error().message;
+  EXPECT_EQ(partition->config, megabyte);
+  EXPECT_FALSE(from_json<NodeSetPartition>({{"config", megabyte + "\n"}}));
+}
+
+TEST(Field, TextsTooLongForTheirPatternAreRefusedUnmatched) {
+  const std::string megabyte(std::size_t{1} << 20, '1');
+  const auto monitor = from_json<ServiceMonitor>({{"interval", megabyte}});
+  ASSERT_FALSE(monitor);
+  EXPECT_THAT(monitor.error().message, HasSubstr("must have at most 64 characters"));
+  const auto persistence = from_json<ControllerPersistence>({{"resources", {{"requests", {{"storage", megabyte}}}}}});
+  ASSERT_FALSE(persistence);
+  EXPECT_THAT(persistence.error().message, HasSubstr("must have at most 64 characters"));
+}
+
 TEST(Field, EmbeddedMembersStandBesideTheOthers) {
   auto spec = from_json<ControllerSpec>({{"persistence", {{"existingClaim", "c"}, {"storageClassName", "fast"}}},
                                          {"metrics", {{"serviceMonitor", {{"labels", {{"a", "b"}}}, {"interval", "30s"}}}}}});

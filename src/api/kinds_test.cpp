@@ -62,6 +62,7 @@ void walk(const Json& schema, const std::string& path, const Visit& visit) {
       walk(property, path.empty() ? name : path + "." + name, visit);
   }
   if (schema.contains("items")) walk(schema["items"], path + "[]", visit);
+  if (schema.contains("additionalProperties")) walk(schema["additionalProperties"], path + "{}", visit);
 }
 
 TEST(Kinds, EveryFieldIsDescribed) {
@@ -72,7 +73,7 @@ TEST(Kinds, EveryFieldIsDescribed) {
       if (schema.value("x-kubernetes-preserve-unknown-fields", false)) core_types.push_back(path + ".");
       const bool passed_on = std::any_of(core_types.begin(), core_types.end(),
                                          [&](const std::string& core_type) { return path.starts_with(core_type); });
-      if (path.starts_with("metadata") || path.ends_with("[]") || passed_on) return;
+      if (path.starts_with("metadata") || path.ends_with("[]") || path.ends_with("{}") || passed_on) return;
       EXPECT_TRUE(schema.contains("description")) << kind.kind << " " << path;
     });
   }
@@ -117,6 +118,18 @@ TEST(Kinds, SchemasAreStructural) {
       }
     });
   }
+}
+
+TEST(Kinds, NoTextOfAnyLengthIsMatchedByARegex) {
+  int patterns = 0;
+  for (const Kind& kind : kinds()) {
+    walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
+      if (!schema.contains("pattern")) return;
+      ++patterns;
+      EXPECT_TRUE(schema.contains("maxLength") || schema["pattern"] == kOneLinePattern) << kind.kind << " " << path;
+    });
+  }
+  EXPECT_GT(patterns, 15);
 }
 
 /// The schema of a path ("spec.template.metadata", "spec.a[].b"), or null.

@@ -46,7 +46,7 @@ const FieldList& field_list(const NodeSetPartition*) {
                    .describe("Whether there is one. slurmctld kills the jobs of a partition that goes: before it is turned "
                              "off, set State=DRAIN in config and wait for them."))
           .add(field("config", &NodeSetPartition::config)
-                   .pattern(R"(^[^\n]+$)")
+                   .one_line()
                    .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One "
                              "line, not empty."));
   return kList;
@@ -58,7 +58,7 @@ const FieldList& field_list(const RollingUpdate*) {
           .add(field("maxUnavailable", &RollingUpdate::max_unavailable)
                    .has_default()
                    .minimum(1)
-                   .pattern("^(100|[1-9][0-9]?)%$")
+                   .pattern("^(100|[1-9][0-9]?)%$", 4)
                    .describe(
                        "How many workers may be unavailable meanwhile: a number of 1 or more, or a percentage from 1% to 100%, "
                        "rounded up."));
