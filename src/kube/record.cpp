@@ -16,6 +16,8 @@ namespace {
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 /// A parser that grew beyond this is given back.
 constexpr std::size_t kKeepBuffer = 256U << 10U;
+/// What is nested deeper is cut; simdjson takes 1024.
+constexpr std::size_t kMaxNesting = 1000;
 
 std::string text(dom::element element, std::string_view key) {
   std::string_view value;
@@ -94,6 +96,16 @@ ContainerState container_state(dom::element status, bool init) {
     result.crashed = result.restarts > 0 && integer(inner, "exitCode") != 0;
   }
   return result;
+}
+
+/// No type of Kubernetes nests that deep: a server that gets it passed on refuses it and names the path.
+void cut_deep(core::Json& value, std::size_t levels) {
+  if (!value.is_structured()) return;
+  if (levels == 0) {
+    value = "nested too deep";
+    return;
+  }
+  for (core::Json& inner : value) cut_deep(inner, levels - 1);
 }
 
 core::Json without(dom::object object, std::string_view left_out, std::string_view annotation_left_out) {
@@ -270,7 +282,13 @@ core::Result<void> DocumentParser::parse(std::string_view input, const Use& use)
   core::Result<void> result;
   {
     dom::element root;
-    const auto error = impl_->parser.parse(input.data(), input.size(), true).get(root);
+    auto error = impl_->parser.parse(input.data(), input.size(), true).get(root);
+    if (error == simdjson::NUMBER_ERROR || error == simdjson::DEPTH_ERROR) {
+      if (auto json = core::parse_json(input)) {
+        cut_deep(*json, kMaxNesting);
+        error = impl_->parser.parse(json->dump()).get(root);
+      }
+    }
     if (error != simdjson::SUCCESS) {
       result = core::fail(core::ErrorCode::kInvalid, std::string("JSON: ") + simdjson::error_message(error));
     } else {

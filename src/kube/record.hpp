@@ -54,6 +54,9 @@ class DocumentParser {
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
   /// Calls `use` with the parsed text; the element does not outlive the call. Error: kInvalid.
+  /// In the parts of a custom resource that may hold anything, users can write what the API server stores and simdjson refuses,
+  /// for the whole text: integers beyond 64 bits come as floating-point numbers, as the API server has them, and what is nested
+  /// deeper than 1000 levels as a string.
   core::Result<void> parse(std::string_view text, const Use& use);
 
  private:

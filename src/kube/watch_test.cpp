@@ -163,6 +163,58 @@ TEST_F(WatchTest, EventsThatComeTwiceChangeNothing) {
   EXPECT_THAT(changes, ElementsAre("a@6", "a@7", "a@9", "-a"));
 }
 
+// What one user may write into one object must not blind us to all others of its kind.
+
+const char* const kWide = "100000000000000000000";
+const std::string kDeep = std::string(5000, '[') + std::string(5000, ']');
+
+/// The text of an object with that value in it.
+std::string object_with(std::string_view name, std::string_view rv, std::string_view value) {
+  std::string text = object_json("ns", name, rv, "uid", {{"spec", {{"anything", "VALUE"}, {"other", 7}}}}).dump();
+  const std::string_view place = "\"VALUE\"";
+  return text.replace(text.find(place), place.size(), value);
+}
+
+TEST_F(WatchTest, ValuesThatSimdjsonRefusesAreReadFromAStream) {
+  const auto stream = started();
+  const auto added = [](const std::string& object_text) { return R"({"type":"ADDED","object":)" + object_text + "}\n"; };
+  stream.handler.on_data(added(object_with("wide", "6", kWide)));
+  stream.handler.on_data(added(object_with("deep", "7", kDeep)));
+  stream.event("ADDED", object("b", "8"));
+  ASSERT_THAT(changes, ElementsAre("+wide@6", "+deep@7", "+b@8"));
+  EXPECT_EQ(cache.find({"ns", "wide"})->body["spec"]["anything"], 1e20);
+  EXPECT_EQ(cache.find({"ns", "deep"})->body["spec"]["other"], 7);
+  EXPECT_EQ(cache.resource_version(), "8");
+  EXPECT_EQ(watch.stats().watches, 1U);
+  EXPECT_EQ(watch.stats().failures, 0U);
+}
+
+TEST_F(WatchTest, ValuesThatSimdjsonRefusesAreReadFromAWatchList) {
+  start();
+  const auto stream = api.take_stream();
+  stream.head();
+  stream.handler.on_data(R"({"type":"ADDED","object":)" + object_with("wide", "1", kWide) + "}\n");
+  stream.handler.on_data(R"({"type":"ADDED","object":)" + object_with("deep", "2", kDeep) + "}\n");
+  stream.event("ADDED", object("a", "3"));
+  stream.event("BOOKMARK", bookmark_json("5", true));
+  ASSERT_THAT(changes, ElementsAre("+a@3", "+deep@2", "+wide@1"));
+  EXPECT_EQ(watch.stats().lists, 1U);
+}
+
+TEST_F(WatchTest, ValuesThatSimdjsonRefusesAreReadFromAPage) {
+  start();
+  api.take_stream().answer(422, status_json(422, "Invalid"));
+  loop.run_ready();
+  const auto page = api.take_stream();
+  page.head();
+  page.handler.on_data(R"({"kind":"ConfigMapList","metadata":{"resourceVersion":"10"},"items":[)" +
+                       object_with("wide", "1", kWide) + "," + object_with("deep", "2", kDeep) + "," + object("a", "3").dump() +
+                       "]}");
+  page.end();
+  ASSERT_THAT(changes, ElementsAre("+a@3", "+deep@2", "+wide@1"));
+  EXPECT_EQ(watch.stats().complete_lists, 1U);
+}
+
 TEST_F(WatchTest, ResumesWhereItStoodWhenTheServerEndsTheWatch) {
   const auto stream = started();
   stream.event("MODIFIED", object("a", "7"));
