@@ -17,12 +17,15 @@
 #include "kube/health.hpp"
 #include "kube/manager.hpp"
 #include "kube/metrics.hpp"
+#include "kube/process.hpp"
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
 #include "net/http_server.hpp"
 #include "operator/operator.hpp"
 
 namespace {
+
+constexpr std::size_t kMaxClients = 64;  ///< Of the health port, and of the metrics port: probes and scrapers are few.
 
 struct Flags {
   bool leader_elect = true;
@@ -111,6 +114,7 @@ int run(const Flags& flags) {
     if (text == "0") return {};
     auto address = net::parse_listen_address(text);
     if (!address) return std::unexpected(address.error().with(flag));
+    address->max_connections = kMaxClients;
     servers.push_back(std::make_unique<net::HttpServer>(loop, *address, std::move(handler)));
     auto started = servers.back()->start();
     if (!started) return std::unexpected(started.error().with(flag));
@@ -150,6 +154,7 @@ int main(int argc, char** argv) {
   // Fixed, or it grows with the first large list, and such lists stay in the heap from then on.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   // NOLINTEND(concurrency-mt-unsafe)
+  kube::raise_fd_limit();
   Flags flags;
   CLI::App app{"Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, Token) a running Slurm cluster."};
   app.set_version_flag("--version", SLURM_OPERATOR_VERSION);

@@ -1,4 +1,4 @@
-// What this process uses of its machine, under the names that Prometheus' own clients use.
+// What this process uses of its machine, under the names that Prometheus' own clients use, and may use.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,8 @@ struct ProcessUsage {
 
 /// From /proc and malloc (proc(5), mallinfo(3)). What cannot be read stays 0.
 ProcessUsage read_process_usage();
+
+/// As many file descriptors as the hard limit allows, as Go's runtime has it: each watch, and each client of ours, takes one.
+void raise_fd_limit();
 
 }  // namespace kube

@@ -1,6 +1,7 @@
 #include "kube/process.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -24,6 +25,17 @@ TEST(ProcessTest, ReadsWhatThisProcessUses) {
   close(extra);
   EXPECT_EQ(after.open_fds, before.open_fds + 1);
   EXPECT_GE(after.resident_bytes, before.resident_bytes + (32 << 20)) << touched[1];
+}
+
+TEST(ProcessTest, RaisesTheLimitOfFileDescriptorsToTheHardOne) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 100;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  raise_fd_limit();
+  EXPECT_EQ(read_process_usage().max_fds, static_cast<double>(before.rlim_max));
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace
