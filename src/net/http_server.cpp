@@ -191,6 +191,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     if (!parser_ || closed_) return;  // busy answering
     if (!parser_->feed(in_)) {
       keep_ = false;
+      parser_.reset();
       return respond({400, {}, "malformed request\n"});
     }
     if (too_long_) {
@@ -217,22 +218,22 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     handler_(std::move(request), Responder(std::move(state)));
   }
 
-  /// The answer is complete: on to the next request.
+  /// The answer is complete: on to the next request when it is sent, or a client that reads nothing would fill our memory.
   void answered() {
     state_.reset();
-    if (!keep_) {
-      close_when_sent_ = true;
-      if (writing_.empty() && out_.empty()) close();
-      return;
-    }
+    answered_ = true;
     set_idle();
     // Later, so that a client that pipelines cannot make this recursive.
-    loop_.after(core::Duration{0}, [self = shared_from_this()] {
-      if (self->closed_) return;
-      self->make_parser();
-      self->parse();
-      self->read();
-    });
+    if (backlog() == 0) loop_.after(core::Duration{0}, [self = shared_from_this()] { self->go_on(); });
+  }
+
+  void go_on() {
+    if (closed_ || !answered_) return;
+    answered_ = false;
+    if (!keep_) return close();
+    make_parser();
+    parse();
+    read();
   }
 
   void send(std::string bytes) {
@@ -249,7 +250,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
       if (self->closed_) return;
       if (error) return self->close();
       if (!self->out_.empty()) return self->flush();
-      if (self->close_when_sent_) self->close();
+      self->go_on();
     });
   }
 
@@ -267,7 +268,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   bool too_long_ = false;
   bool keep_ = true;
   bool reading_ = false;
-  bool close_when_sent_ = false;
+  bool answered_ = false;  ///< The answer is complete, but not yet sent.
   bool closed_ = false;
 };
 

@@ -76,6 +76,40 @@ TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n/3");
 }
 
+TEST_F(HttpServerTest, AClientThatReadsNothingIsNotAnsweredForEver) {
+  constexpr int kRequests = 2000;
+  const std::string answer(10'000, 'x');
+  int calls = 0;
+  HttpServer server(loop, {}, [&](HttpRequest, Responder responder) {
+    ++calls;
+    responder.respond({200, {}, answer});
+  });
+  ASSERT_TRUE(server.start());
+  tcp::socket client(loop.context());
+  client.open(tcp::v4());
+  client.set_option(asio::socket_base::receive_buffer_size(4096));
+  client.connect({asio::ip::address_v4::loopback(), server.port()});
+  std::string requests;
+  for (int i = 0; i < kRequests; ++i) requests += "GET / HTTP/1.1\r\n\r\n";
+  asio::async_write(client, asio::buffer(requests), [](boost::system::error_code, std::size_t) {});
+  run_until([&, end = std::chrono::steady_clock::now() + 300ms] { return std::chrono::steady_clock::now() > end; });
+  EXPECT_GT(calls, 0);
+  EXPECT_LT(calls, kRequests / 2) << "more than the sockets' own buffers hold";
+
+  // When it reads, all are answered.
+  std::vector<char> buffer(1 << 20);
+  std::size_t bytes = 0;
+  const std::function<void()> read = [&] {
+    client.async_read_some(asio::buffer(buffer), [&](boost::system::error_code error, std::size_t n) {
+      bytes += n;
+      if (!error) read();
+    });
+  };
+  read();
+  EXPECT_TRUE(run_until([&] { return bytes > kRequests * answer.size(); }));
+  EXPECT_EQ(calls, kRequests);
+}
+
 TEST_F(HttpServerTest, ARequestMayComeByteByByte) {
   HttpServer server(loop, {}, [](HttpRequest request, Responder responder) { responder.respond({200, {}, request.body}); });
   ASSERT_TRUE(server.start());
