@@ -140,7 +140,13 @@ int run(const Flags& flags) {
   log.info("starting", {{"version", SLURM_OPERATOR_VERSION}, {"api", api_host}});
   manager.start();
   trim_memory(loop);
-  loop.run();
+  try {
+    loop.run();
+  } catch (const std::exception& error) {
+    // A bug. What runs may be in any state: nothing of it is to go on, not even to its own end.
+    log.error("ending at once: an exception", {{"what", error.what()}});
+    std::_Exit(1);
+  }
   log.info("stopped");
   return 0;
 }

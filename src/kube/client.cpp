@@ -94,6 +94,12 @@ Key key_of(const core::Json& object) {
   return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
 }
 
+/// What stands before an API server may say 200 to anything, with any JSON.
+bool is_answer(const core::Json& reply) {
+  const core::Json* meta = core::find(reply, {"metadata"});
+  return (meta != nullptr && meta->is_object()) || core::get_string(reply, {"kind"}) == "Status";
+}
+
 }  // namespace
 
 std::string query_escape(std::string_view value) {
@@ -429,6 +435,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
           [done = std::move(done), is_write = write != nullptr](core::Result<net::HttpResponse> reply) {
             if (!reply) return done(std::unexpected(std::move(reply.error())));
             auto json = core::parse_json(reply->body);
+            if (json && !is_answer(*json)) json = core::fail(core::ErrorCode::kInvalid, "not an object of Kubernetes");
             if (json) return done(std::move(*json));
             // A write that was answered 2xx was carried out, whatever its reply looks like.
             core::Error error = json.error().with("reply of the API server");

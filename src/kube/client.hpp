@@ -72,6 +72,7 @@ struct ClientOptions {
 
 class Client {
  public:
+  /// The JSON is an object with metadata, or a Status. Any other is an error: kInternal, of a write kUnknownOutcome.
   using Done = std::function<void(core::Result<core::Json>)>;
   using StreamId = std::uint64_t;
 

@@ -67,9 +67,9 @@ TEST_F(ClientTest, GetIsAConsistentReadWithCredentials) {
   EXPECT_EQ(sent.request.headers.at("authorization"), "Bearer t1");
   EXPECT_EQ(sent.request.headers.at("user-agent"), "slurm-operator/1");
   EXPECT_EQ(sent.request.headers.at("accept"), "application/json");
-  sent.reply(200, {{"kind", "Pod"}});
+  sent.reply(200, object_json("ns", "p", "1"));
   ASSERT_TRUE(result);
-  EXPECT_EQ((*result)["kind"], "Pod");
+  EXPECT_EQ((*result)["metadata"]["name"], "p");
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].status, 200);
 }
@@ -164,7 +164,7 @@ TEST_F(ClientTest, AskedToWaitItSendsAgain) {
   loop.advance(1900ms);
   EXPECT_FALSE(api.has("POST"));
   loop.advance(200ms);
-  api.take("POST").reply(201, Json::object());
+  api.take("POST").reply(201, object_json("ns", "a", "1"));
   EXPECT_TRUE(result);
 }
 

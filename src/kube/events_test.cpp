@@ -73,13 +73,13 @@ TEST_F(EventsTest, TheSameAgainIsASeries) {
   EXPECT_FALSE(api.has("POST"));
   auto patch = api.take("PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/" + name);
   EXPECT_EQ(patch.body(), (Json{{"series", {{"count", 2}, {"lastObservedTime", "2026-01-02T03:04:15.000000Z"}}}}));
-  patch.reply(200, Json::object());
+  patch.reply(200, object_json("ns", "e", "2"));
   recorder.record(event());
   EXPECT_TRUE(api.sent.empty()) << "how long it has become is told seldom";
   recorder.record(event());
   patch = api.take("PATCH");
   EXPECT_EQ(patch.body()["series"]["count"], 4) << "when it has doubled";
-  patch.reply(200, Json::object());
+  patch.reply(200, object_json("ns", "e", "2"));
   recorder.record(event());
   loop.advance(8min);
   EXPECT_TRUE(api.sent.empty()) << "its end is no reason to write";
@@ -97,7 +97,7 @@ TEST_F(EventsTest, ALongSeriesIsToldOfEverMoreSeldom) {
     if (!api.has("PATCH")) continue;
     auto patch = api.take("PATCH");
     told.push_back(patch.body()["series"]["count"]);
-    patch.reply(200, Json::object());
+    patch.reply(200, object_json("ns", "e", "2"));
   }
   EXPECT_EQ(told, (std::vector<Json>{2, 4, 8, 14})) << "as it doubles, or after half an hour";
 }

@@ -128,6 +128,39 @@ TEST_F(LeaseTest, AHolderThatDoesNotRenewIsFollowed) {
   EXPECT_EQ(leads, 0);
 }
 
+TEST_F(LeaseTest, AnAnswerThatIsNoLeaseIsNone) {
+  const std::vector<Json> nonsense = {Json::object(), Json::array(), "ok", nullptr, 7};
+  start();
+  for (const Json& answer : nonsense) {
+    api.take("GET", kPath).reply(200, answer);
+    EXPECT_TRUE(api.sent.empty());
+    loop.advance(5s);
+  }
+  for (const Json& answer : nonsense) {
+    api.take("GET", kPath).reply(404, status_json(404, "NotFound"));
+    api.take("POST").reply(201, answer);
+    EXPECT_EQ(leads, 0);
+    loop.advance(5s);
+  }
+  api.take("GET", kPath).reply(200, lease("", "7"));
+  accept();
+  ASSERT_EQ(leads, 1);
+  for (const Json& answer : nonsense) {
+    loop.advance(2s);
+    api.take("PUT").reply(200, answer);
+    loop.advance(2s);
+    api.take("GET", kPath).reply(200, lease("me", "8"));
+    accept();
+    EXPECT_TRUE(election.leading());
+  }
+  bool released = false;
+  loop.advance(2s);
+  api.take("PUT").reply(200, "ok");
+  election.release([&] { released = true; });
+  api.take("GET", kPath).reply(200, Json::array());
+  EXPECT_TRUE(released);
+}
+
 TEST_F(LeaseTest, AReleasedLeaseIsTakenAtOnce) {
   start();
   api.take("GET").reply(200, lease("", "7"));

@@ -372,7 +372,7 @@ TEST_F(TargetTest, AListIsOnePageOfWhatIsSelected) {
   secret["data"]["password"] = core::base64_encode("hunter2");
   const auto request = api.take("GET");
   EXPECT_EQ(request.request.target, "/api/v1/namespaces/ns/secrets?fieldSelector=type%3Da%2Fb&limit=2");
-  request.reply(200, {{"items", Json::array({secret})}});
+  request.reply(200, {{"metadata", Json::object()}, {"items", Json::array({secret})}});
   ASSERT_TRUE(result.value);
   ASSERT_EQ((*result.value)["items"].size(), 1U);
   EXPECT_EQ((*result.value)["items"][0]["data"]["password"], (Json{{"bytes", 7}}));

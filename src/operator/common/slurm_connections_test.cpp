@@ -62,7 +62,8 @@ class SlurmConnectionsTest : public ::testing::Test {
   }
   void answer_key(const std::string& secret = "x-jwt-key") {
     api.take("GET", "/api/v1/namespaces/ns/secrets/" + secret)
-        .reply(200, {{"kind", "Secret"}, {"data", {{"jwt.key", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="}}}});
+        .reply(200, kube::object_json("ns", secret, "1", "",
+                                      {{"data", {{"jwt.key", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="}}}}));
     loop.run_ready();
   }
 
