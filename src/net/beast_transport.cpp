@@ -300,6 +300,9 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.set(exchange->request.timeout, [this, raw = exchange.get()] {
       const ExchangePtr held = exchanges.at(raw->id);
       const bool silent = held->streaming && held->heard_any;
+      // What made one kept connection deaf made the others so: each would cost a request its whole time.
+      const bool deaf = held->connection && held->connection->used && !held->heard_any;
+      if (deaf) drop_idle_ones();
       fail_exchange(held, fmt::format("{} after {} ms", silent ? "silence" : "no reply", held->request.timeout.count()));
     });
   }
@@ -400,6 +403,10 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
       drop(connection);
     }
     finish(exchange, {});
+  }
+
+  void drop_idle_ones() {
+    while (!idle.empty()) drop(idle.back());
   }
 
   void drop_idle(const Connection* raw) {
@@ -513,7 +520,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     tls = std::move(made);
     endpoint = std::move(wanted);
     ++generation;
-    while (!idle.empty()) drop(idle.back());
+    drop_idle_ones();
     return {};
   }
 };

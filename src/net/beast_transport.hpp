@@ -32,7 +32,8 @@ class BeastTransport final : public HttpTransport {
 
   /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (reply too long).
   /// A request that fails on a kept connection before any byte of its reply came is tried once more on a fresh one if nothing
-  /// of it was sent, or if its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE).
+  /// of it was sent, or if its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). One that meets its deadline on a kept
+  /// connection before any byte came is not, but no other kept connection is used any more.
   RequestId send(HttpRequest request, Done done) override;
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;

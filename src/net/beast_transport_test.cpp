@@ -260,6 +260,25 @@ TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
   EXPECT_EQ(server.connections, 2);
 }
 
+TEST_F(NetTest, WhenOneKeptConnectionIsDeafNoneIsUsedAgain) {
+  // Once deaf, nothing is heard any more on the connections that there are.
+  bool deaf = false;
+  int first_ones = 0;
+  RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {
+    if (!deaf) first_ones = std::max(first_ones, connection);
+    if (!deaf || connection > first_ones) RawServer::say(socket, kOk);
+  });
+  BeastTransport transport(loop, local(server.port()));
+  int done = 0;
+  for (int i = 0; i < 3; ++i) transport.send({}, [&](const core::Result<HttpResponse>&) { ++done; });
+  ASSERT_TRUE(run_until([&] { return done == 3; }));
+  ASSERT_EQ(transport.stats().idle, 3U);
+  deaf = true;
+  EXPECT_FALSE(fetch(transport, {.method = "PUT", .timeout = 50ms}));
+  EXPECT_EQ(transport.stats().open, 0U);
+  EXPECT_TRUE(fetch(transport, {.method = "PUT", .timeout = 2s}));
+}
+
 TEST_F(NetTest, AConnectionClosedAtRestIsNotUsedAgain) {
   RawServer server(loop.context(), [](int, const std::string&, const RawServer::Socket& socket) {
     RawServer::say(socket, kOk);
