@@ -1,6 +1,8 @@
 #include "net/beast_transport.hpp"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -68,6 +70,18 @@ std::string serialize(const HttpRequest& request, const Endpoint& endpoint) {
   out += "\r\n";
   out += request.body;
   return out;
+}
+
+/// A peer that is gone without a word is noticed within half a minute, also where nothing is to be sent, as on a watch.
+void ask_whether_alive(tcp::socket& socket) {
+  const auto set = [&](int level, int option, int value) {
+    setsockopt(socket.native_handle(), level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // Milliseconds; the others are seconds, and a number.
 }
 
 class Connection;
@@ -163,6 +177,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (error) return self->fail_with(self->place("connect") + error.message());
       ErrorCode ignored;
       self->stream_.socket().set_option(tcp::no_delay(true), ignored);
+      ask_whether_alive(self->stream_.socket());
       self->handshake();
     });
   }

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
@@ -177,6 +180,37 @@ TEST_F(NetTest, UrgentRequestsNeitherWaitNorUseUpTheBound) {
   held.front().respond({200, {}, ""});
   ASSERT_TRUE(run_until([&] { return done >= 4; }));
   EXPECT_EQ(done, 4);
+}
+
+/// A socket of this process that is connected to that port of this machine; -1: none.
+int socket_to(std::uint16_t port) {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+    if (connected && peer.sin_family == AF_INET && ntohs(peer.sin_port) == port) return fd;
+  }
+  return -1;
+}
+
+TEST_F(NetTest, APeerThatIsGoneWithoutAWordIsNoticed) {
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "ok"}); });
+  ASSERT_TRUE(server.start());
+  BeastTransport transport(loop, local(server.port()));
+  ASSERT_TRUE(fetch(transport, {}));
+  const int fd = socket_to(server.port());
+  ASSERT_GE(fd, 0);
+  const auto option = [fd](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    getsockopt(fd, level, name, &value, &size);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 15);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 5);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 3);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
 }
 
 TEST_F(NetTest, NoServerMeansUnavailable) {
