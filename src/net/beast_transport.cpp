@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/connect.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <deque>
 #include <map>
 #include <optional>
@@ -130,6 +131,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
         idle_timer_(loop) {}
 
   void connect() {
+    ErrorCode no_address;
+    const auto address = asio::ip::make_address(endpoint_.host, no_address);
+    // Names are resolved by one thread, one after another: while DNS is away, it is held up by those that need it.
+    if (!no_address)
+      return connect_to(tcp::resolver::results_type::create(tcp::endpoint(address, endpoint_.port), endpoint_.host, ""));
     const auto self = shared_from_this();
     resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port), tcp::resolver::numeric_service,
                             [self](const ErrorCode& error, const tcp::resolver::results_type& results) {

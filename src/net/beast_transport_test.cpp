@@ -10,6 +10,7 @@
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "net/http_server.hpp"
@@ -211,6 +212,23 @@ TEST_F(NetTest, APeerThatIsGoneWithoutAWordIsNoticed) {
   EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 5);
   EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 3);
   EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
+}
+
+// One thread resolves all names, and waits for DNS.
+TEST_F(NetTest, AnAddressIsNotResolved) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  HttpServer server(loop, {}, [](HttpRequest, Responder responder) { responder.respond({200, {}, "ok"}); });
+  ASSERT_TRUE(server.start());
+  const auto before = threads();
+  BeastTransport by_address(loop, local(server.port()));
+  ASSERT_TRUE(fetch(by_address, {}));
+  EXPECT_EQ(threads(), before);
+  BeastTransport by_name(loop, {"http", "localhost", server.port(), {}});
+  fetch(by_name, {});
+  EXPECT_EQ(threads(), before + 1) << "nothing was measured";
 }
 
 TEST_F(NetTest, NoServerMeansUnavailable) {
