@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <deque>
 #include <map>
@@ -25,7 +24,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-constexpr std::size_t kReadBytes = 4096;  // kept by every connection, and watches are many
+constexpr core::Duration kPatience{2000};  // with an address that has another behind it
+constexpr std::size_t kReadBytes = 4096;   // kept by every connection, and watches are many
 
 bool is_idempotent(const std::string& method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" || method == "DELETE";
@@ -134,15 +134,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ErrorCode no_address;
     const auto address = asio::ip::make_address(endpoint_.host, no_address);
     // Names are resolved by one thread, one after another: while DNS is away, it is held up by those that need it.
-    if (!no_address)
-      return connect_to(tcp::resolver::results_type::create(tcp::endpoint(address, endpoint_.port), endpoint_.host, ""));
+    if (!no_address) return connect_to({tcp::endpoint(address, endpoint_.port)});
     const auto self = shared_from_this();
     resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port), tcp::resolver::numeric_service,
                             [self](const ErrorCode& error, const tcp::resolver::results_type& results) {
                               if (self->closed_) return;
                               if (error)
                                 return self->fail_with(fmt::format("resolve {}: {}", self->endpoint_.host, error.message()));
-                              self->connect_to(results);
+                              self->connect_to({results.begin(), results.end()});
                             });
   }
 
@@ -177,8 +176,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::uint64_t generation = 0;
 
  private:
-  void connect_to(const tcp::resolver::results_type& results) {
-    asio::async_connect(stream_.socket(), results, [self = shared_from_this()](const ErrorCode& error, const tcp::endpoint&) {
+  void connect_to(const std::vector<tcp::endpoint>& addresses) {
+    stream_.connect(addresses, kPatience, [self = shared_from_this()](const ErrorCode& error) {
       if (self->closed_) return;
       if (error) return self->fail_with(self->place("connect") + error.message());
       ErrorCode ignored;

@@ -8,6 +8,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
 namespace net {
@@ -200,7 +201,40 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
           });
   }
 
+  /// One address, while it is tried.
+  struct Try {
+    explicit Try(const asio::any_io_executor& executor) : timer(executor) {}
+    asio::steady_timer timer;
+    bool over = false, given_up = false;
+  };
+
+  void connect(std::vector<tcp::endpoint> addresses, std::size_t at, core::Duration patience, Handler handler) {
+    const tcp::endpoint address = addresses.at(at);
+    const bool last = at + 1 == addresses.size();
+    const auto now = std::make_shared<Try>(socket.get_executor());
+    if (!last) {
+      now->timer.expires_after(patience);
+      now->timer.async_wait([self = shared_from_this(), now](ErrorCode) {
+        if (now->over || self->closed) return;
+        now->given_up = true;
+        ErrorCode ignored;
+        self->socket.close(ignored);
+      });
+    }
+    socket.async_connect(address, [self = shared_from_this(), addresses = std::move(addresses), at, last, patience, now,
+                                   handler = std::move(handler)](ErrorCode error) mutable {
+      now->over = true;
+      now->timer.cancel();
+      const bool failed = error || now->given_up;
+      if (!failed || last || self->closed) return handler(error);
+      ErrorCode ignored;
+      self->socket.close(ignored);
+      self->connect(std::move(addresses), at + 1, patience, std::move(handler));
+    });
+  }
+
   void close() {
+    closed = true;
     ErrorCode ignored;
     socket.shutdown(tcp::socket::shutdown_both, ignored);
     socket.close(ignored);
@@ -210,6 +244,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   TlsContext tls;
   Wire wire{socket};
   std::unique_ptr<SSL, SslDeleter> ssl;  ///< None: plain.
+  bool closed = false;
 };
 
 SocketStream::SocketStream(asio::io_context& io, TlsContext tls) : SocketStream(tcp::socket(io), std::move(tls)) {}
@@ -221,6 +256,10 @@ SocketStream::~SocketStream() {
 
 tcp::socket& SocketStream::socket() {
   return impl_->socket;
+}
+
+void SocketStream::connect(const std::vector<tcp::endpoint>& addresses, core::Duration patience, Handler handler) {
+  impl_->connect(addresses, 0, patience, std::move(handler));
 }
 
 void SocketStream::handshake_client(const std::string& name, bool skip_verify, Handler handler) {

@@ -9,7 +9,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/clock.hpp"
 #include "core/result.hpp"
 #include "net/tls.hpp"
 
@@ -33,6 +35,8 @@ class SocketStream {
   ~SocketStream();
 
   boost::asio::ip::tcp::socket& socket();
+  /// Tries one address after another; one that has another behind it for at most `patience`. The error is that of the last.
+  void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
   /// Does nothing (but calls back) on a plain stream. The name is verified, as a host name or as an IP address, unless
   /// skip_verify.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
