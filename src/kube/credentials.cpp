@@ -391,6 +391,11 @@ core::Result<void> take_user(const Found& user, Source& source) {
     return core::fail(core::ErrorCode::kUnsupported,
                       "kubeconfig: auth-provider and username are not supported; use a token, a certificate or exec");
   }
+  // Without them we would act with other rights than were meant.
+  for (const char* key : {"as", "as-uid", "as-groups", "as-user-extra"}) {
+    const bool said = !text_of(user.node, key).empty() || (user.node[key] && user.node[key].size() > 0);
+    if (said) return core::fail(core::ErrorCode::kUnsupported, std::string("kubeconfig: ") + key + " is not supported");
+  }
   auto cert = decoded(user.node, "client-certificate-data");
   auto key = decoded(user.node, "client-key-data");
   if (!cert) return std::unexpected(cert.error());

@@ -117,6 +117,28 @@ TEST_F(CredentialsTest, WhatIsMissingIsNamed) {
   EXPECT_FALSE(kubeconfig_credentials(loop, system, "/nowhere"));
 }
 
+TEST_F(CredentialsTest, WhatIsNotActedOnIsRefusedByName) {
+  const auto with = [&](const std::string& user) {
+    return open(
+        "{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: "
+        "{server: 'http://h'}}], users: [{name: u, user: {token: t, " +
+        user + "}}]}");
+  };
+  EXPECT_TRUE(with("as: '', as-groups: []"));
+  const std::vector<std::pair<std::string, std::string>> refused = {{"as", "jane"},
+                                                                    {"as-uid", "'7'"},
+                                                                    {"as-groups", "[viewers]"},
+                                                                    {"as-user-extra", "{reason: [audit]}"},
+                                                                    {"auth-provider", "{name: gcp}"},
+                                                                    {"username", "jane"}};
+  for (const auto& [key, value] : refused) {
+    const auto got = with(key + ": " + value);
+    ASSERT_FALSE(got) << key;
+    EXPECT_EQ(got.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(got.error().message, HasSubstr(key));
+  }
+}
+
 TEST_F(CredentialsTest, SeveralFilesAreOne) {
   files["/a"] = "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]";
   files["/b"] =
