@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""As much of an API server as `helm template --dry-run=server` asks for: one CustomResourceDefinition, for templates that look it up.
+"""As much of an API server as `helm template --dry-run=server` asks for: objects, for templates that look them up.
 
-Usage: api_server.py KUBECONFIG NAME ANNOTATIONS-AS-JSON     Writes the kubeconfig once it listens; ends with its parent.
+Usage: api_server.py KUBECONFIG OBJECTS-AS-JSON     Writes the kubeconfig once it listens; ends with its parent.
 """
 import ctypes
 import http.server
@@ -10,39 +10,46 @@ import os
 import signal
 import sys
 
-kubeconfig, name, annotations = sys.argv[1:]
+kubeconfig, objects = sys.argv[1:]
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
-group = {"groupVersion": "apiextensions.k8s.io/v1", "version": "v1"}
+RESOURCES = {  # by group and version: kind, plural, whether it has a namespace
+    "v1": [("Secret", "secrets", True)],
+    "apiextensions.k8s.io/v1": [("CustomResourceDefinition", "customresourcedefinitions", False)],
+    "slinky.slurm.net/v1beta1": [("LoginSet", "loginsets", True), ("Accounting", "accountings", True)],
+}
+
+
+def root(version):
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+
+groups = [
+    {"name": v.split("/")[0], "versions": [{"groupVersion": v, "version": v.split("/")[1]}]} for v in RESOURCES if "/" in v
+]
 answers = {
     "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.0"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
-    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": []},
-    "/apis": {
-        "kind": "APIGroupList",
-        "apiVersion": "v1",
-        "groups": [{"name": "apiextensions.k8s.io", "versions": [group], "preferredVersion": group}],
-    },
-    "/apis/apiextensions.k8s.io/v1": {
+    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
+}
+for version, kinds in RESOURCES.items():
+    resources = [
+        {"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"]}
+        for kind, plural, namespaced in kinds
+    ]
+    answers[root(version)] = {
         "kind": "APIResourceList",
         "apiVersion": "v1",
-        "groupVersion": "apiextensions.k8s.io/v1",
-        "resources": [
-            {
-                "name": "customresourcedefinitions",
-                "singularName": "customresourcedefinition",
-                "namespaced": False,
-                "kind": "CustomResourceDefinition",
-                "verbs": ["get"],
-            }
-        ],
-    },
-    f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}": {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": name, "annotations": json.loads(annotations)},
-    },
-}
+        "groupVersion": version,
+        "resources": resources,
+    }
+for item in json.loads(objects):
+    meta = item["metadata"]
+    plural = next(plural for kind, plural, _ in RESOURCES[item["apiVersion"]] if kind == item["kind"])
+    path = root(item["apiVersion"]) + (f"/namespaces/{meta['namespace']}" if "namespace" in meta else "") + "/" + plural
+    answers[f"{path}/{meta['name']}"] = item
+    some = {"apiVersion": item["apiVersion"], "kind": item["kind"] + "List", "metadata": {}, "items": []}
+    answers.setdefault(path, some)["items"].append(item)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

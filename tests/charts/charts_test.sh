@@ -24,7 +24,9 @@ shows() {
   shift 3
   out=$(render "$chart" "$@" 2>&1 | python3 -c '
 import json, sys, yaml
-o = {d["kind"] + "/" + d["metadata"]["name"]: d for d in yaml.safe_load_all(sys.stdin) if d}
+all = [d for d in yaml.safe_load_all(sys.stdin) if d]
+o = {d["kind"] + "/" + d["metadata"]["name"]: d for d in all}
+assert len(o) == len(all), "an object stands there twice"
 print(json.dumps(eval(sys.argv[1]), sort_keys=True))' "$expression" 2>&1)
   if [[ $out == "$expected" ]]; then pass; else fail "$chart $* $expression" "expected: $expected"$'\n'"have:     $out"; fi
 }
@@ -98,24 +100,29 @@ refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set o
 refuses slurm-operator 'operator.healthPort: 0, must be from 1 to 65535' --set operator.healthPort=0
 refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable exclude each other' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
 
-# A release of slurm-operator 1.x, and what becomes of its definitions that this chart does not have.
-upgrade() { # refused|accepted ANNOTATIONS
-  local out server have=accepted
-  python3 "$top/tests/charts/api_server.py" "$temp/kubeconfig" loginsets.slinky.slurm.net "$2" &
+# served OBJECTS COMMAND...: with a cluster that has these, as JSON, each of the release of the same name as the chart, unless it says else.
+served() {
+  local server
+  python3 "$top/tests/charts/api_server.py" "$temp/kubeconfig" "$1" &
   server=$!
   for _ in {1..100}; do [[ -e $temp/kubeconfig ]] || sleep 0.1; done
-  out=$(KUBECONFIG=$temp/kubeconfig render slurm-operator-crds --dry-run=server 2>&1) || have=error
-  [[ $out != *"loginsets.slinky.slurm.net belongs to this release and is not part of this chart"* ]] || have=refused
+  KUBECONFIG=$temp/kubeconfig "${@:2}" --dry-run=server
   kill $server
   wait $server 2>/dev/null
   rm -f "$temp/kubeconfig"
-  if [[ $have == "$1" ]]; then pass; else fail "upgrade, $2" "expected: $1"$'\n'"have:     $have: ${out:0:300}"; fi
 }
-release='"meta.helm.sh/release-name": "slurm-operator-crds", "meta.helm.sh/release-namespace": "ns"'
-upgrade refused "{$release}"
-upgrade accepted "{$release, \"helm.sh/resource-policy\": \"keep\"}"
-upgrade accepted "{${release/-crds/}}"
-upgrade accepted '{}'
+released() { # RELEASE [ANNOTATIONS]: the metadata of an object of that release
+  echo "\"annotations\": {\"meta.helm.sh/release-name\": \"$1\", \"meta.helm.sh/release-namespace\": \"ns\"${2:+, $2}}"
+}
+kept='"helm.sh/resource-policy": "keep"'
+
+# A release of slurm-operator 1.x, and what becomes of its definitions that this chart does not have.
+definition() { echo "[{\"apiVersion\": \"apiextensions.k8s.io/v1\", \"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"loginsets.slinky.slurm.net\"${1:+, $1}}}]"; }
+served "$(definition "$(released slurm-operator-crds)")" \
+  refuses slurm-operator-crds "loginsets.slinky.slurm.net belongs to this release and is not part of this chart"
+served "$(definition "$(released slurm-operator-crds "$kept")")" shows slurm-operator-crds 'len(o)' 4
+served "$(definition "$(released slurm-operator)")" shows slurm-operator-crds 'len(o)' 4
+served "$(definition)" shows slurm-operator-crds 'len(o)' 4
 
 spec='o["Controller/slurm"]["spec"]'
 nodeset='o["NodeSet/slurm-worker-cpu"]["spec"]'
@@ -123,6 +130,29 @@ shows slurm 'sorted(o)' '["Controller/slurm", "RestApi/slurm"]'
 shows slurm "[k for k in ('slurmKeyRef', 'jwtKeyRef', 'clusterName', 'metrics', 'external') if k in $spec]" '[]'
 shows slurm "$spec['slurmKeyRef']" '{"key": "slurm.key", "name": "mine"}' --set slurmKey.create=false,slurmKey.secretRef.name=mine
 shows slurm "$spec['jwtKeyRef']" '{"key": "k", "name": "mine"}' --set jwtKey.secretRef.name=mine,jwtKey.secretRef.key=k
+# Keys that a release of slurm-operator 1.x made stay part of the release, under whatever name: else Helm deletes them.
+key() { # NAME KEY [METADATA]
+  echo "{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"metadata\": {\"name\": \"$1\", \"namespace\": \"ns\"${3:+, $3}}, \"type\": \"Opaque\", \"data\": {\"$2\": \"eA==\"}}"
+}
+secrets='{k: [d["metadata"]["annotations"], d["data"], d["immutable"]] for k, d in o.items() if k.startswith("Secret")}'
+whole() { echo "{\"Secret/$1\": [{$kept}, {\"$2\": \"eA==\"}, true]}"; }
+for create in true false; do
+  served "[$(key prod-key k "$(released slurm)")]" shows slurm "$secrets" "$(whole prod-key k)" \
+    --set slurmKey.create=$create,slurmKey.secretRef.name=prod-key,slurmKey.secretRef.key=k
+  served "[$(key slurm-auth-jwt jwt.key "$(released slurm)")]" shows slurm "[$secrets, $spec['jwtKeyRef']]" \
+    "[$(whole slurm-auth-jwt jwt.key), {\"key\": \"jwt.key\", \"name\": \"slurm-auth-jwt\"}]" --set jwtKey.create=$create
+done
+served "[$(key slurm-auth-slurm k "$(released slurm)")]" shows slurm "$spec['slurmKeyRef']" '{"key": "k", "name": "slurm-auth-slurm"}' \
+  --set slurmKey.secretRef.key=k
+served "[$(key prod-key k "$(released other)")]" shows slurm "[$secrets, $spec['slurmKeyRef']]" '[{}, {"key": "k", "name": "prod-key"}]' \
+  --set slurmKey.secretRef.name=prod-key,slurmKey.secretRef.key=k
+served "[$(key slurm-auth-slurm slurm.key)]" shows slurm "[$secrets, $spec['slurmKeyRef']]" '[{}, {"key": "slurm.key", "name": "slurm-auth-slurm"}]'
+# Both keys in one; and one that the values have whole, which is theirs to change.
+served "[$(key both a "$(released slurm)")]" shows slurm "$secrets" "$(whole both a)" \
+  --set slurmKey.secretRef.name=both,slurmKey.secretRef.key=a,jwtKey.secretRef.name=both,jwtKey.secretRef.key=b
+served "[$(key slurm-both a "$(released slurm)")]" shows slurm "[k for k in o if k.startswith('Secret')], o['Secret/slurm-both'].get('immutable')" \
+  '[["Secret/slurm-both"], null]' --set slurmKey.secretRef.name=slurm-both,slurmKey.secretRef.key=a \
+  --set-json 'extraObjects=[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"{{ .Release.Name }}-both"},"data":{"a":"eA=="}}]'
 shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled": true, "resources": {"requests": {"storage": "4Gi"}}}'
 shows slurm "$spec['persistence']['storageClassName']" '""' --set controller.persistence.storageClassName=-
 shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\n"' \

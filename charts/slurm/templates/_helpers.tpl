@@ -138,25 +138,24 @@ spec:
 {{- end }}
 
 {{- /*
-The reference of a key, or nothing where the operator generates it. Arguments: root, values (slurmKey or jwtKey), path, legacy (the
-Secret that releases of the chart of slurm-operator 1.x made), key.
+The Secret of a key: the one that the values name, else the one that releases of the chart of slurm-operator 1.x made. Arguments: root,
+part (slurm or jwt).
 */}}
-{{- define "slurm.keyRef" -}}
-{{- $ref := .values.secretRef | default dict }}
-{{- if $ref.name }}
-name: {{ $ref.name }}
-key: {{ $ref.key | default .key }}
-{{- else if not .values.create }}
-{{- fail (printf "%s.secretRef.name: required, unless %s.create is true" .path .path) }}
-{{- else if lookup "v1" "Secret" (include "slurm.namespace" .root) .legacy }}
-name: {{ .legacy }}
-key: {{ .key }}
-{{- end }}
+{{- define "slurm.keySecret" -}}
+{{- $ref := (get .root.Values (printf "%sKey" .part)).secretRef | default dict }}
+{{- $ref.name | default (printf "%s-auth-%s" (include "slurm.fullname" .root) .part) }}
 {{- end }}
 
-{{- define "slurm.slurmKeyRef" -}}
-{{- include "slurm.keyRef" (dict "root" . "values" .Values.slurmKey "path" "slurmKey" "legacy" (printf "%s-auth-slurm" (include "slurm.fullname" .)) "key" "slurm.key") }}
+{{- /* The reference of a key, or nothing where the operator generates it. Arguments: those of slurm.keySecret. */}}
+{{- define "slurm.keyRef" -}}
+{{- $path := printf "%sKey" .part }}
+{{- $values := get .root.Values $path }}
+{{- $ref := $values.secretRef | default dict }}
+{{- $name := include "slurm.keySecret" . }}
+{{- if or $ref.name (lookup "v1" "Secret" (include "slurm.namespace" .root) $name) }}
+name: {{ $name }}
+key: {{ $ref.key | default (printf "%s.key" .part) }}
+{{- else if not $values.create }}
+{{- fail (printf "%s.secretRef.name: required, unless %s.create is true" $path $path) }}
 {{- end }}
-{{- define "slurm.jwtKeyRef" -}}
-{{- include "slurm.keyRef" (dict "root" . "values" .Values.jwtKey "path" "jwtKey" "legacy" (printf "%s-auth-jwt" (include "slurm.fullname" .)) "key" "jwt.key") }}
 {{- end }}
