@@ -159,12 +159,18 @@ shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Defau
   --set-json 'controller.extraConfMap={"A":1,"B":"x y"}' --set partitions.all.enabled=true
 shows slurm "[$spec['configFileRefs'], o['ConfigMap/slurm-config-extra']['data']]" '[[{"name": "slurm-config-extra"}, {"name": "mine"}], {"gres.conf": "AutoDetect=off"}]' \
   --set 'configFiles.gres\.conf=AutoDetect=off,configFileRefs[0].name=mine'
+# As slurm-operator 1.x does: a prefix by kind, for all files stand in one directory; and the text as it is.
+shows slurm '{k.split("/")[1]: d["data"] for k, d in o.items() if k.startswith("ConfigMap")}' \
+  '{"slurm-config-extra": {"a": "{{.ID}}"}, "slurm-epilog-scripts": {"epilog-a": "e"}, "slurm-epilog-slurmctld-scripts": {"epilog-slurmctld-a": "s"}, "slurm-prolog-scripts": {"prolog-a": "{{ .Values.x }}\n"}, "slurm-prolog-slurmctld-scripts": {"prolog-slurmctld-a": "c"}}' \
+  --set-json 'configFiles.a="{{.ID}}",prologScripts.a="{{ .Values.x }}\n"' --set epilogScripts.a=e,prologSlurmctldScripts.a=c,epilogSlurmctldScripts.a=s
 shows slurm "[$nodeset[k] for k in ('replicas', 'scalingMode', 'extraConf', 'partition', 'oversubscribeNode')]" \
   '[3, "DaemonSet", "Features=a,b Weight=2", {"config": "MaxTime=1 State=UP", "enabled": true}, true]' \
   --set-json 'nodesets.cpu={"replicas":3,"scalingMode":"DaemonSet","extraConfMap":{"Weight":2,"Features":["a","b"]},"partition":{"enabled":true,"configMap":{"State":"UP","MaxTime":1}},"oversubscribeNode":true}'
 shows slurm "$nodeset['replicas']" 0 --set nodesets.cpu.replicas=0
 shows slurm "$nodeset['template']['spec']" '{"hostname": "cpu-", "imagePullSecrets": [{"name": "r"}], "nodeSelector": {"kubernetes.io/os": "linux"}, "priorityClassName": "slurm-system-critical"}' \
   --set nodesets.cpu.replicas=1,priorityClass.enabled=true --set-json 'imagePullSecrets=[{"name":"r"}]'
+shows slurm "$nodeset['template']['spec']" '{"automountServiceAccountToken": false, "hostname": "cpu-", "terminationGracePeriodSeconds": 0}' \
+  --set-json 'nodesets.cpu={"podSpec":{"terminationGracePeriodSeconds":0,"automountServiceAccountToken":false,"nodeSelector":null,"schedulerName":"","tolerations":[],"affinity":{}}}'
 shows slurm "$nodeset['slurmd']" '{"image": "r/slurmd@sha256:x", "imagePullPolicy": "Always"}' \
   --set nodesets.cpu.slurmd.image.repository=r/slurmd,nodesets.cpu.slurmd.image.digest=sha256:x,imagePullPolicy=Always
 shows slurm "$nodeset['slurmd']['image']" '"one:2"' --set nodesets.cpu.slurmd.image=one:2

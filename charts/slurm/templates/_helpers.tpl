@@ -36,6 +36,15 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* Takes out of a map what says nothing; 0 and false do. */}}
+{{- define "slurm.unsetEmpty" -}}
+{{- range $key, $value := . }}
+{{- if and (not $value) (has (kindOf $value) (list "invalid" "string" "slice" "map")) }}
+{{- $_ := unset $ $key }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* A container: its image as one reference, and the pull policy. Arguments: root, container, path. */}}
 {{- define "slurm.container" -}}
 {{- $container := deepCopy (.container | default dict) }}
@@ -56,11 +65,7 @@ annotations:
 {{- $_ := set $container "image" $image }}
 {{- $_ := set $container "imagePullPolicy" ($container.imagePullPolicy | default .root.Values.imagePullPolicy) }}
 {{- end }}
-{{- range $key, $value := $container }}
-{{- if and (not $value) (not (kindIs "bool" $value)) }}
-{{- $_ := unset $container $key }}
-{{- end }}
-{{- end }}
+{{- include "slurm.unsetEmpty" $container }}
 {{- toYaml $container }}
 {{- end }}
 
@@ -74,11 +79,7 @@ annotations:
 {{- if .root.Values.priorityClass.enabled }}
 {{- $_ := set $spec "priorityClassName" ($spec.priorityClassName | default .root.Values.priorityClass.name) }}
 {{- end }}
-{{- range $key, $value := $spec }}
-{{- if and (not $value) (not (kindIs "bool" $value)) }}
-{{- $_ := unset $spec $key }}
-{{- end }}
-{{- end -}}
+{{- include "slurm.unsetEmpty" $spec -}}
 metadata:
   {{- toYaml (pick $metadata "labels" "annotations") | nindent 2 }}
 spec:

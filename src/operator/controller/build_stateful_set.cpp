@@ -62,7 +62,8 @@ core::Json ids(int id, bool group_of_files) {
   return out;
 }
 
-/// Every ConfigMap that the user names, once each. slurm.conf comes last: no file of a user can stand in its place.
+/// Every ConfigMap that the user names, once each, by name: where two have the same file, that of the later one is there.
+/// slurm.conf comes last: no file of a user can stand in its place.
 core::Json etc_sources(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   std::set<std::string> names;

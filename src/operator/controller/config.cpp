@@ -1,6 +1,7 @@
 #include "operator/controller/config.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/hash.hpp"
@@ -36,12 +37,30 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
   }
 }
 
-void check_reserved(const std::vector<NamedFiles>& maps, std::vector<Problem>& warnings) {
-  for (const NamedFiles& map : maps) {
-    for (std::string_view name : kReserved) {
-      if (map.files.contains(std::string(name))) {
-        warnings.push_back({"FileReserved", "ConfigMap " + map.name + ": its " + std::string(name) + " is not used"});
+/// The ConfigMaps that the user names, once each, in the order in which they are laid over each other in /etc/slurm.
+std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observed) {
+  std::map<std::string_view, const NamedFiles*> out;
+  for (const auto* maps :
+       {&observed.config_files, &observed.prolog, &observed.epilog, &observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
+    for (const NamedFiles& map : *maps) out.emplace(map.name, &map);
+  }
+  return out;
+}
+
+void check_hidden(const Observed& observed, std::vector<Problem>& warnings) {
+  std::map<std::string_view, const NamedFiles*> seen;
+  for (const auto& [name, map] : maps_of_etc(observed)) {
+    for (const auto& [file, text] : map->files) {
+      if (std::ranges::find(kReserved, file) != std::end(kReserved)) {
+        warnings.push_back({"FileReserved", "ConfigMap " + map->name + ": its " + file + " is not used"});
+        continue;
       }
+      const NamedFiles*& other = seen[file];
+      if (other != nullptr && other->files.at(file) != text) {
+        warnings.push_back({"FileHidden", "ConfigMaps " + other->name + " and " + map->name + " both have a file " + file +
+                                              ": in /etc/slurm that of the latter hides the other, so one needs another name"});
+      }
+      other = map;
     }
   }
 }
@@ -213,11 +232,8 @@ std::string other_inputs(const Observed& observed) {
 }  // namespace
 
 bool names_own_map(const Observed& observed) {
-  const auto is_own = [own = config_map_name(observed.object->meta.name)](const NamedFiles& map) { return map.name == own; };
-  if (observed.jwks && is_own(*observed.jwks)) return true;
-  const auto lists = {&observed.config_files, &observed.prolog, &observed.epilog, &observed.prolog_slurmctld,
-                      &observed.epilog_slurmctld};
-  return std::ranges::any_of(lists, [&](const auto* maps) { return std::ranges::any_of(*maps, is_own); });
+  const std::string own = config_map_name(observed.object->meta.name);
+  return maps_of_etc(observed).contains(own) || (observed.jwks && observed.jwks->name == own);
 }
 
 std::string log_hint(const Observed& observed) {
@@ -253,7 +269,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
     out.problems.push_back({"ConfigMapReserved", "ConfigMap " + ns + "/" + config_map_name(observed.object->meta.name) +
                                                      " is the operator's own: files of yours need one of another name"});
   }
-  check_reserved(observed.config_files, out.warnings);
+  check_hidden(observed, out.warnings);
 
   const std::string cluster = api::cluster_name(spec, ns, observed.object->meta.name);
   if (cluster.size() > api::kMaxClusterName) {
