@@ -32,7 +32,10 @@ answers = {
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
 }
+given = json.loads(objects)
 for version, kinds in RESOURCES.items():
+    if version.startswith("slinky") and not any(item["apiVersion"] == version for item in given):
+        continue  # where nobody has installed the definitions
     resources = [
         {"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"]}
         for kind, plural, namespaced in kinds
@@ -43,7 +46,7 @@ for version, kinds in RESOURCES.items():
         "groupVersion": version,
         "resources": resources,
     }
-for item in json.loads(objects):
+for item in given:
     meta = item["metadata"]
     plural = next(plural for kind, plural, _ in RESOURCES[item["apiVersion"]] if kind == item["kind"])
     path = root(item["apiVersion"]) + (f"/namespaces/{meta['namespace']}" if "namespace" in meta else "") + "/" + plural

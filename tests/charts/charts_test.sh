@@ -153,6 +153,21 @@ served "[$(key both a "$(released slurm)")]" shows slurm "$secrets" "$(whole bot
 served "[$(key slurm-both a "$(released slurm)")]" shows slurm "[k for k in o if k.startswith('Secret')], o['Secret/slurm-both'].get('immutable')" \
   '[["Secret/slurm-both"], null]' --set slurmKey.secretRef.name=slurm-both,slurmKey.secretRef.key=a \
   --set-json 'extraObjects=[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"{{ .Release.Name }}-both"},"data":{"a":"eA=="}}]'
+# What else it had is not deleted before somebody has said what becomes of it.
+extra() { # KIND NAME METADATA
+  echo "{\"apiVersion\": \"slinky.slurm.net/v1beta1\", \"kind\": \"$1\", \"metadata\": {\"name\": \"$2\", \"namespace\": \"ns\", $3}}"
+}
+has=(--api-versions slinky.slurm.net/v1beta1/LoginSet --api-versions slinky.slurm.net/v1beta1/Accounting)
+lost() { # WORDS OBJECT...
+  local words=$1 IFS=,
+  served "[${*:2}]" refuses slurm "$words" --is-upgrade "${has[@]}" --set accounting.enabled=true
+}
+lost 'to keep it: kubectl annotate -n ns accountings/slurm loginsets/a loginsets/c secrets/slurm-sssd-conf helm.sh/resource-policy=keep' \
+  "$(extra LoginSet a "$(released slurm)")" "$(extra LoginSet b "$(released other)")" "$(extra LoginSet c "$(released slurm)")" \
+  "$(extra Accounting slurm "$(released slurm)")" "$(key slurm-sssd-conf sssd.conf "$(released slurm)")"
+lost 'accounting.enabled: true, must be false' "$(extra Accounting slurm "$(released slurm "$kept")")" "$(extra LoginSet a "$(released slurm "$kept")")"
+served "[$(extra LoginSet a "$(released other)")]" shows slurm 'len(o)' 2 --is-upgrade "${has[@]}"
+served "[]" shows slurm 'len(o)' 2 --is-upgrade
 shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled": true, "resources": {"requests": {"storage": "4Gi"}}}'
 shows slurm "$spec['persistence']['storageClassName']" '""' --set controller.persistence.storageClassName=-
 shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\n"' \

@@ -36,6 +36,14 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{- /* "true" where an object that Kubernetes has is of this release, else nothing. Arguments: root, object. */}}
+{{- define "slurm.ours" -}}
+{{- $notes := .object.metadata.annotations | default dict }}
+{{- if and (eq (get $notes "meta.helm.sh/release-name") .root.Release.Name) (eq (get $notes "meta.helm.sh/release-namespace") .root.Release.Namespace) }}
+{{- true }}
+{{- end }}
+{{- end }}
+
 {{- /* Takes out of a map what says nothing; 0 and false do. */}}
 {{- define "slurm.unsetEmpty" -}}
 {{- range $key, $value := . }}
