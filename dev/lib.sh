@@ -8,6 +8,8 @@ DEV=$TOP/dev
 LOCAL=$TOP/.local
 CACHE=${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-operator}
 export PATH=$LOCAL/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin
+# Fractions have a point and names one order, whatever the user's own settings are.
+export LC_ALL=C.UTF-8
 
 say() { printf '%s\n' "$*"; }
 warn() { printf 'warning: %s\n' "$*" >&2; }
