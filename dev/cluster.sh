@@ -12,17 +12,13 @@
 
 NODES=(node-1 node-2 node-3)
 NET=${SLURM_OPERATOR_NET:-10.214} # and the two after it: see below
-NET_A=${NET%.*} NET_B=${NET#*.}
-if ! [[ $NET =~ ^[1-9][0-9]{0,2}\.(0|[1-9][0-9]{0,2})$ ]] || ((NET_A > 223 || NET_A == 127 || NET_B > 253)); then
+net_valid "$NET" ||
   die "SLURM_OPERATOR_NET=$NET is not the beginning of an address, with room for the two networks after it." "two numbers, the second at most 253: SLURM_OPERATOR_NET=10.100"
-fi
 HOST_IP=$NET.0.1
 GATEWAY_IP=$NET.0.2
-NODE_CIDR=$NET.0.0/24
-POD_NET=$NET_A.$((NET_B + 1))
-POD_CIDR=$POD_NET.0.0/16
-SERVICE_NET=$NET_A.$((NET_B + 2))
-SERVICE_CIDR=$SERVICE_NET.0.0/16
+{ read -r NODE_CIDR; read -r POD_CIDR; read -r SERVICE_CIDR; } < <(net_ranges "$NET")
+POD_NET=${POD_CIDR%.0.0/16}
+SERVICE_NET=${SERVICE_CIDR%.0.0/16}
 DNS_IP=$SERVICE_NET.0.10
 DNS_LOCAL=127.0.0.10 # the same names, for programs of the machine
 API=https://$HOST_IP:6443

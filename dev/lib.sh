@@ -11,6 +11,18 @@ export PATH=$LOCAL/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin
 # Fractions have a point and names one order, whatever the user's own settings are.
 export LC_ALL=C.UTF-8
 
+# Nothing of the cluster is behind a proxy: neither of the one that is up nor of the one that comes up with these settings.
+. "$DEV/net.sh"
+direct() {
+  local nets=() net
+  for net in $(sed -nE 's|.*"https://([0-9]+\.[0-9]+)\.0\.1:6443".*|\1|p' "$LOCAL/kubeconfig" 2>/dev/null) "${SLURM_OPERATOR_NET:-10.214}"; do
+    ! net_valid "$net" || nets+=("$net")
+  done
+  no_proxy=$(no_proxy_with "${no_proxy:-${NO_PROXY:-}}" "${nets[@]}")
+  export no_proxy NO_PROXY=$no_proxy
+}
+direct
+
 say() { printf '%s\n' "$*"; }
 warn() { printf 'warning: %s\n' "$*" >&2; }
 

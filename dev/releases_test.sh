@@ -7,7 +7,7 @@ trap 'rm -rf "$scratch"' EXIT
 top=$(cd "$(dirname "$0")/.." && pwd -P)
 mkdir -p "$scratch/clone/dev" "$scratch/bin"
 cp -r "$top/images" "$scratch/clone/"
-cp -r "$top/dev/lib.sh" "$top/dev/images" "$scratch/clone/dev/"
+cp -r "$top/dev/lib.sh" "$top/dev/net.sh" "$top/dev/images" "$scratch/clone/dev/"
 export SLURM_OPERATOR_CACHE=$scratch/cache SLURM_OPERATOR_DEBIAN_MIRROR=http://mirror.invalid PATH=$scratch/bin:$PATH
 
 # The mirror: a file per suite with the version that it has.

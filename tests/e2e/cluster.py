@@ -8,7 +8,8 @@ import subprocess
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-ENV = dict(os.environ, KUBECONFIG=str(TOP / ".local/kubeconfig"), PATH=f"{TOP}/.local/bin:{os.environ['PATH']}")
+_env = subprocess.run(["bash", "-c", '. "$0/dev/env.sh" && env -0', str(TOP)], stdout=subprocess.PIPE, text=True, check=True).stdout
+ENV = dict(line.split("=", 1) for line in _env.split("\0") if line)
 
 
 class Failed(Exception):
