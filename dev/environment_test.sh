@@ -31,6 +31,12 @@ check "the locale has a decimal comma" "$("${german[@]}" bash -c 'echo "$EPOCHRE
 # shellcheck disable=SC2016
 check "times in it" "$("${german[@]}" bash -c '. dev/lib.sh; step one; wait_for 0 "" false || echo "$EPOCHREALTIME"' 2>&1)" $' 1      0.? s  one\n*.*'
 
+# ---- Mode mask -------------------------------------------------------------------------------------------------------
+
+for mask in 077 027 002; do
+  check "what is made under umask $mask can be read" "$(umask $mask && bash -c '. dev/lib.sh; umask')" 0022
+done
+
 # ---- Proxies ---------------------------------------------------------------------------------------------------------
 
 cp -r dev tests "$scratch/"

@@ -10,6 +10,8 @@ CACHE=${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-operator}
 export PATH=$LOCAL/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin
 # Fractions have a point and names one order, whatever the user's own settings are.
 export LC_ALL=C.UTF-8
+# Images hold directories that are made here, and containers run as somebody else; what is to be private says so.
+umask 022
 
 # Nothing of the cluster is behind a proxy: neither of the one that is up nor of the one that comes up with these settings.
 . "$DEV/net.sh"

@@ -1,6 +1,8 @@
 #!/bin/sh
 # collect.sh BINARY PATH ROOT: makes ROOT the root of an image that holds BINARY at PATH and just what it needs to run.
 set -eu
+# Whoever the container runs as reads it.
+umask 022
 
 binary=$1 path=$2 root=$3
 
