@@ -30,6 +30,7 @@ constexpr std::size_t kMaxClients = 64;  ///< Of the health port, and of the met
 struct Flags {
   bool leader_elect = true;
   std::string leader_elect_namespace;
+  std::string leader_elect_name = "slurm-operator";
   std::string health_address = ":8081";
   std::string metrics_address = ":8080";
   std::vector<std::string> namespaces;
@@ -91,7 +92,7 @@ int run(const Flags& flags) {
     kube::LeaseOptions lease;
     const std::string ns =
         flags.leader_elect_namespace.empty() ? (*credentials)->default_namespace() : flags.leader_elect_namespace;
-    lease.key = {ns, "slurm-operator"};
+    lease.key = {ns, flags.leader_elect_name};
     lease.identity = hostname() + "_" + core::hex(random.bytes(8));
     options.election = lease;
   }
@@ -166,6 +167,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", SLURM_OPERATOR_VERSION);
   app.add_option("--leader-elect", flags.leader_elect, "Act only while holding the Lease")->capture_default_str();
   app.add_option("--leader-elect-namespace", flags.leader_elect_namespace, "Where the Lease is (default: our own namespace)");
+  app.add_option("--leader-elect-name", flags.leader_elect_name, "The Lease's name; of the operators that share one, one acts")
+      ->capture_default_str();
   app.add_option("--health-addr", flags.health_address, "Where /healthz and /readyz are served; 0: nowhere")
       ->capture_default_str();
   app.add_option("--metrics-addr", flags.metrics_address, "Where /metrics is served; 0: nowhere")->capture_default_str();
