@@ -24,3 +24,32 @@ no_proxy_with() {
   fi
   echo "$list"
 }
+
+# routes_in RANGES ROUTES LINK: of the routes (lines of `ip -4 route show`), the first that has addresses of the ranges (a line each): "RANGE:
+# ROUTE", or nothing. Routes on our own LINK do not count, nor does the way out to all others: what is wider than /8 is no network, but such
+# a way in halves (0.0.0.0/1 and 128.0.0.0/1), as VPNs set it.
+routes_in() {
+  awk -v ranges="$1" -v ours=" dev $3 " '
+    function number(address, part) { split(address, part, "."); return ((part[1] * 256 + part[2]) * 256 + part[3]) * 256 + part[4] }
+    function block(address, bits) { return int(number(address) / 2 ^ (32 - bits)) }
+    BEGIN { count = split(ranges, range, "\n") }
+    {
+      split($1 ~ /^[0-9]/ ? $1 : $2, route, "/")   # some begin with their kind, such as blackhole
+      if (route[1] !~ /^[0-9.]+$/ || index($0 " ", ours)) next
+      bits = route[2] == "" ? 32 : route[2]
+      if (bits < 8) next
+      for (i = 1; i <= count; i++) {
+        split(range[i], wanted, "/")
+        common = bits < wanted[2] ? bits : wanted[2]
+        if (block(route[1], common) == block(wanted[1], common)) { print range[i] ": " $0; exit }
+      }
+    }' <<<"$2"
+}
+
+# net_free ROUTES LINK: the beginning of three networks that these routes leave free, for SLURM_OPERATOR_NET; nothing where none of a few is.
+net_free() {
+  local net
+  for net in 10.214 10.100 10.50 10.180 172.20 172.24 172.28 100.64; do
+    [[ -n $(routes_in "$(net_ranges "$net")" "$1" "$2") ]] || { echo "$net"; return; }
+  done
+}

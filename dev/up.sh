@@ -55,14 +55,11 @@ check_ports() {
 }
 
 check_addresses() {
-  local range
-  for range in "$NODE_CIDR" "$POD_CIDR" "$SERVICE_CIDR"; do
-    local other
-    # Narrower routes within it, and wider ones around it; the way out to all others is none of either.
-    other=$({ ip -4 route show root "$range"; ip -4 route show match "$range"; } |
-      awk -v ours=" dev $LINK" '!index($0, ours) && $1 != "default" { print; exit }')
-    [[ -z $other ]] || die "the addresses $range are used here: $other" "choose three others that follow each other: SLURM_OPERATOR_NET=10.100 make up"
-  done
+  local routes other
+  routes=$(ip -4 route show)
+  other=$(routes_in "$(net_ranges "$NET")" "$routes" "$LINK")
+  [[ -z $other ]] ||
+    die "the addresses ${other%%: *} are used here: ${other#*: }" "choose three others that follow each other: SLURM_OPERATOR_NET=$(net_free "$routes" "$LINK" | grep . || echo A.B) make up"
 }
 
 if [[ -f $STATE/etcd-kind && $(cat "$STATE/etcd-kind") != "$ETCD" ]]; then
