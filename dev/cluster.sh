@@ -155,6 +155,30 @@ make_pki() {
   touch "$PKI/complete"
 }
 
+# ---- DNS -------------------------------------------------------------------------------------------------------------
+
+corefile() {
+  cat <<EOF
+cluster.local in-addr.arpa ip6.arpa {
+  bind $HOST_IP $DNS_LOCAL
+  errors
+  # No cache: Services come and go.
+  kubernetes cluster.local in-addr.arpa ip6.arpa {
+    kubeconfig "$PKI/dev.kubeconfig"
+    pods insecure
+    ttl 1
+  }
+}
+. {
+  bind $HOST_IP $DNS_LOCAL
+  errors
+  template ANY ANY {
+    rcode NXDOMAIN
+  }
+}
+EOF
+}
+
 # ---- Network ---------------------------------------------------------------------------------------------------------
 
 in_net() { nsenter --target "$(capsule_init "$1")" --net -- "${@:2}"; }

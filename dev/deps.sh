@@ -80,10 +80,7 @@ mkdir -p "$CACHE"
 log=$CACHE/apt.log
 wanted=$(missing "$@")
 need_go=
-if [[ " $* " == *" cluster "* ]] && ! command -v go >/dev/null && ! compgen -G '/usr/local/go/bin/go' >/dev/null &&
-  ! compgen -G '/usr/lib/go-*/bin/go' >/dev/null; then
-  need_go=yes
-fi
+[[ " $* " != *" cluster "* ]] || find_go || need_go=yes
 [[ -n $wanted$need_go ]] || exit 0
 
 command -v apt-get >/dev/null || die "apt is not on this machine; missing: ${wanted//$'\n'/ }" "use Debian 12, or install these in another way"

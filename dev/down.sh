@@ -19,7 +19,7 @@ wait_for 10 "" bash -c "! ip link show $LINK" || ip link delete "$LINK"
 step "removing"
 wait_for 15 "" cgroup_remove || warn "cgroups are left below slurm-operator/ in /sys/fs/cgroup"
 sysctls_restore
-if grep -q " $LOCAL/" /proc/self/mountinfo; then
+if grep -qF " ${LOCAL// /\\040}/" /proc/self/mountinfo; then
   die "something is mounted below $LOCAL; its files stay." "umount it, then make down"
 fi
 rm -rf "$STATE" "$LOCAL/kubeconfig"

@@ -39,14 +39,15 @@ done
 
 # ---- Proxies ---------------------------------------------------------------------------------------------------------
 
-cp -r dev tests "$scratch/"
-mkdir "$scratch/.local"
+clone="$scratch/a clone"
+mkdir -p "$clone/.local"
+cp -r dev tests "$clone/"
 proxied=(env -u no_proxy -u NO_PROXY -u SLURM_OPERATOR_NET http_proxy=http://127.0.0.1:1 https_proxy=http://127.0.0.1:1)
 of() { echo "10.$1.0.1,10.$1.0.0/24,10.$(($1 + 1)).0.0/16,10.$(($1 + 2)).0.0/16"; } # what of a cluster no proxy may come before
 # direct_after SCRIPT [VARIABLE...]: both lists, after it was sourced twice.
 direct_after() {
   # shellcheck disable=SC2016
-  "${proxied[@]}" "${@:2}" bash -c '. "$0"; . "$0"; echo "$no_proxy"; env | sed -n s/^NO_PROXY=//p' "$scratch/dev/$1" 2>&1
+  "${proxied[@]}" "${@:2}" bash -c '. "$0"; . "$0"; echo "$no_proxy"; env | sed -n s/^NO_PROXY=//p' "$clone/dev/$1" 2>&1
 }
 twice() { printf '%s\n%s' "$1" "$1"; }
 check "the cluster behind no proxy" "$(direct_after lib.sh)" "$(twice "localhost,127.0.0.1,$(of 214)")"
@@ -55,11 +56,19 @@ check "with a list of the user's" "$(direct_after lib.sh no_proxy=a.example,127.
 check "with such a list in capitals" "$(direct_after lib.sh NO_PROXY=a.example)" "$(twice "a.example,localhost,127.0.0.1,$(of 214)")"
 check "with a list of all" "$(direct_after lib.sh no_proxy='*')" "$(twice '\*')"
 check "with addresses that are none" "$(direct_after lib.sh SLURM_OPERATOR_NET=ten.1)" "$(twice localhost,127.0.0.1)"
-echo '    server: "https://10.50.0.1:6443"' >"$scratch/.local/kubeconfig"
+echo '    server: "https://10.50.0.1:6443"' >"$clone/.local/kubeconfig"
 check "of the cluster that is up" "$(direct_after env.sh)" "$(twice "localhost,127.0.0.1,$(of 50),$(of 214)")"
 list=$(direct_after lib.sh | head -n 1)
 asked() { "${proxied[@]}" no_proxy="$list" curl -sS -m 0.2 "https://$1:2" 2>&1 | grep -c ' 127.0.0.1 port 1 '; }
 for address in 10.50.0.1 10.50.0.11 10.51.2.3 10.52.0.10; do check "curl asks no proxy for $address" "$(asked $address)" 0; done
 check "curl asks it for others" "$(asked 10.53.0.1)" 1
-check "the tests in Python ask none" "$("${proxied[@]}" PYTHONPATH="$scratch/tests/e2e" PYTHONDONTWRITEBYTECODE=1 python3 -c 'import cluster; print(cluster.ENV["no_proxy"])' 2>&1)" "*$(of 50)*"
+check "the tests in Python ask none" "$("${proxied[@]}" PYTHONPATH="$clone/tests/e2e" PYTHONDONTWRITEBYTECODE=1 python3 -c 'import cluster; print(cluster.ENV["no_proxy"])' 2>&1)" "*$(of 50)*"
+
+# ---- A path with a space ---------------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2016
+check "CoreDNS finds what it needs in such a clone" "$(cd "$clone" && bash -c '. dev/lib.sh; . dev/cluster.sh; corefile')" \
+  "*
+    kubeconfig \"$clone/.local/state/pki/dev.kubeconfig\"
+*"
 exit $failed

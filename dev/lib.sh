@@ -127,15 +127,21 @@ slurm_releases() {
   sed -n "s/^$1 //p" "$LOCAL/slurm-releases"
 }
 
-# use_go: go in PATH, as it is on the machine or as deps.sh installed it. It may fetch the toolchain that a module asks for.
-use_go() {
+# find_go: a go in PATH, the one that is there, or as deps.sh installed it. Before 1.21 it cannot fetch the toolchain that a module asks for,
+# nor read our go.mod: such a one is none.
+find_go() {
   local dir
-  if ! command -v go >/dev/null; then
-    for dir in /usr/local/go/bin /usr/lib/go-*/bin; do
-      [[ -x $dir/go ]] && PATH=$PATH:$dir
-    done
-  fi
-  command -v go >/dev/null || die "there is no go on this machine." "dev/deps.sh cluster"
+  for dir in "" /usr/local/go/bin /usr/lib/go-*/bin; do
+    [[ $(GOTOOLCHAIN=local "${dir:+$dir/}go" version 2>/dev/null) =~ go1\.([0-9]+) ]] || continue
+    ((BASH_REMATCH[1] >= 21)) || continue
+    PATH=${dir:+$dir:}$PATH
+    return
+  done
+  return 1
+}
+
+use_go() {
+  find_go || die "there is no go on this machine that is new enough (1.21)." "dev/deps.sh cluster"
   export GOTOOLCHAIN=auto GOFLAGS="${GOFLAGS:-} -buildvcs=false -trimpath" CGO_ENABLED=0
 }
 

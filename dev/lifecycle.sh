@@ -40,7 +40,7 @@ traces() (
   for pid in $({
     grep -lzsxF "$mark" /proc/[0-9]*/environ
     grep -lsF "/slurm-operator/node-" /proc/[0-9]*/cgroup
-    grep -lsF " $LOCAL/" /proc/[0-9]*/mountinfo
+    grep -lsF " ${LOCAL// /\\040}/" /proc/[0-9]*/mountinfo
   } | cut -d/ -f3 | sort -un); do
     echo "process $pid $(cat "/proc/$pid/comm" 2>/dev/null)"
   done

@@ -7,10 +7,10 @@ umask 022
 scratch=$(TMPDIR=/tmp mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"
-mkdir -p "$scratch/clone/.local" "$scratch/bin" "$scratch/cache"
-cp -r "$(dirname "$0")" "$scratch/clone/dev"
-chmod -R a+rX "$scratch/clone"
-cd "$scratch/clone" || exit 1
+mkdir -p "$scratch/a clone/.local" "$scratch/bin" "$scratch/cache"
+cp -r "$(dirname "$0")" "$scratch/a clone/dev"
+chmod -R a+rX "$scratch/a clone"
+cd "$scratch/a clone" || exit 1
 rm dev/*_test.sh
 chmod 777 .local "$scratch/cache"
 # Nothing is installed here, and nothing is to be.
@@ -40,6 +40,35 @@ refuses "make status by anybody" "the local cluster needs root" "sudo make statu
 refuses "make demo by anybody" "the local cluster needs root" "sudo make demo" "${nobody[@]}" dev/demo.sh
 refuses "an image loaded by anybody" "the local cluster needs root" "sudo dev/load-image.sh a.tar" "${nobody[@]}" dev/load-image.sh a.tar
 refuses "packages by anybody" "packages are missing, and to install them needs root: python3-yaml" "sudo dev/deps.sh test" "${nobody[@]}" dev/deps.sh test
+# Debian 12's own go is one without toolchains to fetch; others of this machine do not count here.
+sed -i "s|/usr/local/go/bin /usr/lib/go-\*/bin|$scratch/lib/go-*/bin|" dev/lib.sh
+stand_in() { # DIRECTORY VERSION
+  mkdir -p "$1"
+  printf '#!/bin/sh\necho go version go%s linux/amd64\n' "$2" >"$1/go"
+  chmod -R a+rx "$scratch/bin" "$1"
+}
+says() { # WHAT PATTERN COMMAND...
+  local out
+  out=$("${@:3}" 2>&1 </dev/null)
+  # shellcheck disable=SC2053
+  if [[ $out == $2 ]]; then echo "ok    $1"; else
+    printf 'not ok  %s: got "%s", want "%s"\n' "$1" "$out" "$2"
+    failed=1
+  fi
+}
+# shellcheck disable=SC2016
+uses=(bash -c '. dev/lib.sh; use_go; go version')
+stand_in "$scratch/bin" 1.19.8
+refuses "a go that is too old" "there is no go on this machine that is new enough" "dev/deps.sh cluster" "${uses[@]}"
+says "packages where go is too old" "*needs root: *golang-1.23-go*" "${nobody[@]}" dev/deps.sh cluster
+mkdir -p "$scratch/lib/go-1.23" "$scratch/lib/go-1.19"
+chmod -R a+rX "$scratch/lib"
+stand_in "$scratch/lib/go-1.19/bin" 1.19.8
+stand_in "$scratch/lib/go-1.23/bin" 1.23.4
+says "of several the one that is new enough" "go version go1.23.4 *" "${uses[@]}"
+says "packages where one is there" '!(*golang*)' "${nobody[@]}" dev/deps.sh cluster
+stand_in "$scratch/bin" 1.21rc2
+says "the one of the machine, where it is new enough" "go version go1.21rc2 *" "${uses[@]}"
 for suite in tsan lifecycle cluster charts conformance e2e; do
   refuses "suite $suite by anybody" "suite $suite needs root" "make test SUITES=" "${nobody[@]}" dev/test.sh shell $suite
 done

@@ -117,25 +117,7 @@ fi
 echo "$ETCD" >"$STATE/etcd-kind"
 make_pki
 kubeconfig "$LOCAL/kubeconfig" admin
-cat >"$STATE/Corefile" <<EOF
-cluster.local in-addr.arpa ip6.arpa {
-  bind $HOST_IP $DNS_LOCAL
-  errors
-  # No cache: Services come and go.
-  kubernetes cluster.local in-addr.arpa ip6.arpa {
-    kubeconfig $PKI/dev.kubeconfig
-    pods insecure
-    ttl 1
-  }
-}
-. {
-  bind $HOST_IP $DNS_LOCAL
-  errors
-  template ANY ANY {
-    rcode NXDOMAIN
-  }
-}
-EOF
+corefile >"$STATE/Corefile"
 
 # ---- Start -----------------------------------------------------------------------------------------------------------
 
