@@ -287,4 +287,12 @@ start_node() {
 }
 
 kube() { kubectl --kubeconfig "$LOCAL/kubeconfig" "$@"; }
-api_ready() { curl -fsS --max-time 2 --cacert "$PKI/ca.crt" "$API/readyz" &>/dev/null; }
+api_request=(curl -fsS --max-time 2 --cacert "$PKI/ca.crt" "$API/readyz")
+api_ready() { "${api_request[@]}" &>/dev/null; }
+
+# check_firewall SECONDS: where the machine reaches the API server, a node does. Else none of them would be ready, for no reason of its own.
+check_firewall() {
+  wait_for "$1" "" within node-1 "${api_request[@]}" ||
+    die "a firewall keeps the nodes ($LINK) from $HOST_IP: this machine reaches its API server there, and node-1 does not." \
+      "let in what comes from $LINK (ufw allow in on $LINK; or iptables -I INPUT -i $LINK -j ACCEPT; or, in your nftables, iifname $LINK accept), then make up"
+}

@@ -24,7 +24,10 @@ check() { # WHAT COMMAND...
 scratch=$(mktemp -d)
 log=$scratch/log
 holders=()
+# A firewall that lets nothing of the nodes in: -I, or -D to take it away.
+firewall() { iptables "$1" INPUT -i "$LINK" -j DROP; }
 clean() {
+  while firewall -D 2>/dev/null; do :; done
   ((${#holders[@]} == 0)) || kill "${holders[@]}" 2>/dev/null || true
   rm -rf "$scratch"
 }
@@ -148,6 +151,8 @@ mkdir "$scratch/clone"
 cp -r "$DEV" "$TOP/images" "$scratch/clone/"
 other=$scratch/clone/dev
 
+# The table that the rule stands in stays, empty: it is part of what was there before.
+firewall -I && firewall -D
 traces | sort >"$scratch/before"
 for what in up down; do
   check "$what: not root" refuses "the local cluster needs root" "sudo make $what" \
@@ -172,6 +177,20 @@ wait "${holders[0]}" 2>/dev/null || true
 holders=()
 check "a refusal leaves nothing" nothing_left
 "$DEV/down.sh" >/dev/null # where one of them was none
+
+# ---- Behind a firewall -------------------------------------------------------------------------------------------------
+
+firewalled() {
+  local status=0
+  firewall -I
+  env "$mark" "$DEV/up.sh" >"$log" 2>&1 </dev/null || status=$?
+  firewall -D
+  ((status == 1)) && grep -q "^error: a firewall keeps the nodes ($LINK)" "$log" && grep -q "^   do: let in what comes from $LINK" "$log" && return
+  sed 's/^/      | /' "$log"
+  return 1
+}
+check "behind a firewall" firewalled
+"$DEV/down.sh" >/dev/null
 
 # ---- Interrupted, then up ---------------------------------------------------------------------------------------------
 

@@ -73,6 +73,12 @@ for suite in tsan lifecycle cluster charts conformance e2e; do
   refuses "suite $suite by anybody" "suite $suite needs root" "make test SUITES=" "${nobody[@]}" dev/test.sh shell $suite
 done
 refuses "an unknown suite" "unknown suite: units" "dev/test.sh [shell format" dev/test.sh units
+# What a node does is told by a stand-in: "within NODE COMMAND".
+# shellcheck disable=SC2016
+reach=(bash -c '. dev/lib.sh; . dev/cluster.sh; within() { [[ $1 == node-1 && $2 == curl && ${!#} == https://10.214.0.1:6443/readyz ]] && "$reached"; }
+  check_firewall 0 && echo reached' - )
+refuses "nodes behind a firewall" "a firewall keeps the nodes (slurmop0) from 10.214.0.1" "ufw allow in on slurmop0" env reached=false "${reach[@]}"
+says "nodes that reach the API server" reached env reached=true "${reach[@]}"
 # shellcheck disable=SC2016
 settings=(bash -c '. dev/lib.sh; . dev/cluster.sh')
 refuses "an unknown etcd" "unknown ETCD: 3.6" "ETCD=module" env ETCD=3.6 "${settings[@]}"

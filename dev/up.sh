@@ -136,6 +136,7 @@ for node in "${NODES[@]}"; do
   fi
 done
 wait_for 60 "" api_ready || die "the API server is not ready after a minute." "see $LOGS/kube-apiserver.log and $LOGS/etcd.log"
+check_firewall 20
 
 step "cluster DNS, storage class"
 apply_base() {
