@@ -2,9 +2,10 @@
 //
 // The memory of the flow stands in the ConfigMap "X-config", so that any process can go on at any time:
 //
+// clang-format off
 //   data: slurm.conf, cgroup.conf                     what is offered: what the kubelet projects into the pod
-//   data: accepted.slurm.conf, accepted.cgroup.conf   the last content that slurmctld had loaded, while it is another (never
-//   projected) annotations: slurm-config-hash                    of what is offered
+//   data: accepted.slurm.conf, accepted.cgroup.conf   the last content that slurmctld had loaded, while it is another (never projected)
+//   annotations: slurm-config-hash                    of what is offered
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
 //                refused-by                           of the pod template of the slurmctld that refused it
@@ -13,13 +14,13 @@
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a file, a plugin or
-//                                       a user that was missing may be there now), and once more after 1, 2, 4 ... 30 minutes
+// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a file, a plugin or a
+//                                       user that was missing may be there now), and once more after 1, 2, 4 ... 30 minutes
 // refused, with NodeSets' partitions that differ from the accepted ones
-//                                    -> offer it without these; once that is accepted, one more of them at a time: who is
-//                                    refused
+//                                    -> offer it without these; once that is accepted, one more of them at a time: who is refused
 //                                       alone is to blame
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
+// clang-format on
 //
 // The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so cannot be
 // seen, and a reconfigure too early only loads the old content again: so annotate, wait, reconfigure, look, and wait twice as

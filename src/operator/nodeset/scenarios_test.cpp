@@ -1,5 +1,6 @@
 // Runs the scenarios of tests/scenarios/nodeset: a small world, what happens in it, and what the NodeSet's plans do about it.
 //
+// clang-format off
 //   spec: {replicas: 3}              # of NodeSet default/cpu, Controller demo
 //   workers: [0, 1, 2]               # ordinals of workers that run, are ready and registered
 //   steps:
@@ -27,12 +28,15 @@
 //         - restart: true            # a new process: outcomes, and since when what is seen, are forgotten
 //       run: 25                      # passes at most until nothing is left to do (default); 1, 0
 //       expect:
-//         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*" stands for
-//         anything did_not: [ids]             # of all steps conditions: {Ready: "True Ready *"} status: {readyReplicas: 3}
+//         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*": anything
+//         did_not: [ids]             # of all steps
+//         conditions: {Ready: "True Ready *"}
+//         status: {readyReplicas: 3}
 //         pods: {cpu-0: Running}     # Pending, Running, Failed, Terminating, absent; all that are named, and no others
 //         nodes: {cpu-0: IDLE+DRAIN slurm-operator*}   # state and reason; all, and no others
 //         events: ["Normal ScalingUp*"]
 //         wake: 300                  # milliseconds; 0: none
+// clang-format on
 // After each step no violation may have been seen: a deletion under a job, a foreign drain undone.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
