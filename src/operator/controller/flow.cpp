@@ -36,6 +36,8 @@ constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 struct Refresh {
   std::string hash;
   int count = 0;
+  /// As the pod's annotation holds it.
+  [[nodiscard]] std::string str() const { return hash + "." + std::to_string(count); }
 };
 
 int read_number(std::string_view text) {
@@ -44,7 +46,6 @@ int read_number(std::string_view text) {
   return number;
 }
 
-/// "<hash>.<count>", as the pod's annotation holds it.
 Refresh read_refresh(const kube::PodRecord& pod) {
   const std::string_view text = pod.meta.annotation(api::kAnnotationConfigRefresh);
   const std::size_t dot = text.rfind('.');
@@ -59,10 +60,10 @@ core::Duration wait_of_try(int count, core::Duration first = kFirstWait, core::D
 }
 
 std::string reconfigure_id(const Refresh& refresh) {
-  return "reconfigure " + refresh.hash + "." + std::to_string(refresh.count);
+  return "reconfigure " + refresh.str();
 }
 std::string refresh_id(const Refresh& refresh) {
-  return "refresh " + refresh.hash + "." + std::to_string(refresh.count);
+  return "refresh " + refresh.str();
 }
 
 const plan::Outcome* outcome_of(const Observed& observed, const std::string& id) {
@@ -110,8 +111,7 @@ std::string slurmctld_digest(const Observed& observed) {
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
-  const std::string value = refresh.hash + "." + std::to_string(refresh.count);
-  const core::Json patch{{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), value}}}}}};
+  const core::Json patch{{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}};
   // No resourceVersion: the pod's status moves all the time, and nobody else writes this annotation.
   kube::Patch act;
   act.resource = kube::resources::kPod;
@@ -172,11 +172,94 @@ bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTim
   return restart_digest(text(state.offered)) == restart_digest(text(wanted.files));
 }
 
+bool runs_offered(const ConfigState& now, const Heard& heard) {
+  return now.exists() && heard.loaded == now.offered_hash;
+}
+
+/// What slurmctld runs is accepted; another slurmctld than the one that refused is asked anew.
+void note_what_runs(ConfigState& next, const ConfigState& now, const Heard& heard) {
+  if (!runs_offered(now, heard)) return;
+  next.accepted_hash = now.offered_hash;
+  next.accepted.clear();
+  // It was taken after all, by a later start perhaps.
+  if (next.refused_hash == now.offered_hash) next.forget_refusal();
+  if (heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by) {
+    next.forget_refusal();
+    next.left_out.clear();
+  }
+}
+
+/// A partition that is not asked for any more, or otherwise, is not left out for what it was.
+void drop_settled(ConfigState& next, const Rendered& wanted) {
+  std::erase_if(next.left_out, [&](const auto& item) {
+    const auto asked = wanted.partitions.find(item.first);
+    return asked == wanted.partitions.end() || asked->second != item.second.config;
+  });
+}
+
+/// What is offered, and wanted, was refused: for the partitions in it that are new, or else as a whole.
+Rendered blame(ConfigState& next, Rendered wanted, const Heard& heard, const Render& render) {
+  const std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
+  next.refused_by = heard.slurmctld;
+  if (changed.empty()) {
+    next.refused_hash = wanted.hash;
+    next.refused_reason = *heard.refusal;
+    if (next.can_roll_back()) {
+      next.refused_at = heard.now;
+      ++next.refusals;
+    }
+    return wanted;
+  }
+  for (const std::string& name : changed) next.left_out[name] = {wanted.partitions.at(name), ""};
+  wanted = render(next);
+  // Nothing else was new.
+  if (changed.size() == 1 && wanted.hash == next.accepted_hash) next.left_out[changed.front()].refusal = *heard.refusal;
+  return wanted;
+}
+
+/// The rest is loaded: one more partition that may be to blame is wanted again.
+Rendered try_a_suspect(ConfigState& next, Rendered wanted, const Render& render) {
+  const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
+  if (suspect == next.left_out.end()) return wanted;
+  next.left_out.erase(suspect);
+  return render(next);
+}
+
+enum class Move { kStay, kRollBack, kOffer };
+
+// clang-format off
+/// The content offered, whether the wanted one was refused, slurmctld:
+/// wanted   no       whatever it runs                             stay
+/// wanted   now      has just refused it                          roll back, if anything was ever accepted
+/// wanted   before   is up, and has not answered: it is a try     stay
+/// wanted   before   has refused it again, or is not up           roll back, if anything was ever accepted
+/// other    no       whatever it runs                             offer
+/// other    before   runs what is offered, and a try is due       offer; else stay
+// clang-format on
+Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const Heard& heard) {
+  const bool was_refused = next.refused_hash == wanted.hash;
+  if (was_refused && now.offered_hash == wanted.hash) {
+    // A slurmctld that starts is to find what was accepted.
+    const bool trying = now.refused_hash == wanted.hash && !heard.refusal && heard.ready;
+    return next.can_roll_back() && !trying ? Move::kRollBack : Move::kStay;
+  }
+  if (was_refused && !(runs_offered(now, heard) && heard.ready && tries_again(next, wanted, heard.now))) return Move::kStay;
+  // The same hash with other files: somebody has edited them.
+  return next.offered_hash == wanted.hash && next.offered == wanted.files ? Move::kStay : Move::kOffer;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> ConfigState::accepted_files() const {
   if (accepted_hash.empty()) return {};
   return offered_hash == accepted_hash ? offered : accepted;
+}
+
+void ConfigState::forget_refusal() {
+  refused_hash.clear();
+  refused_reason.clear();
+  refused_at.reset();
+  refusals = 0;
 }
 
 bool ConfigState::leaves_out(std::string_view partition, std::string_view config) const {
@@ -248,78 +331,43 @@ std::optional<core::WallTime> next_try(const ConfigState& state) {
 
 ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard) {
   ConfigState next = now;
-  const auto forget_refused = [&] {
-    next.refused_hash.clear();
-    next.refused_reason.clear();
-    next.refused_at.reset();
-    next.refusals = 0;
-  };
-  const bool runs_offered = now.exists() && heard.loaded == now.offered_hash;
-  if (runs_offered) {
-    next.accepted_hash = now.offered_hash;
-    next.accepted.clear();
-    // It was taken after all, by a later start perhaps.
-    if (next.refused_hash == now.offered_hash) forget_refused();
-  }
-  if (runs_offered && heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by) {
-    forget_refused();
-    next.left_out.clear();
-  }
+  note_what_runs(next, now, heard);
   Rendered wanted = render(next);
   if (!wanted.ok()) return next;
-  std::erase_if(next.left_out, [&](const auto& item) {
-    const auto asked = wanted.partitions.find(item.first);
-    return asked == wanted.partitions.end() || asked->second != item.second.config;
-  });
-
+  drop_settled(next, wanted);
+  const bool offers_wanted = now.offered_hash == wanted.hash;
   // What was once loaded can be loaded: a refusal of it is a passing fault.
-  if (heard.refusal && now.offered_hash == wanted.hash && next.offered_hash != next.accepted_hash) {
-    const std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
-    next.refused_by = heard.slurmctld;
-    if (changed.empty()) {
-      next.refused_hash = wanted.hash;
-      next.refused_reason = *heard.refusal;
-      if (next.can_roll_back()) {
-        next.refused_at = heard.now;
-        ++next.refusals;
-      }
-    } else {
-      for (const std::string& name : changed) next.left_out[name] = {wanted.partitions.at(name), ""};
-      wanted = render(next);
-      // Nothing else was new.
-      if (changed.size() == 1 && wanted.hash == next.accepted_hash) next.left_out[changed.front()].refusal = *heard.refusal;
-    }
-  } else if (runs_offered && now.offered_hash == wanted.hash) {
-    const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
-    if (suspect != next.left_out.end()) {
-      next.left_out.erase(suspect);
-      wanted = render(next);
-    }
+  if (heard.refusal && offers_wanted && next.offered_hash != next.accepted_hash) {
+    wanted = blame(next, std::move(wanted), heard, render);
+  } else if (offers_wanted && runs_offered(now, heard)) {
+    wanted = try_a_suspect(next, std::move(wanted), render);
   }
   // What differs from the refused content by a guess alone is no edit.
   if (wanted.guessed && !next.refused_hash.empty() && next.refused_hash != wanted.hash) return next;
-  if (next.refused_hash != wanted.hash) forget_refused();
+  if (next.refused_hash != wanted.hash) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  if (next.refused_hash == wanted.hash && now.offered_hash == wanted.hash) {
-    // Without a refusal it is being tried once more; a slurmctld that starts is to find what was accepted.
-    if (!next.can_roll_back() || (now.refused_hash == wanted.hash && !heard.refusal && heard.ready)) return next;
-    if (!heard.refusal) {
-      next.refused_at = heard.now;
-      ++next.refusals;
-    }
-    next.offered = std::move(next.accepted);
-    next.offered_hash = next.accepted_hash;
-    next.accepted.clear();
-    return next;
+  switch (choose(now, next, wanted, heard)) {
+    case Move::kStay:
+      break;
+    case Move::kRollBack:
+      // A try that slurmctld did not live to answer counts as well.
+      if (!heard.refusal) {
+        next.refused_at = heard.now;
+        ++next.refusals;
+      }
+      next.offered = std::move(next.accepted);
+      next.offered_hash = next.accepted_hash;
+      next.accepted.clear();
+      break;
+    case Move::kOffer:
+      if (next.offered_hash == next.accepted_hash && next.exists()) next.accepted = next.offered;
+      next.offered = std::move(wanted.files);
+      next.offered_hash = wanted.hash;
+      // Back at what was accepted: there is no other content to keep.
+      if (next.offered_hash == next.accepted_hash) next.accepted.clear();
+      break;
   }
-  if (next.refused_hash == wanted.hash && !(runs_offered && heard.ready && tries_again(next, wanted, heard.now))) return next;
-  if (next.offered_hash == wanted.hash && next.offered == wanted.files) return next;
-  if (next.offered_hash == next.accepted_hash && next.exists()) next.accepted = next.offered;
-  next.offered = wanted.files;
-  next.offered_hash = wanted.hash;
-  // Back at what was accepted: there is no other content to keep.
-  if (next.offered_hash == next.accepted_hash) next.accepted.clear();
   return next;
 }
 
@@ -429,7 +477,6 @@ void add_load_steps(const Observed& observed, const ConfigState& state, plan::Pl
   if (!waited(observed, tried->last, wait_of_try(done.count), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);
-  return;
 }
 
 }  // namespace op::controller

@@ -62,6 +62,8 @@ struct ConfigState {
   [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
   /// A content to go back to.
   [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
+  /// No content counts as refused any more; who refused (refused_by), and the partitions left out, stay.
+  void forget_refusal();
   friend bool operator==(const ConfigState&, const ConfigState&) = default;
 };
 ConfigState read_config_state(const kube::Object* config_map);
