@@ -6,10 +6,9 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/caches.hpp"
+#include "operator/common/config_map.hpp"
 #include "operator/common/names.hpp"
 #include "operator/common/slurm_connections.hpp"
-#include "operator/controller/config.hpp"
-#include "operator/controller/flow.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
@@ -196,7 +195,7 @@ struct Operator::Impl {
         },
         [](const Object& before, const Object& after) {
           const auto digest = [](const Object& map) {
-            return controller::restart_digest(core::get_string(map.body, {"data", controller::kSlurmConf}));
+            return restart_digest(core::get_string(map.body, {"data", kSlurmConf}));
           };
           return digest(before) != digest(after);
         });
@@ -225,9 +224,7 @@ struct Operator::Impl {
           if (owner == nullptr || owner->kind != resources::kController.kind) return {};
           return keys_of(caches.nodesets.by_index(kIndexController, cluster_key(object.meta.ns, owner->name)));
         },
-        [](const Object& before, const Object& after) {
-          return controller::read_left_out(before) != controller::read_left_out(after);
-        });
+        [](const Object& before, const Object& after) { return read_left_out(before) != read_left_out(after); });
     watch<PodRecord>(nodeset, caches.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
     // The end of an orphan makes room for its successor.
     watch<PodRecord>(nodeset, caches.pods, [this](const PodRecord& pod) -> Keys {

@@ -174,8 +174,8 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
       {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
       {std::string(api::kAnnotationJwtKeyHash), observed.jwt_key.digest},
   };
-  const auto slurm_conf = state.offered.find(std::string(kSlurmConf));
-  if (slurm_conf != state.offered.end()) annotations[std::string(kAnnotationRestartHash)] = restart_digest(slurm_conf->second);
+  if (const std::string_view text = slurm_conf(state.offered); !text.empty())
+    annotations[std::string(kAnnotationRestartHash)] = restart_digest(text);
   const std::string restarted_for =
       restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, kAnnotationRestartedFor);
   if (!restarted_for.empty()) annotations[std::string(kAnnotationRestartedFor)] = restarted_for;

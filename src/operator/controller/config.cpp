@@ -6,6 +6,7 @@
 
 #include "core/hash.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/config_map.hpp"
 #include "operator/common/partition.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/controller/build.hpp"
@@ -134,9 +135,7 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
       !answered && state.exists() && !observed.restapis.empty() && (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
   // A NodeSet that has the name keeps it: Slurm does not let the worker in.
-  const auto text = state.offered.find(std::string(kSlurmConf));
-  if (text != state.offered.end() && conf::parse(conf::Kind::kSlurm, text->second).conf.record("NodeSet", name) != nullptr)
-    return {};
+  if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
   guessed = guessed || unknown;
   return unknown && !workers_name ? std::string() : whose;
 }
@@ -171,10 +170,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       continue;
     }
     const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
-    if (const auto text = files.find(std::string(kSlurmConf)); text != files.end()) {
-      const conf::Conf before = conf::parse(conf::Kind::kSlurm, text->second).conf;
-      if (const conf::Entry* entry = before.record("PartitionName", name)) out.add(*entry);
-    }
+    const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
+    if (const conf::Entry* entry = before.record("PartitionName", name)) out.add(*entry);
     std::string wrong = line ? "" : line.error().message;
     // Without its words another partition may be to blame, which is being found out.
     if (line && !state.left_out.at(name).refusal.empty()) {
@@ -298,15 +295,6 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   return out;
-}
-
-std::string restart_digest(std::string_view slurm_conf) {
-  const conf::Conf parsed = conf::parse(conf::Kind::kSlurm, slurm_conf).conf;
-  std::string values;
-  for (std::string_view key : conf::restart_keys()) {
-    for (const std::string& value : parsed.get_all(key)) values += std::string(key) + "=" + value + "\n";
-  }
-  return short_digest(values);
 }
 
 }  // namespace op::controller

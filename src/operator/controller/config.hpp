@@ -10,9 +10,6 @@
 
 namespace op::controller {
 
-inline constexpr std::string_view kSlurmConf = "slurm.conf";
-inline constexpr std::string_view kCgroupConf = "cgroup.conf";
-
 /// The reason of a warning: a NodeSet is left out of slurm.conf, for somebody else has its name.
 inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
 
@@ -47,9 +44,5 @@ std::string log_hint(const Observed& observed);
 
 /// A digest of the scripts that slurmctld runs itself; "" when there are none. They need no reconfigure, only a fresh volume.
 std::string scripts_digest(const Observed& observed);
-
-/// A digest of those values in a slurm.conf that only a restart of slurmctld brings into force. Two texts with the same digest
-/// differ by nothing but what a reconfigure loads.
-std::string restart_digest(std::string_view slurm_conf);
 
 }  // namespace op::controller

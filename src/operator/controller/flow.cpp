@@ -18,7 +18,6 @@ constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-ha
 constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
 constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
 constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
-constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
 constexpr std::string_view kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
@@ -124,18 +123,16 @@ plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
 
 /// There is something of NodeSets that could be left out.
 bool offers_partitions(const Observed& observed, const ConfigState& state) {
-  const auto text = state.offered.find(std::string(kSlurmConf));
-  return text != state.offered.end() &&
-         std::any_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& nodeset) {
-           return text->second.find("\nPartitionName=" + nodeset.slurm_name + " ") != std::string::npos;
-         });
+  const std::string_view text = slurm_conf(state.offered);
+  return std::any_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& nodeset) {
+    return text.find("\nPartitionName=" + nodeset.slurm_name + " ") != std::string_view::npos;
+  });
 }
 
 /// Of the partitions `names`, those that are offered otherwise than they were accepted.
 std::vector<std::string> changed_partitions(const ConfigState& state, const std::map<std::string, std::string>& names) {
   const auto read = [](const std::map<std::string, std::string>& files) {
-    const auto text = files.find(std::string(kSlurmConf));
-    return text == files.end() ? slurm::conf::Conf{} : slurm::conf::parse(slurm::conf::Kind::kSlurm, text->second).conf;
+    return slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf;
   };
   const slurm::conf::Conf before = read(state.accepted_files()), after = read(state.offered);
   const auto line = [](const slurm::conf::Conf& conf, const std::string& name) {
@@ -165,11 +162,7 @@ bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTim
   const std::optional<core::WallTime> due = next_try(state);
   // A clock that was set back is no reason to wait.
   if (!due || (now < *due && now >= *state.refused_at)) return false;
-  const auto text = [](const std::map<std::string, std::string>& files) {
-    const auto it = files.find(std::string(kSlurmConf));
-    return it == files.end() ? std::string_view() : std::string_view(it->second);
-  };
-  return restart_digest(text(state.offered)) == restart_digest(text(wanted.files));
+  return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files));
 }
 
 bool runs_offered(const ConfigState& now, const Heard& heard) {
@@ -265,16 +258,6 @@ void ConfigState::forget_refusal() {
 bool ConfigState::leaves_out(std::string_view partition, std::string_view config) const {
   const auto it = left_out.find(partition);
   return it != left_out.end() && it->second.config == config;
-}
-
-std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map) {
-  std::map<std::string, LeftOut, std::less<>> out;
-  const core::Result<core::Json> json = core::parse_json(config_map.meta.annotation(kAnnotationLeftOut));
-  if (!json || !json->is_object()) return out;
-  for (const auto& [name, item] : json->items()) {
-    out[name] = {core::get_string(item, {"config"}), core::get_string(item, {"refusal"})};
-  }
-  return out;
 }
 
 ConfigState read_config_state(const kube::Object* config_map) {

@@ -32,6 +32,7 @@
 #include <optional>
 #include <string>
 
+#include "operator/common/config_map.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/observed.hpp"
 #include "plan/plan.hpp"
@@ -39,13 +40,6 @@
 namespace op::controller {
 
 inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
-
-/// A NodeSet's partition that is offered as it was accepted before, or not at all.
-struct LeftOut {
-  std::string config;   ///< Its spec.partition.config, for which it is left out.
-  std::string refusal;  ///< slurmctld's words; "" while another partition may be to blame.
-  friend bool operator==(const LeftOut&, const LeftOut&) = default;
-};
 
 /// The ConfigMap's content as data.
 struct ConfigState {
@@ -69,8 +63,6 @@ struct ConfigState {
 ConfigState read_config_state(const kube::Object* config_map);
 /// Writes data and annotations into the ConfigMap that is to be applied.
 void write_config_state(const ConfigState& state, core::Json& config_map);
-/// What read_config_state tells of left out partitions, alone.
-std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map);
 
 /// What is known of slurmctld.
 struct Heard {

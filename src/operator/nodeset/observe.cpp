@@ -4,10 +4,10 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "operator/common/config_map.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
-#include "operator/controller/flow.hpp"
 #include "operator/controller/plan.hpp"
 #include "operator/nodeset/plan.hpp"
 
@@ -45,7 +45,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
 std::string find_partition_refusal(const Caches& caches, const kube::Key& nodeset, const api::NodeSetSpec& spec) {
   const kube::ObjectPtr map = caches.config_maps.find({nodeset.ns, config_map_name(spec.controller_ref.name)});
   if (map == nullptr || !spec.partition.enabled) return "";
-  const auto left_out = controller::read_left_out(*map);
+  const auto left_out = read_left_out(*map);
   const auto it = left_out.find(slurm_node_set_name(spec, nodeset.name));
   return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }

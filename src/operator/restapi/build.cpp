@@ -1,9 +1,9 @@
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/config_map.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/services.hpp"
-#include "operator/controller/config.hpp"
 #include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
@@ -53,9 +53,9 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
 }
 
 core::Json etc_volume(const Observed& observed) {
-  const core::Json slurm_conf = core::Json::array({{{"key", controller::kSlurmConf}, {"path", controller::kSlurmConf}}});
+  const core::Json items = core::Json::array({{{"key", kSlurmConf}, {"path", kSlurmConf}}});
   core::Json sources = core::Json::array({
-      project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), slurm_conf),
+      project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), items),
       project_secret(observed.slurm_key.ref.secret, observed.slurm_key.ref.key, api::kKeySlurm),
   });
   return {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0600}, {"sources", std::move(sources)}}}};
@@ -85,11 +85,11 @@ core::Json build_deployment(const Observed& observed) {
   };
   // slurmrestd reads key and configuration once. Of the configuration only that matters to it which slurmctld restarts for as
   // well.
-  const std::string slurm_conf = core::get_string(observed.config_map->body, {"data", controller::kSlurmConf});
+  const std::string text = core::get_string(observed.config_map->body, {"data", kSlurmConf});
   const kube::StringMap annotations{
       {std::string(kAnnotationDefaultContainer), std::string(kAppRestApi)},
       {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
-      {std::string(kAnnotationRestartHash), controller::restart_digest(slurm_conf)},
+      {std::string(kAnnotationRestartHash), restart_digest(text)},
   };
   core::Json out = child(observed, kube::resources::kDeployment);
   out["spec"] = {

@@ -3,6 +3,7 @@
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/config_map.hpp"
 #include "operator/common/status.hpp"
 
 namespace op::restapi {
@@ -14,7 +15,7 @@ void add(plan::Lane& lane, std::optional<plan::Step> step) {
 
 /// Everything that the pod mounts is there.
 bool mountable(const Observed& observed) {
-  return observed.config_map && core::find(observed.config_map->body, {"data", "slurm.conf"}) != nullptr &&
+  return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
          observed.slurm_key.usable();
 }
 

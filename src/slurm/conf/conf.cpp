@@ -431,13 +431,6 @@ const std::vector<std::string_view>& restart_keys() {
   return keys;
 }
 
-Change classify(const Conf& before, const Conf& after) {
-  for (const std::string_view key : restart_keys()) {
-    if (before.get_all(key) != after.get_all(key)) return Change::kRestart;
-  }
-  return before.render() == after.render() ? Change::kNone : Change::kReconfigure;
-}
-
 namespace {
 
 std::string node_conf_keys() {

@@ -1,4 +1,4 @@
-// slurm.conf and cgroup.conf as a model: read, check, merge by rule, render in a stable order, and tell what a change asks for.
+// slurm.conf and cgroup.conf as a model: read, check, merge by rule, and render in a stable order.
 //
 //   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
 //   conf::Merged merged = conf::merge(base, user.conf);
@@ -80,11 +80,6 @@ struct Merged {
 /// being refused.
 Merged merge(const Conf& base, const Conf& user);
 
-/// What brings a change into force.
-enum class Change { kNone, kReconfigure, kRestart };
-/// kRestart when a key differs that `scontrol reconfigure` leaves as it was: names, ports, users, authentication, the state
-/// directory.
-Change classify(const Conf& before, const Conf& after);
 /// The keys that only a restart of slurmctld brings into force.
 const std::vector<std::string_view>& restart_keys();
 

@@ -187,14 +187,6 @@ TEST_F(MergeTest, RepeatedKeysAreAdded) {
   EXPECT_THAT(over("Prolog=b.sh").conf.get_all("Prolog"), ElementsAre("a.sh", "b.sh"));
 }
 
-TEST(Classify, TellsWhatBringsAChangeIntoForce) {
-  const auto conf = [](std::string_view text) { return parse(Kind::kSlurm, text).conf; };
-  EXPECT_EQ(classify(conf("KillWait=30"), conf("killwait=30")), Change::kNone);
-  EXPECT_EQ(classify(conf("KillWait=30"), conf("KillWait=31")), Change::kReconfigure);
-  EXPECT_EQ(classify(conf("SlurmctldPort=6817"), conf("SlurmctldPort=6818")), Change::kRestart);
-  EXPECT_EQ(classify(conf("CredType=cred/slurm"), conf("")), Change::kRestart);
-}
-
 TEST(NodeConf, ReadsQuotedValues) {
   const NodeConf conf = parse_node_conf("CPUs=2 Reason=\"new node\" Features=a,b");
   EXPECT_THAT(words_of(conf.problems), IsEmpty());

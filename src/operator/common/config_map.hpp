@@ -1,0 +1,33 @@
+// The ConfigMap "X-config" of a Controller, as others than the Controller read it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "kube/object.hpp"
+
+namespace op {
+
+inline constexpr std::string_view kSlurmConf = "slurm.conf";
+inline constexpr std::string_view kCgroupConf = "cgroup.conf";
+inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
+
+/// The text of the slurm.conf among files by name; "" when there is none.
+std::string_view slurm_conf(const std::map<std::string, std::string>& files);
+
+/// A digest of those values in the text of a slurm.conf that only a restart of slurmctld brings into force. Two texts with the
+/// same digest differ by nothing but what a reconfigure loads.
+std::string restart_digest(std::string_view text);
+
+/// A NodeSet's partition that is offered as it was accepted before, or not at all.
+struct LeftOut {
+  std::string config;   ///< Its spec.partition.config, for which it is left out.
+  std::string refusal;  ///< slurmctld's words; "" while another partition may be to blame.
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
+};
+
+/// The partitions left out, by name; empty where the annotation is absent or cannot be read.
+std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map);
+
+}  // namespace op

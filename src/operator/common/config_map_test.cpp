@@ -1,0 +1,17 @@
+#include "operator/common/config_map.hpp"
+
+#include <gtest/gtest.h>
+
+namespace op {
+namespace {
+
+TEST(RestartDigest, DiffersByWhatOnlyARestartBringsIntoForce) {
+  EXPECT_EQ(restart_digest("KillWait=30"), restart_digest("killwait=30"));
+  EXPECT_EQ(restart_digest("KillWait=30"), restart_digest("KillWait=31"));
+  EXPECT_EQ(restart_digest("AuthType=auth/slurm\nKillWait=30"), restart_digest("KillWait=30\nauthtype=auth/slurm"));
+  EXPECT_NE(restart_digest("SlurmctldPort=6817"), restart_digest("SlurmctldPort=6818"));
+  EXPECT_NE(restart_digest("CredType=cred/slurm"), restart_digest(""));
+}
+
+}  // namespace
+}  // namespace op
