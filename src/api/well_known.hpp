@@ -51,11 +51,23 @@ inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/sl
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
 /// A counter: changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
-/// The last configuration that slurmctld accepted, for rolling back.
+/// On slurmctld's pods: a digest of the settings that only a restart brings into force.
+inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
+/// On slurmctld's pod template: the configuration for which a slurmctld that did not get up was given a new pod.
+inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
+/// On a ConfigMap: the last configuration that slurmctld accepted, for rolling back. What each of these says stands in
+/// operator/controller/flow.hpp.
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
-/// On a ConfigMap: the configuration that slurmctld refused, and the reason.
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
+inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
+inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
+inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
+inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
+inline constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
+
+/// Of kubectl: the container that `kubectl logs` and `kubectl exec` mean.
+inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kubernetes.io/default-container";
 
 // Finalizers. They end in this order: NodeSet, RestApi, Controller.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";

@@ -75,6 +75,10 @@ Lane& Lane::add(Step step) {
   return *this;
 }
 
+Lane& Lane::add(std::optional<Step> step) {
+  return step ? add(std::move(*step)) : *this;
+}
+
 Lane& Lane::then() {
   if (!groups_.back().empty()) groups_.emplace_back();
   return *this;

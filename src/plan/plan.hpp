@@ -49,6 +49,8 @@ class Lane {
  public:
   /// Adds to the current group.
   Lane& add(Step step);
+  /// nullopt: there is nothing to do.
+  Lane& add(std::optional<Step> step);
   /// What is added from now on waits for all that was added before.
   Lane& then();
   [[nodiscard]] const std::vector<std::vector<Step>>& groups() const { return groups_; }

@@ -75,6 +75,13 @@ TEST(Plan, TheShortestWakeWins) {
   EXPECT_EQ(plan.wake_reason(), "short");
 }
 
+TEST(Plan, WhatNeedNotBeDoneIsNoStep) {
+  Plan plan;
+  plan.lane("a").add(std::optional<Step>()).then().add(std::optional(step("1")));
+  ASSERT_EQ(plan.lanes().at("a").groups().size(), 1U);
+  EXPECT_EQ(plan.lanes().at("a").groups().front().front().id, "1");
+}
+
 TEST(Plan, ALaneIsFoundAgainByName) {
   Plan plan;
   plan.lane("a").add(step("1"));

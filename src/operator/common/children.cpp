@@ -60,6 +60,17 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
   return {{"apiVersion", resource.api_version()}, {"kind", resource.kind}, {"metadata", std::move(meta)}};
 }
 
+core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
+                       const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over) {
+  kube::StringMap labels, annotations;
+  add_metadata(labels, owner.labels);
+  add_metadata(annotations, owner.annotations);
+  for (const auto& [name, value] : over.labels) labels[name] = value;
+  for (const auto& [name, value] : over.annotations) annotations[name] = value;
+  for (const auto& [name, value] : ours) labels[name] = value;
+  return child_json(resource, key, owner_kind, owner, labels, annotations);
+}
+
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager) {
   if (observed != nullptr && observed->meta.terminating()) return {};

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/common.hpp"
 #include "core/json.hpp"
 #include "kube/object.hpp"
 #include "plan/plan.hpp"
@@ -17,6 +18,11 @@ namespace op {
 /// {"apiVersion", "kind", "metadata"} of a child that `owner` (of kind `owner_kind`) controls.
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
+
+/// The same for a child that shows what users wrote on its owner: the owner's labels and annotations, over them those of `over`
+/// (what users want on this child), over them our labels.
+core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
+                       const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
 /// The step that makes the child as wanted, or nothing. `observed` null: it does not exist.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,

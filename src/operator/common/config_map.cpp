@@ -1,5 +1,6 @@
 #include "operator/common/config_map.hpp"
 
+#include "api/well_known.hpp"
 #include "operator/common/children.hpp"
 #include "slurm/conf/conf.hpp"
 
@@ -21,7 +22,7 @@ std::string restart_digest(std::string_view text) {
 
 std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map) {
   std::map<std::string, LeftOut, std::less<>> out;
-  const core::Result<core::Json> json = core::parse_json(config_map.meta.annotation(kAnnotationLeftOut));
+  const core::Result<core::Json> json = core::parse_json(config_map.meta.annotation(api::kAnnotationLeftOut));
   if (!json || !json->is_object()) return out;
   for (const auto& [name, item] : json->items()) {
     out[name] = {core::get_string(item, {"config"}), core::get_string(item, {"refusal"})};

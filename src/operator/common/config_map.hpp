@@ -11,7 +11,6 @@ namespace op {
 
 inline constexpr std::string_view kSlurmConf = "slurm.conf";
 inline constexpr std::string_view kCgroupConf = "cgroup.conf";
-inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 
 /// The text of the slurm.conf among files by name; "" when there is none.
 std::string_view slurm_conf(const std::map<std::string, std::string>& files);

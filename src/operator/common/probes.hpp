@@ -8,12 +8,6 @@
 
 namespace op {
 
-inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kubernetes.io/default-container";
-/// On slurmctld's pods: a digest of the settings that only a restart brings into force.
-inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
-/// On slurmctld's pod template: the configuration for which a slurmctld that did not get up was given a new pod.
-inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
-
 /// slurmctld and slurmd serve /livez and /readyz on their own port from 25.11 on.
 inline bool serves_http(ImageRelease release) {
   return release >= ImageRelease{25, 11};

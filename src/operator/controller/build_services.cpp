@@ -9,24 +9,6 @@
 namespace op::controller {
 namespace {
 
-kube::StringMap cr_metadata(const kube::StringMap& from) {
-  kube::StringMap out;
-  add_metadata(out, from);
-  return out;
-}
-
-/// A child of the Controller with its labels and annotations under ours.
-core::Json child(const Observed& observed, const kube::Resource& resource, std::string name, const kube::StringMap& ours,
-                 const api::Metadata& over = {}) {
-  const kube::ObjectMeta& meta = observed.object->meta;
-  kube::StringMap labels = cr_metadata(meta.labels);
-  kube::StringMap annotations = cr_metadata(meta.annotations);
-  for (const auto& [key, value] : over.labels) labels[key] = value;
-  for (const auto& [key, value] : over.annotations) annotations[key] = value;
-  for (const auto& [key, value] : ours) labels[key] = value;
-  return child_json(resource, {meta.ns, std::move(name)}, resources::kController, meta, labels, annotations);
-}
-
 core::Json headless(const kube::StringMap& selector, std::string_view port_name, int port) {
   return {{"clusterIP", "None"},
           {"publishNotReadyAddresses", true},
@@ -37,10 +19,10 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
 }  // namespace
 
 core::Json build_service(const Observed& observed) {
-  const std::string& name = observed.object->meta.name;
+  const kube::ObjectMeta& meta = observed.object->meta;
   const api::ServiceSpec& over = observed.controller.spec.service;
-  core::Json out =
-      child(observed, kube::resources::kService, controller_object_name(name), controller_labels(name), over.metadata);
+  core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_object_name(meta.name)}, resources::kController,
+                               meta, controller_labels(meta.name), over.metadata);
   // One slurmctld: whether it is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds
   // delay. The selector needs no help of a running operator.
   core::Json spec{{"publishNotReadyAddresses", true}};
@@ -50,32 +32,35 @@ core::Json build_service(const Observed& observed) {
   if (over.port != 0 && over.port != api::kPortSlurmctld) {
     ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
   }
-  out["spec"] = merge_service_spec(std::move(spec), over.spec, selector_labels(kAppController, name), std::move(ports));
+  out["spec"] = merge_service_spec(std::move(spec), over.spec, selector_labels(kAppController, meta.name), std::move(ports));
   return out;
 }
 
 core::Json build_internal_service(const Observed& observed) {
-  const std::string& name = observed.object->meta.name;
-  core::Json out = child(observed, kube::resources::kService, controller_internal_service_name(name), controller_labels(name));
-  out["spec"] = headless(selector_labels(kAppController, name), kAppController, api::kPortSlurmctld);
+  const kube::ObjectMeta& meta = observed.object->meta;
+  core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_internal_service_name(meta.name)},
+                               resources::kController, meta, controller_labels(meta.name));
+  out["spec"] = headless(selector_labels(kAppController, meta.name), kAppController, api::kPortSlurmctld);
   return out;
 }
 
 core::Json build_workers_service(const Observed& observed) {
-  const std::string& name = observed.object->meta.name;
+  const kube::ObjectMeta& meta = observed.object->meta;
   const kube::StringMap selector{{std::string(api::kLabelName), std::string(kAppWorker)},
-                                 {std::string(api::kLabelCluster), name}};
-  core::Json out = child(observed, kube::resources::kService, workers_service_name(name), selector);
+                                 {std::string(api::kLabelCluster), meta.name}};
+  core::Json out = owned_child(kube::resources::kService, {meta.ns, workers_service_name(meta.name)}, resources::kController,
+                               meta, selector);
   out["spec"] = headless(selector, kAppWorker, api::kPortSlurmd);
   return out;
 }
 
 core::Json build_workers_pdb(const Observed& observed) {
-  const std::string& name = observed.object->meta.name;
+  const kube::ObjectMeta& meta = observed.object->meta;
   const kube::StringMap labels{{std::string(api::kLabelName), std::string(kAppWorker)},
-                               {std::string(api::kLabelCluster), name}};
-  const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), name}};
-  core::Json out = child(observed, kube::resources::kPodDisruptionBudget, workers_pdb_name(name), labels);
+                               {std::string(api::kLabelCluster), meta.name}};
+  const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), meta.name}};
+  core::Json out = owned_child(kube::resources::kPodDisruptionBudget, {meta.ns, workers_pdb_name(meta.name)},
+                               resources::kController, meta, labels);
   // More than there can ever be, so no eviction is allowed. `maxUnavailable: 0` would allow some while a NodeSet is scaled in:
   // it goes by the replicas that the pods' owners want, not by the pods that there are.
   out["spec"] = {{"minAvailable", std::numeric_limits<std::int32_t>::max()}, {"selector", {{"matchLabels", selector}}}};
@@ -83,8 +68,9 @@ core::Json build_workers_pdb(const Observed& observed) {
 }
 
 core::Json build_config_map(const Observed& observed, const ConfigState& state) {
-  const std::string& name = observed.object->meta.name;
-  core::Json out = child(observed, kube::resources::kConfigMap, config_map_name(name), controller_labels(name));
+  const kube::ObjectMeta& meta = observed.object->meta;
+  core::Json out = owned_child(kube::resources::kConfigMap, {meta.ns, config_map_name(meta.name)}, resources::kController, meta,
+                               controller_labels(meta.name));
   write_config_state(state, out);
   return out;
 }

@@ -170,15 +170,15 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
   if (!init.empty()) pod["initContainers"] = std::move(init);
   // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
   kube::StringMap annotations{
-      {std::string(kAnnotationDefaultContainer), std::string(kAppController)},
+      {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},
       {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
       {std::string(api::kAnnotationJwtKeyHash), observed.jwt_key.digest},
   };
   if (const std::string_view text = slurm_conf(state.offered); !text.empty())
-    annotations[std::string(kAnnotationRestartHash)] = restart_digest(text);
+    annotations[std::string(api::kAnnotationRestartHash)] = restart_digest(text);
   const std::string restarted_for =
-      restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, kAnnotationRestartedFor);
-  if (!restarted_for.empty()) annotations[std::string(kAnnotationRestartedFor)] = restarted_for;
+      restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, api::kAnnotationRestartedFor);
+  if (!restarted_for.empty()) annotations[std::string(api::kAnnotationRestartedFor)] = restarted_for;
   const kube::ObjectMeta& meta = observed.object->meta;
   return merge_pod_template(std::move(pod), spec.pod_template, meta, controller_labels(meta.name), annotations);
 }
@@ -216,13 +216,9 @@ std::string slurmctld_image(const api::ControllerSpec& spec) {
 
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state) {
   const kube::ObjectMeta& meta = observed.object->meta;
-  kube::StringMap labels, annotations;
-  add_metadata(labels, meta.labels);
-  add_metadata(annotations, meta.annotations);
-  for (const auto& [name, value] : controller_labels(meta.name)) labels[name] = value;
   const std::string name = controller_object_name(meta.name);
   core::Json out =
-      child_json(kube::resources::kStatefulSet, {meta.ns, name}, resources::kController, meta, labels, annotations);
+      owned_child(kube::resources::kStatefulSet, {meta.ns, name}, resources::kController, meta, controller_labels(meta.name));
   core::Json spec{
       {"replicas", 1},
       {"podManagementPolicy", "Parallel"},

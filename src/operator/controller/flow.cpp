@@ -14,10 +14,6 @@
 namespace op::controller {
 namespace {
 
-constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
-constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
-constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
-constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
 constexpr std::string_view kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
@@ -277,11 +273,11 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.accepted_hash = config_map->meta.annotation(api::kAnnotationAcceptedConfigHash);
   out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
   out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
-  out.refused_by = config_map->meta.annotation(kAnnotationRefusedBy);
-  if (const auto at = core::parse_rfc3339(config_map->meta.annotation(kAnnotationRefusedAt))) out.refused_at = *at;
-  out.refusals = read_number(config_map->meta.annotation(kAnnotationRefusals));
+  out.refused_by = config_map->meta.annotation(api::kAnnotationRefusedBy);
+  if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationRefusedAt))) out.refused_at = *at;
+  out.refusals = read_number(config_map->meta.annotation(api::kAnnotationRefusals));
   out.left_out = read_left_out(*config_map);
-  out.scripts_hash = config_map->meta.annotation(kAnnotationScriptsHash);
+  out.scripts_hash = config_map->meta.annotation(api::kAnnotationScriptsHash);
   return out;
 }
 
@@ -298,13 +294,13 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
-  annotate(kAnnotationRefusedBy, state.refused_by);
-  if (state.refused_at) annotate(kAnnotationRefusedAt, core::format_rfc3339(*state.refused_at));
-  if (state.refusals > 0) annotate(kAnnotationRefusals, std::to_string(state.refusals));
-  annotate(kAnnotationScriptsHash, state.scripts_hash);
+  annotate(api::kAnnotationRefusedBy, state.refused_by);
+  if (state.refused_at) annotate(api::kAnnotationRefusedAt, core::format_rfc3339(*state.refused_at));
+  if (state.refusals > 0) annotate(api::kAnnotationRefusals, std::to_string(state.refusals));
+  annotate(api::kAnnotationScriptsHash, state.scripts_hash);
   core::Json left_out = core::Json::object();
   for (const auto& [name, item] : state.left_out) left_out[name] = {{"config", item.config}, {"refusal", item.refusal}};
-  if (!left_out.empty()) annotate(kAnnotationLeftOut, core::canonical(left_out));
+  if (!left_out.empty()) annotate(api::kAnnotationLeftOut, core::canonical(left_out));
 }
 
 std::optional<core::WallTime> next_try(const ConfigState& state) {

@@ -25,10 +25,6 @@ struct Pass {
   std::string waiting;  ///< What is still to come, when nothing is wrong.
 };
 
-void add(plan::Lane& lane, std::optional<plan::Step> step) {
-  if (step) lane.add(std::move(*step));
-}
-
 // ---- running ----
 
 /// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
@@ -77,12 +73,12 @@ void plan_network(Pass& pass) {
   const Observed& observed = pass.observed;
   plan::Lane& lane = pass.plan.lane("network");
   const auto want = [&](const kube::Resource& resource, core::Json intent, const kube::ObjectPtr& there) {
-    add(lane, apply_step(resource, std::move(intent), there.get(), kManagerController));
+    lane.add(apply_step(resource, std::move(intent), there.get(), kManagerController));
   };
   want(kube::resources::kService, build_service(observed), observed.service);
   want(kube::resources::kService, build_internal_service(observed), observed.internal_service);
   want(kube::resources::kService, build_workers_service(observed), observed.workers_service);
-  add(lane, drop_max_unavailable(observed.workers_pdb.get()));
+  lane.add(drop_max_unavailable(observed.workers_pdb.get()));
   lane.then();
   want(kube::resources::kPodDisruptionBudget, build_workers_pdb(observed), observed.workers_pdb);
 }
@@ -151,16 +147,16 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   auto config_map =
       apply_step(kube::resources::kConfigMap, build_config_map(observed, next), observed.config_map.get(), kManagerController);
   const bool settled = !config_map;
-  add(lane, std::move(config_map));
+  lane.add(std::move(config_map));
   tell_config_changes(pass, now, next);
   lane.then();
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
   if (observed.slurm_key.usable() && observed.jwt_key.usable()) {
     core::Json set = build_stateful_set(observed, next);
-    add(lane, drop_probes_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
+    lane.add(drop_probes_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
     lane.then();
-    add(lane, apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerController));
+    lane.add(apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerController));
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (const auto due = next_try(next); due && *due > observed.context.now)
@@ -314,11 +310,11 @@ void plan_status(Pass& pass, Conditions conditions, bool ready) {
   if (pass.plan.lanes().contains("guard")) return;
   // A refused configuration has told its own.
   if (!pass.plan.lanes().contains("events")) {
-    add(pass.plan.lane("events"),
+    pass.plan.lane("events").add(
         degraded_event(resources::kController, object.meta, pass.observed.controller.status.conditions, conditions));
   }
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
-  add(pass.plan.lane("status"), status_step(resources::kController, object, std::move(status)));
+  pass.plan.lane("status").add(status_step(resources::kController, object, std::move(status)));
 }
 
 Conditions conditions_of(const Observed& observed) {

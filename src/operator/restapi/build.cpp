@@ -11,17 +11,6 @@ namespace {
 
 constexpr const char* kEtcVolume = "slurm-etc";
 
-core::Json child(const Observed& observed, const kube::Resource& resource, const api::Metadata& over = {}) {
-  const kube::ObjectMeta& meta = observed.object->meta;
-  kube::StringMap labels, annotations;
-  add_metadata(labels, meta.labels);
-  add_metadata(annotations, meta.annotations);
-  for (const auto& [name, value] : over.labels) labels[name] = value;
-  for (const auto& [name, value] : over.annotations) annotations[name] = value;
-  for (const auto& [name, value] : restapi_labels(meta.name)) labels[name] = value;
-  return child_json(resource, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi, meta, labels, annotations);
-}
-
 core::Json ids(bool group_of_files) {
   core::Json out{{"runAsNonRoot", true}, {"runAsUser", kNobodyUid}, {"runAsGroup", kNobodyUid}};
   if (group_of_files) out["fsGroup"] = kNobodyUid;
@@ -64,12 +53,13 @@ core::Json etc_volume(const Observed& observed) {
 }  // namespace
 
 core::Json build_service(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
   const api::ServiceSpec& over = observed.restapi.spec.service;
-  core::Json out = child(observed, kube::resources::kService, over.metadata);
+  core::Json out = owned_child(kube::resources::kService, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi, meta,
+                               restapi_labels(meta.name), over.metadata);
   core::Json ports = core::Json::array(
       {service_port(kAppRestApi, over.port != 0 ? over.port : api::kPortSlurmrestd, kAppRestApi, over.node_port)});
-  out["spec"] = merge_service_spec(core::Json::object(), over.spec, selector_labels(kAppRestApi, observed.object->meta.name),
-                                   std::move(ports));
+  out["spec"] = merge_service_spec(core::Json::object(), over.spec, selector_labels(kAppRestApi, meta.name), std::move(ports));
   return out;
 }
 
@@ -87,11 +77,12 @@ core::Json build_deployment(const Observed& observed) {
   // well.
   const std::string text = core::get_string(observed.config_map->body, {"data", kSlurmConf});
   const kube::StringMap annotations{
-      {std::string(kAnnotationDefaultContainer), std::string(kAppRestApi)},
+      {std::string(api::kAnnotationDefaultContainer), std::string(kAppRestApi)},
       {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
-      {std::string(kAnnotationRestartHash), restart_digest(text)},
+      {std::string(api::kAnnotationRestartHash), restart_digest(text)},
   };
-  core::Json out = child(observed, kube::resources::kDeployment);
+  core::Json out = owned_child(kube::resources::kDeployment, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi,
+                               meta, restapi_labels(meta.name));
   out["spec"] = {
       {"replicas", spec.replicas},
       {"revisionHistoryLimit", 0},

@@ -9,10 +9,6 @@
 namespace op::restapi {
 namespace {
 
-void add(plan::Lane& lane, std::optional<plan::Step> step) {
-  if (step) lane.add(std::move(*step));
-}
-
 /// Everything that the pod mounts is there.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
@@ -72,22 +68,20 @@ void plan_status(const Observed& observed, std::vector<Problem> problems, bool r
   Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.restapi.spec));
   set_summary(conditions, ready, problems, ready ? "" : waiting);
-  if (auto event = degraded_event(resources::kRestApi, object.meta, observed.restapi.status.conditions, conditions)) {
-    plan.lane("events").add(std::move(*event));
-  }
+  plan.lane("events").add(degraded_event(resources::kRestApi, object.meta, observed.restapi.status.conditions, conditions));
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
-  add(plan.lane("status"), status_step(resources::kRestApi, object, std::move(status)));
+  plan.lane("status").add(status_step(resources::kRestApi, object, std::move(status)));
 }
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
-  add(plan.lane("network"),
+  plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerRestApi));
   if (observed.controller_exists && mountable(observed)) {
     plan::Lane& lane = plan.lane("pod");
     core::Json deployment = build_deployment(observed);
-    add(lane, drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+    lane.add(drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
     lane.then();
-    add(lane, apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerRestApi));
+    lane.add(apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerRestApi));
   }
 }
 

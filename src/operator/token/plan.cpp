@@ -224,12 +224,10 @@ plan::Plan plan(const Observed& observed) {
   Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems, ready || expired ? "" : "the token is being minted");
-  if (auto event = degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions)) {
-    out.lane("events").add(std::move(*event));
-  }
+  out.lane("events").add(degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions));
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   if (issued) status["issuedAt"] = core::format_rfc3339(*issued);
-  if (auto step = status_step(resources::kToken, object, std::move(status))) out.lane("status").add(std::move(*step));
+  out.lane("status").add(status_step(resources::kToken, object, std::move(status)));
   return out;
 }
 
