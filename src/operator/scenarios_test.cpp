@@ -281,7 +281,6 @@ TEST_P(Scenario, Runs) {
     for (const Json& action : step.value("do", Json::array())) act(action);
     run(step.value("run", "settle"));
     expect(step.value("expect", Json::object()));
-    // No plan may be left that a second look would not want.
     if (HasFatalFailure()) return;
   }
 }

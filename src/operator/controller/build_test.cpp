@@ -5,21 +5,13 @@
 #include "core/hash.hpp"
 #include "kube/record.hpp"
 #include "operator/controller/config.hpp"
+#include "operator/controller/testing/observed.hpp"
 
 namespace op::controller {
 namespace {
 
 using core::Json;
-
-Observed observed_of(const Json& spec) {
-  Observed out;
-  out.object = *kube::record_from_json<kube::Object>(
-      {{"kind", "Controller"}, {"metadata", {{"namespace", "ns"}, {"name", "x"}, {"uid", "u"}}}, {"spec", spec}});
-  out.controller = *api::from_json<api::Controller>(out.object->body);
-  out.slurm_key = {slurm_key_ref(out.controller.spec, "x"), kube::Presence::kPresent, true, "slurm", {}};
-  out.jwt_key = {jwt_key_ref(out.controller.spec, "x"), kube::Presence::kPresent, true, "jwt", {}};
-  return out;
-}
+using testing::observed_of;
 
 Json pod_template(const Observed& observed) {
   const Rendered rendered = render_config(observed, {});
@@ -93,6 +85,27 @@ TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   const Rendered rendered = render_config(observed, {});
   ASSERT_EQ(rendered.problems.size(), 1U);
   EXPECT_EQ(rendered.problems[0].reason, "ClusterNameTooLong");
+}
+
+TEST(RenderConfig, WhatSlurmMayKnowIsAppliedAndTold) {
+  const Rendered rendered = render_config(observed_of({{"extraConf", "SchedulerType=sched/builtin\nZyzzyvaWeight=7\n"}}), {});
+  EXPECT_TRUE(rendered.ok());
+  EXPECT_NE(rendered.files.at("slurm.conf").find("\nZyzzyvaWeight=7\n"), std::string::npos);
+  ASSERT_EQ(rendered.warnings.size(), 1U);
+  EXPECT_EQ(rendered.warnings[0].reason, "ExtraConfSuspect");
+  EXPECT_NE(rendered.warnings[0].message.find("line 2: ZyzzyvaWeight"), std::string::npos) << rendered.warnings[0].message;
+}
+
+TEST(RenderConfig, JwksNeedsItsKeyInTheConfigMap) {
+  Observed observed = observed_of({{"jwksKeyRef", {{"name", "jwks"}, {"key", "jwks.json"}}}});
+  observed.jwks = NamedFiles{"jwks", kube::Presence::kPresent, {{"other.json", "{}"}}};
+  const Rendered rendered = render_config(observed, {});
+  EXPECT_TRUE(rendered.files.empty());
+  ASSERT_EQ(rendered.problems.size(), 1U);
+  EXPECT_EQ(rendered.problems[0].reason, "ConfigMapKeyMissing");
+  EXPECT_EQ(rendered.problems[0].message, "ConfigMap ns/jwks has no data under the key jwks.json");
+  observed.jwks->files = {{"jwks.json", "{}"}};
+  EXPECT_TRUE(render_config(observed, {}).ok());
 }
 
 }  // namespace

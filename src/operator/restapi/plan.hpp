@@ -1,5 +1,5 @@
-// What a RestApi needs done. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "status", "tidy" (the
-// end).
+// What a RestApi needs done. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "events", "status",
+// "tidy" (the end).
 #pragma once
 
 #include "core/json.hpp"
