@@ -1,6 +1,7 @@
 #include "operator/controller/config.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "operator/common/children.hpp"
 #include "operator/common/config_map.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/common/probes.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/flow.hpp"
@@ -207,6 +209,21 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
   }
 }
 
+/// Without HTTP the kubelet would find slurmctld and slurmd dead, and end them with their jobs.
+std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
+  if (!serves_http(image_release(slurmctld_image(observed.controller.spec)))) return {};
+  constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
+  const auto has_word = [&](const std::string& value) {  // Slurm looks for it without case too
+    return !std::ranges::search(value, kWord, {}, [](unsigned char c) { return static_cast<char>(std::tolower(c)); }).empty();
+  };
+  for (const conf::Entry& entry : user.entries()) {
+    const conf::Setting& head = entry.head();
+    if (head.key == kKey && has_word(head.value))
+      return conf::Problem{head.line, head.key, std::string(kWord) + ": the probes of slurmctld and slurmd need it; remove it"};
+  }
+  return {};
+}
+
 std::string cgroup_conf(const Observed& observed) {
   for (const NamedFiles& map : observed.config_files) {
     if (map.files.contains(std::string(kCgroupConf))) return "";
@@ -281,6 +298,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   keep_left_nodesets(ours, observed, state, out);
   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
   conf::Merged merged = conf::merge(ours, user.conf);
+  if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
   for (const auto* problems : {&user.problems, &merged.problems}) {
     for (const conf::Problem& problem : *problems) {
       auto& list = problem.fatal ? out.problems : out.warnings;
