@@ -1,0 +1,106 @@
+// The whole operator in stories of which each step is given: what users do that must not cost a job.
+#include "sim/world.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/common/names.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+namespace kinds = kube::resources;
+
+/// Two busy workers, whose jobs last for longer than the test.
+class WorldTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    world.start_operators();
+    world.apply(controller_json());
+    world.apply(restapi_json());
+    world.apply(nodeset_json("cpu", 2));
+    ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+    JobRequest job;
+    job.partition = "cpu";
+    job.nodes = 2;
+    job.duration = 24h;
+    job.exclusive = true;
+    id = world.slurm()->submit(job);
+    ASSERT_TRUE(world.loop().run_until([&] { return running(); }, 60s));
+    world.loop().run_for(30s);
+  }
+  void TearDown() override { EXPECT_THAT(world.oracles().violations(), IsEmpty()); }
+
+  [[nodiscard]] bool running() const {
+    const SimSlurm* slurm = world.slurm();
+    return slurm != nullptr && slurm->jobs().at(id).state == SimJob::State::kRunning;
+  }
+  [[nodiscard]] std::set<std::string> worker_uids() const {
+    std::set<std::string> out;
+    for (const std::string& name : world.workers())
+      out.insert(core::get_string(*world.find(kinds::kPod, name), {"metadata", "uid"}));
+    return out;
+  }
+  [[nodiscard]] bool has_partition() const { return world.slurm()->partitions().contains("cpu"); }
+
+  World world{WorldOptions{}};
+  std::int64_t id = 0;
+};
+
+TEST_F(WorldTest, BusyWorkersAreNotEvictedWhileTheirNodeSetIsScaledIn) {
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
+  world.loop().run_for(30s);
+  for (const char* name : {"cpu-0", "cpu-1"}) EXPECT_FALSE(world.api().evict({World::kNamespace, name}, {})) << name;
+  EXPECT_TRUE(running());
+}
+
+TEST_F(WorldTest, AGeneratedKeyThatIsLostIsNotReplaced) {
+  const std::string name = op::generated_slurm_key_name(World::kCluster);
+  Json secret = *world.find(kinds::kSecret, name);
+  world.remove(kinds::kSecret, name);
+  world.loop().run_for(120s);
+  EXPECT_EQ(world.find(kinds::kSecret, name), nullptr);
+  for (const char* field : {"uid", "resourceVersion", "creationTimestamp"}) secret["metadata"].erase(field);
+  ASSERT_TRUE(world.api().create(kinds::kSecret, secret));
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_TRUE(running());
+}
+
+TEST_F(WorldTest, TheNodeSetThatGoesAloneKeepsItsPartition) {
+  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  world.loop().run_for(120s);
+  ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+  EXPECT_TRUE(has_partition());
+  EXPECT_TRUE(running());
+  // That the workers go is to be seen by their pods: of Slurm nothing is heard any more, and no budget counts them.
+  world.remove(op::resources::kRestApi, World::kCluster);
+  for (const std::string& name : world.workers())
+    world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{api::kLabelPodProtect, nullptr}}}}}});
+  world.loop().run_for(30s);
+  const auto written = [&] {
+    const Json& map = *world.find(kinds::kConfigMap, op::config_map_name(World::kCluster));
+    return core::get_string(map, {"data", "slurm.conf"}).find("PartitionName=cpu") != std::string::npos;
+  };
+  EXPECT_TRUE(written());
+  for (const std::string& name : world.workers()) world.remove(kinds::kPod, name);
+  EXPECT_TRUE(world.loop().run_until([&] { return !written(); }, 180s));
+}
+
+TEST_F(WorldTest, TheControllerThatGoesAloneKeepsItsCluster) {
+  const std::set<std::string> before = worker_uids();
+  world.remove(op::resources::kController, World::kCluster, "Orphan");
+  world.loop().run_for(120s);
+  ASSERT_EQ(world.find(op::resources::kController, World::kCluster), nullptr);
+  EXPECT_EQ(worker_uids(), before);
+  EXPECT_TRUE(running());
+  world.apply(controller_json());
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_EQ(worker_uids(), before);
+  EXPECT_TRUE(running());
+}
+
+}  // namespace
+}  // namespace sim
