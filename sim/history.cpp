@@ -767,6 +767,7 @@ FixedResult run_fixed(World& world) {
   (void)settled("a worker is deleted by hand");
   if (out.wrong.empty()) out.wrong = check_rest(world, Duration{60000});
   out.state = world.oracles().final_state();
+  out.state["starts"] = world.oracles().starts();
   out.writes = world.faults().writes();
   return out;
 }

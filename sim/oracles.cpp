@@ -241,6 +241,7 @@ void Oracles::watch_store() {
       search_secrets(body["metadata"].dump(), "the metadata of Secret " + change->key.str());
     }
     if (table == "pods" && is_worker(body)) {
+      if (change->type == Change::Type::kAdded) ++made_[change->key.name];
       const std::string node = slurm_node_of(body);
       abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, node});
       // What was seen before was an earlier pod's.
@@ -773,6 +774,12 @@ Json Oracles::final_state() const {
     }
     out["slurm " + host] = {{"configuration", slurm.configuration()}};
   }
+  return out;
+}
+
+Json Oracles::starts() const {
+  Json out = site_.starts();
+  for (const auto& [name, times] : made_) out["pod " + name] = times;
   return out;
 }
 

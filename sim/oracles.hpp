@@ -64,6 +64,8 @@ class Oracles {
   [[nodiscard]] std::vector<std::string> unmet() const;
   /// The state that must be the same however a history went: objects without what depends on time and chance.
   [[nodiscard]] core::Json final_state() const;
+  /// How often what users notice was begun: starts of daemons ("slurmctld demo"), and the making of workers ("pod cpu-0").
+  [[nodiscard]] core::Json starts() const;
 
  private:
   /// An operator asks for one Slurm node.
@@ -109,6 +111,7 @@ class Oracles {
   std::set<std::string> secrets_;                          ///< In every form in which they might show.
   std::deque<std::string> plans_;                          ///< The last ones: a secret may be known only once it is written.
   std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
+  std::map<std::string, int> made_;                        ///< Workers, by name.
   std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By a token's Secret: from what, and the text.
 };
 

@@ -188,6 +188,7 @@ std::unique_ptr<Process> SlurmSite::make_process(PodView pod, const std::string&
     return std::make_unique<WaitController>(*this, std::move(pod), container);
   }
   if (container != app) return nullptr;
+  ++starts_[app + " " + (app == op::kAppWorker ? pod.key().name : label(pod.object(), api::kLabelInstance))];
   if (app == op::kAppController) return std::make_unique<Slurmctld>(*this, std::move(pod), container);
   if (app == op::kAppWorker) return std::make_unique<Slurmd>(*this, std::move(pod), container);
   if (app == op::kAppRestApi) return std::make_unique<Slurmrestd>(*this, std::move(pod), container);

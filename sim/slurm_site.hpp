@@ -53,6 +53,8 @@ class SlurmSite {
   [[nodiscard]] const std::map<std::string, std::unique_ptr<Cluster>>& clusters() const { return clusters_; }
   /// A slurmd was started in the pod with this uid, whatever became of it.
   [[nodiscard]] bool slurmd_ever_ran(const std::string& pod) const { return ran_.contains(pod); }
+  /// How often each daemon was started: "slurmctld demo" and "slurmrestd demo" by their resource, "slurmd cpu-0" by its pod.
+  [[nodiscard]] const std::map<std::string, int>& starts() const { return starts_; }
   /// Called when a cluster is first made, to listen in.
   std::function<void(Cluster&)> on_cluster;
 
@@ -76,6 +78,7 @@ class SlurmSite {
   std::uint64_t last_process_ = 0;
   std::map<std::string, Slurmrestd*> restds_;  ///< By the pod's uid.
   std::set<std::string> ran_;                  ///< Pods (uids) in which a slurmd was started.
+  std::map<std::string, int> starts_;
 };
 
 /// What the workers' preStop script does to its node: down, with the reason of whoever took it from work before, or its own.

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "core/base64.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "kube/apply_helper.hpp"
 #include "kube/metrics.hpp"
@@ -264,6 +265,18 @@ TEST_F(ManagerTest, OneWatchForOneCache) {
   EXPECT_EQ(&again, &controller->configs);
   start();
   EXPECT_EQ(api.opened, 2);
+}
+
+/// Pods carry digests of their keys: with other ones, every restart of the operator would restart every slurmctld.
+TEST_F(ManagerTest, DigestsOfSecretsAreTheSameInEveryProcessAndRelease) {
+  auto& secrets = manager->cache<SecretRecord>(resources::kSecret, {"ns", "", ""});
+  start();
+  api.put("/api/v1/namespaces/ns/secrets",
+          {{"metadata", {{"namespace", "ns"}, {"name", "key"}, {"uid", "u"}}}, {"data", {{"k", core::base64_encode("v")}}}});
+  loop.advance(100ms);
+  ASSERT_NE(secrets.find({"ns", "key"}), nullptr);
+  EXPECT_EQ(secrets.find({"ns", "key"})->value_hashes.at("k"),
+            "ab5c6d94011382e9ac4a9fb4523b391d9de512f1582ea315ebb2d383b7a6e875");
 }
 
 TEST_F(ManagerTest, PassesBeginWhenAllCachesAreSynced) {
