@@ -29,6 +29,8 @@ const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
 const std::vector<std::string> kUsers{"alice", "bob", "carol"};
 constexpr const char* kRefusedConf = "PartitionName=extra Nodes=nosuch\n";
 constexpr const char* kNoImage = "local/nonesuch:1";
+constexpr const char* kOtherSlurmd = "local/slurmd:other";
+constexpr const char* kOtherSlurmctld = "local/slurmctld:other";
 constexpr const char* kReservation = "window";
 constexpr const char* kBadDisk = "disk is failing";
 constexpr const char* kBadPower = "power supply";
@@ -74,7 +76,13 @@ std::vector<std::string> check_rest(World& world, Duration length) {
 }
 
 History::History(World& world)
-    : world_(world), random_(world.random().fork()), own_keys_(random_.chance(0.4)), own_files_(random_.chance(0.5)) {
+    : world_(world),
+      random_(world.random().fork()),
+      own_keys_(random_.chance(0.4)),
+      own_files_(random_.chance(0.5)),
+      taken_key_(!own_keys_ && random_.chance(0.2)),
+      volatile_(random_.chance(0.15)) {
+  for (const char* image : {kOtherSlurmd, kOtherSlurmctld}) world_.kube().nodes().add_image(image);
   // A slurmctld with much to do is slow all the time, also when all else is well.
   if (random_.chance(0.15)) fair_.latency = Duration{random_.between(100, 2500)};
   world_.slurm_rates = fair_;
@@ -112,6 +120,10 @@ void History::found_cluster() {
   };
   if (random_.chance(0.5))
     first.emplace_back([&] { world_.apply(nodeset_json("gpu", static_cast<int>(random_.between(0, 3)))); });
+  if (taken_key_) {
+    const std::string name = op::generated_jwt_key_name(World::kCluster);
+    world_.apply(secret_json(name, {{std::string(api::kKeyJwt), random_.bytes(32)}}));
+  }
   // Some come only in the storm.
   for (const std::string& name : inputs()) {
     if (random_.chance(0.8)) first.emplace_back([this, name] { put_input(name); });
@@ -175,6 +187,7 @@ void History::storm() {
 
 void History::fill_actions() {
   fill_user_actions();
+  fill_child_actions();
   fill_input_actions();
   fill_token_actions();
   fill_slurm_actions();
@@ -197,12 +210,12 @@ void History::fill_user_actions() {
                         const Json conf(fmt::format("CPUs=2 RealMemory=1000 Weight={}", ++edits_));
                         if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
                       }});
-  actions_.push_back({2, [=, this] {
-                        const std::string name = any_nodeset();
-                        const Json image = random_.chance(0.5) ? Json(kNoImage) : Json(nullptr);
-                        if (!name.empty())
-                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", image}}}}}});
-                      }});
+  actions_.push_back(
+      {2, [=, this] {
+         const std::string name = any_nodeset();
+         const Json image = random_.chance(0.5) ? Json(nullptr) : random_.chance(0.7) ? Json(kNoImage) : Json(kOtherSlurmd);
+         if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", image}}}}}});
+       }});
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
                         const Json config(random_.chance(0.5) ? "State=UP" : "MaxTime=60");
@@ -214,6 +227,25 @@ void History::fill_user_actions() {
                         if (!name.empty())
                           world_.remove(op::resources::kNodeSet, name, random_.chance(0.5) ? "Background" : "Foreground");
                       }});
+  actions_.push_back({1, [=, this] {
+                        const std::string name = any_nodeset();
+                        if (!name.empty()) world_.remove(op::resources::kNodeSet, name, "Orphan");
+                      }});
+  actions_.push_back({1, [=, this] {
+                        const std::string name = any_nodeset();
+                        const Json enabled(random_.chance(0.6));
+                        if (!name.empty())
+                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"partition", {{"enabled", enabled}}}}}});
+                      }});
+  actions_.push_back(
+      {1, [this] {
+         world_.merge(op::resources::kRestApi, World::kCluster, {{"spec", {{"replicas", random_.between(1, 2)}}}});
+       }});
+  actions_.push_back(
+      {1, [this] {
+         const Json image = random_.chance(0.5) ? Json(kOtherSlurmctld) : Json(nullptr);
+         world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"slurmctld", {{"image", image}}}}}});
+       }});
   actions_.push_back({4, [this] {
                         const std::string name = some(kNodeSets);
                         if (world_.find(op::resources::kNodeSet, name) == nullptr)
@@ -239,6 +271,10 @@ void History::fill_user_actions() {
   actions_.push_back({4, [this] {
                         const std::string pod = some(world_.workers());
                         if (!pod.empty()) world_.remove(kinds::kPod, pod);
+                      }});
+  actions_.push_back({1, [this] {
+                        const std::string pod = some(world_.workers());
+                        if (!pod.empty()) world_.evict(pod);
                       }});
   actions_.push_back({2, [this] {
                         std::vector<std::string> others;
@@ -272,6 +308,118 @@ void History::fill_user_actions() {
                       }});
 }
 
+// --- What the operator made -------------------------------------------------------------------------------------------
+
+namespace {
+
+/// All but pods, and but generated keys: these have no owner, and another key would be no remedy.
+const std::vector<kube::Resource>& child_kinds() {
+  static const std::vector<kube::Resource> kAll{kinds::kService,    kinds::kConfigMap,           kinds::kStatefulSet,
+                                                kinds::kDeployment, kinds::kPodDisruptionBudget, kinds::kControllerRevision,
+                                                kinds::kSecret};
+  return kAll;
+}
+
+/// A change of what the operator wishes; null: none is possible.
+Json stray_edit(const kube::Resource& kind) {
+  if (kind == kinds::kService) return {{"spec", {{"selector", {{std::string(api::kLabelName), "stray"}}}}}};
+  if (kind == kinds::kConfigMap) return {{"data", {{"slurm.conf", "ClusterName=stray\n"}}}};
+  if (kind == kinds::kStatefulSet || kind == kinds::kDeployment) return {{"spec", {{"replicas", 0}}}};
+  if (kind == kinds::kPodDisruptionBudget) return {{"spec", {{"maxUnavailable", 2}}}};
+  return nullptr;
+}
+
+/// What of a child is wished, as far as it is not drawn; null while there is none.
+Json wished_of(const kube::Resource& kind, const Json* child) {
+  if (child == nullptr || core::find(*child, {"metadata", "deletionTimestamp"}) != nullptr) return nullptr;
+  Json out{{"labels", (*child)["metadata"].value("labels", Json())}, {"spec", child->value("spec", Json::object())}};
+  // What an earlier version of the template left, and the marks of restarts, may go with them.
+  if (out["spec"].contains("template")) return {{"labels", out["labels"]}, {"replicas", out["spec"]["replicas"]}};
+  for (const char* drawn : {"clusterIP", "clusterIPs"}) out["spec"].erase(drawn);
+  if (!child->contains("data")) return out;
+  out["data"] = (*child)["data"];
+  for (Json& value : out["data"]) {
+    if (kind == kinds::kSecret) value = "(drawn)";
+  }
+  return out;
+}
+
+std::int64_t revision_of(const Json& object) {
+  return core::get_int(object, {"revision"});
+}
+
+}  // namespace
+
+std::vector<std::string> History::children(const kube::Resource& kind) const {
+  std::vector<std::string> out;
+  std::map<std::string, std::pair<std::int64_t, std::string>> newest;  // Of ControllerRevisions only the one in use comes back.
+  for (const std::string& name : world_.names(kind)) {
+    const Json& object = *world_.find(kind, name);
+    const Json* owners = core::find(object, {"metadata", "ownerReferences"});
+    if (owners == nullptr || owners->empty()) continue;
+    if (!core::get_string(owners->front(), {"apiVersion"}).starts_with(api::kGroup)) continue;
+    if (!(kind == kinds::kControllerRevision)) {
+      out.push_back(name);
+      continue;
+    }
+    auto& best = newest[core::get_string(owners->front(), {"uid"})];
+    best = std::max(best, std::pair(revision_of(object), name));
+  }
+  for (const auto& [owner, best] : newest) out.push_back(best.second);
+  return out;
+}
+
+void History::harm_child(const kube::Resource& kind) {
+  const std::string name = some(children(kind));
+  if (name.empty()) return;
+  const Json edit = stray_edit(kind);
+  if (!edit.is_null() && random_.chance(0.5)) return world_.merge(kind, name, edit);
+  world_.remove(kind, name, random_.chance(0.7) ? "Background" : "Foreground");
+}
+
+std::vector<std::string> History::harm_one_by_one() {
+  // Longer than any watch is cut for.
+  constexpr Duration kNoticed{60000};
+  for (const kube::Resource& kind : child_kinds()) {
+    std::map<std::string, Json> before;
+    for (const std::string& name : children(kind)) before[name] = wished_of(kind, world_.find(kind, name));
+    harm_child(kind);
+    const auto restored = [&] {
+      return std::ranges::all_of(before,
+                                 [&](const auto& was) { return wished_of(kind, world_.find(kind, was.first)) == was.second; });
+    };
+    if (!world_.loop().run_until(restored, kNoticed)) {
+      std::vector<std::string> out;
+      for (const auto& [name, was] : before) {
+        differences(was, wished_of(kind, world_.find(kind, name)), kind.kind + " " + name, out);
+      }
+      return out;
+    }
+    if (std::vector<std::string> unmet = world_.settle(kSettle); !unmet.empty()) return unmet;
+  }
+  return {};
+}
+
+void History::fill_child_actions() {
+  actions_.push_back({3, [this] { harm_child(child_kinds()[random_.below(child_kinds().size())]); }});
+}
+
+/// A NodeSet of their name takes them over. Nobody else ends them with their cluster.
+void History::look_after_orphans() {
+  const Json* cluster = world_.find(op::resources::kController, World::kCluster);
+  const bool ends = cluster != nullptr && core::find(*cluster, {"metadata", "deletionTimestamp"}) != nullptr;
+  for (const std::string& name : world_.workers()) {
+    const Json& pod = *world_.find(kinds::kPod, name);
+    if (core::find(pod, {"metadata", "ownerReferences"}) != nullptr) continue;
+    const std::string nodeset = core::get_string(pod, {"metadata", "labels", api::kLabelInstance});
+    if (ends) {
+      world_.remove(kinds::kPod, name);
+    } else if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) {
+      world_.apply(nodeset_json(nodeset, 2));
+    }
+  }
+}
+
 // --- What users name -----------------------------------------------------------------------------------------------
 
 namespace {
@@ -302,6 +450,7 @@ Json reference(const SiteFiles& of) {
 
 Json History::controller() const {
   Json out = controller_json();
+  if (volatile_) out["spec"]["persistence"] = {{"enabled", false}};
   if (own_keys_) {
     out["spec"]["slurmKeyRef"] = {{"name", kSlurmKeySecret}, {"key", api::kKeySlurm}};
     out["spec"]["jwtKeyRef"] = {{"name", kJwtKeySecret}, {"key", api::kKeyJwt}};
@@ -568,6 +717,7 @@ void History::restore() {
 /// worker that cannot start is replaced by nobody else; nor is one that a Slurm without any node has forgotten.
 void History::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
+  look_after_orphans();
   SimSlurm* slurm = world_.slurm();
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
@@ -653,6 +803,7 @@ void History::calm() {
     world_.apply(restapi_json());
   }
   if (unmet.empty()) unmet = edit_one_by_one();
+  if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
     wrong_.push_back("the declared state is not reached: " + first_few(unmet));
     return;

@@ -36,6 +36,7 @@ class History {
   void change_mind(const std::string& nodeset);
   void fill_actions();
   void fill_user_actions();
+  void fill_child_actions();
   void fill_input_actions();
   void fill_token_actions();
   void fill_slurm_actions();
@@ -52,6 +53,14 @@ class History {
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
+  /// Names of what the operator made of a kind, and makes anew.
+  [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
+  void harm_child(const kube::Resource& kind);
+  /// A child of each kind, while all else is quiet: only its own watch tells of it. What does not come back.
+  std::vector<std::string> harm_one_by_one();
+  /// Workers that a user let their NodeSet leave behind.
+  void look_after_orphans();
+
   std::string some(const std::vector<std::string>& names);
   std::string some_node();
   void restore();
@@ -63,6 +72,8 @@ class History {
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
   bool own_keys_, own_files_;
+  bool taken_key_;                           ///< The user made the Secret that would be generated.
+  bool volatile_;                            ///< slurmctld's state goes with its pod.
   SlurmRates fair_;                          ///< What befalls requests to slurmrestd while the weather is fair.
   std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
   int edits_ = 0;

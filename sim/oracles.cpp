@@ -298,7 +298,7 @@ void Oracles::learn_form(const std::string& text) {
 void Oracles::learn_token(const Json& secret) {
   const std::string uid = owner_uid(secret, "Token");
   const kube::Key key{namespace_of(secret), name_of(secret)};
-  if (uid.empty() || !core::get_bool(secret, {"immutable"})) {
+  if (terminating(secret) || uid.empty() || !core::get_bool(secret, {"immutable"})) {
     minted_.erase(key);
     return;
   }

@@ -225,6 +225,11 @@ void World::remove(const kube::Resource& resource, const std::string& name, cons
   (void)api().remove(resource, {kNamespace, name}, deletion, user());
 }
 
+void World::evict(const std::string& pod) {
+  oracles_->note("user evicts " + pod);
+  (void)api().evict({kNamespace, pod}, {}, user());
+}
+
 void World::merge(const kube::Resource& resource, const std::string& name, const Json& patch) {
   oracles_->note("user patches " + resource.kind + " " + name + " " + patch.dump());
   (void)api().patch(resource, {resource.namespaced ? kNamespace : "", name}, PatchKind::kMerge, patch, user());

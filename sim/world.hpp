@@ -86,6 +86,7 @@ class World {
   // What users do.
   void apply(const core::Json& object);
   void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
+  void evict(const std::string& pod);
   void merge(const kube::Resource& resource, const std::string& name, const core::Json& patch);
   [[nodiscard]] const core::Json* find(const kube::Resource& resource, const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names(const kube::Resource& resource) const;

@@ -34,6 +34,12 @@ std::vector<std::string> cluster_of(const kube::PodRecord& pod) {
   return {cluster_key(pod.meta.ns, pod.meta.label(api::kLabelCluster))};
 }
 
+/// Revisions whose NodeSet went without them.
+std::vector<std::string> ownerless_instance(const kube::Object& revision) {
+  if (revision.meta.controller_owner() != nullptr) return {};
+  return {instance_key(revision.meta.ns, revision.meta.label(api::kLabelName), revision.meta.label(api::kLabelInstance))};
+}
+
 }  // namespace
 
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance) {
@@ -45,6 +51,7 @@ void add_indices(Caches& caches) {
   caches.nodesets.add_index(std::string(kIndexController), controller_of);
   caches.nodesets.add_index(std::string(kIndexHostPrefix), host_prefix_of);
   caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of<kube::Object>);
+  caches.controller_revisions.add_index(std::string(kIndexInstance), ownerless_instance);
   caches.token_secrets.add_index(std::string(kIndexOwner), owner_of<kube::SecretRecord>);
   caches.pods.add_index(std::string(kIndexOwner), owner_of<kube::PodRecord>);
   caches.pods.add_index(std::string(kIndexInstance), instance_of);

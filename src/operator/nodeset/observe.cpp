@@ -172,6 +172,10 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     }
   }
   out->revisions = caches_.controller_revisions.by_index(kIndexOwner, object->meta.uid);
+  for (const kube::ObjectPtr& left :
+       caches_.controller_revisions.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
+    out->revisions.push_back(left);
+  }
   if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;
 }

@@ -111,6 +111,20 @@ TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   EXPECT_EQ(seen->nodeset.spec.replicas, 1);
 }
 
+TEST_F(ObserveNodeSet, SeesItsRevisionsAndThoseThatANodeSetOfItsNameLeft) {
+  fill_all();
+  const auto revision = [](const char* name, const char* owner_uid) {
+    Json out = worker(name, owner_uid);
+    out["kind"] = "ControllerRevision";
+    return out;
+  };
+  fill(set_.revisions, {revision("cpu-a", "cpu-uid"), revision("cpu-b", "another"), revision("cpu-c", "")});
+  const auto seen = observe();
+  ASSERT_EQ(seen->revisions.size(), 2U);
+  EXPECT_EQ(seen->revisions[0]->meta.name, "cpu-a");
+  EXPECT_EQ(seen->revisions[1]->meta.name, "cpu-c");
+}
+
 TEST_F(ObserveNodeSet, KnowsTheNamesOfTheOtherNodeSets) {
   fill_all();
   const auto nodeset = [](const char* name, const char* controller) {

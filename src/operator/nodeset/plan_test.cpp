@@ -884,6 +884,18 @@ TEST(NodeSetPlan, KeepsOldRevisionsWithinTheLimit) {
   EXPECT_EQ(world.revisions.at("cpu-" + world.status()["nodeSetHash"].get<std::string>())["revision"], 4);
 }
 
+/// kubectl delete --cascade=orphan, and a NodeSet of the same name: a revision with the name is there already.
+TEST(NodeSetPlan, AdoptsRevisionsThatWereLeftBehind) {
+  World world = serving(1);
+  Json& left = world.revisions.begin()->second;
+  const Json owners = left["metadata"]["ownerReferences"];
+  left["metadata"].erase("ownerReferences");
+  world.settle(3);
+  ASSERT_EQ(world.revisions.size(), 1U);
+  EXPECT_EQ(left["metadata"]["ownerReferences"], owners);
+  EXPECT_EQ(left["revision"], 1);
+}
+
 TEST(NodeSetPlan, ReplacesAWorkerThatNeverRegisters) {
   World world(Json{{"replicas", 2}});
   world.settle(2);

@@ -26,6 +26,17 @@ core::Json new_revision(const Pass& pass, const std::string& name, std::int64_t 
   return out;
 }
 
+plan::Step adoption(const Pass& pass, const kube::Object& revision) {
+  auto act = std::make_shared<kube::Patch>();
+  act->resource = kube::resources::kControllerRevision;
+  act->key = revision.meta.key();
+  act->type = kube::PatchType::kStrategic;
+  act->uid = revision.meta.uid;
+  act->patch = {{"metadata",
+                 {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
+  return {"adopt ControllerRevision " + revision.meta.name, "a NodeSet of our name left it behind", std::move(act)};
+}
+
 /// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
 void truncate_history(Pass& pass, std::vector<kube::ObjectPtr> revisions, const std::string& current) {
   std::set<std::string, std::less<>> used{pass.hash};
@@ -69,14 +80,17 @@ void keep_revisions(Pass& pass) {
   const std::string name = pass.in.meta().name + "-" + pass.hash;
   std::int64_t newest = 0;
   kube::ObjectPtr current;
+  plan::Lane& lane = pass.out.lane("revision");
   for (const kube::ObjectPtr& revision : pass.in.revisions) {
+    if (revision->meta.controller_owner() == nullptr && !revision->meta.terminating())
+      pass.step(lane, adoption(pass, *revision));
     if (revision->meta.name == name) {
       current = revision;
     } else {
       newest = std::max(newest, number(*revision));
     }
   }
-  plan::Lane& lane = pass.out.lane("revision");
+  lane.then();
   if (current == nullptr) {
     pass.step(lane, "create ControllerRevision " + name, "the workers' template is new",
               kube::create(kube::resources::kControllerRevision, new_revision(pass, name, newest + 1)));
