@@ -80,8 +80,9 @@ History::History(World& world)
       random_(world.random().fork()),
       own_keys_(random_.chance(0.4)),
       own_files_(random_.chance(0.5)),
-      taken_key_(!own_keys_ && random_.chance(0.2)),
-      volatile_(random_.chance(0.15)) {
+      taken_key_(!own_keys_ && random_.chance(0.25)),
+      // Without a volume generated keys go with their Controller.
+      volatile_(random_.chance(taken_key_ ? 0.6 : 0.1)) {
   for (const char* image : {kOtherSlurmd, kOtherSlurmctld}) world_.kube().nodes().add_image(image);
   // A slurmctld with much to do is slow all the time, also when all else is well.
   if (random_.chance(0.15)) fair_.latency = Duration{random_.between(100, 2500)};
