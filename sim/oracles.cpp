@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <sstream>
 
@@ -213,8 +214,54 @@ bool Oracles::was_idle_and_held(const std::string& node) const {
   return look != asked_.end() && look->second.idle_and_held && loop_.clock().mono() - look->second.at < kLookAndWrite;
 }
 
+/// A NodeSet wants a worker of that node's name, the operator knows it, and no other worker's end has made it so just now.
+bool Oracles::wants_worker(const kube::Key& controller, const std::string& node) const {
+  const std::size_t dash = node.rfind('-');
+  if (dash == std::string::npos) return false;
+  const std::string name = node.substr(0, dash);
+  const auto ordinal_in = [&](std::string_view pod) {
+    int out = -1;
+    if (pod.starts_with(name + "-")) std::from_chars(pod.data() + dash + 1, pod.data() + pod.size(), out);
+    return out;
+  };
+  const Json* cluster = api_.peek(op::resources::kController, controller);
+  const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
+  const Json* nodeset = api_.peek(op::resources::kNodeSet, {controller.ns, name});
+  if (cluster == nullptr || terminating(*cluster) || space == nullptr || terminating(*space) || nodeset == nullptr ||
+      terminating(*nodeset) || text_at(*nodeset, {"spec", "controllerRef", "name"}) != controller.name ||
+      core::get_int(*nodeset, {"status", "observedGeneration"}) != core::get_int(*nodeset, {"metadata", "generation"})) {
+    return false;
+  }
+  for (const auto& [pod, at] : left_) {
+    if (pod.ns == controller.ns && pod.name != node && ordinal_in(pod.name) >= 0 && loop_.clock().mono() - at < kLookAndWrite)
+      return false;
+  }
+  std::set<int> used;
+  std::int64_t held = 0;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    if (key.ns != controller.ns || !is_worker(stored->body) || ordinal_in(key.name) < 0) continue;
+    used.insert(ordinal_in(key.name));
+    if (!ended(stored->body)) ++held;
+  }
+  const std::int64_t wanted = core::get_int(*nodeset, {"spec", "replicas"}, 1);
+  const int ordinal = ordinal_in(node);
+  if (used.contains(ordinal)) return held <= wanted;
+  // The lowest free ones come next.
+  std::int64_t free_before = 0;
+  for (int i = 0; i < ordinal; ++i) free_before += used.contains(i) ? 0 : 1;
+  return free_before < wanted - held;
+}
+
 /// Deleted by the operator, with no job on it.
 void Oracles::record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node) {
+  const auto held = foreign_.find({cluster.controller, node.name});
+  const Hold hold = held == foreign_.end() ? Hold{} : held->second;
+  // With the record the word of its admin goes, which is meant for the next pod of the name as well.
+  if ((hold.drain || (hold.down && node.down)) && loop_.clock().mono() - hold.since > kLookAndWrite &&
+      wants_worker(cluster.controller, node.name)) {
+    violation(fmt::format("the record of node {} was deleted, which an admin holds, and a NodeSet wants: {}", node.name,
+                          shown(*cluster.slurm, node)));
+  }
   if (idle_and_held(*cluster.slurm, node.name) || was_idle_and_held(node.name)) return;
   for (const auto& [key, stored] : api_.store().all(table_name(kinds::kPod))) {
     const Json& pod = stored->body;
@@ -232,6 +279,7 @@ void Oracles::watch_store() {
     if (change->type == Change::Type::kDeleted) {
       if (table != "leases.coordination.k8s.io") note(fmt::format("{} {} gone", table, change->key.str()));
       if (table == table_name(op::resources::kController)) abandon_records(change->key);
+      if (table == "pods") left_[change->key] = loop_.clock().mono();
       return;
     }
     const Json& body = change->object->body;
@@ -242,6 +290,7 @@ void Oracles::watch_store() {
     }
     if (table == "pods" && is_worker(body)) {
       if (change->type == Change::Type::kAdded) ++made_[change->key.name];
+      if (terminating(body) || ended(body)) left_[change->key] = loop_.clock().mono();
       const std::string node = slurm_node_of(body);
       abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, node});
       // What was seen before was an earlier pod's.
@@ -444,7 +493,6 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs,
                                               const std::string& user) {
     note("node " + node.name + " deleted from Slurm");
-    foreign_.erase({cluster.controller, node.name});
     abandoned_.erase({cluster.controller, node.name});
     if (!jobs.empty()) {
       violation(fmt::format("the record of node {} was deleted under job {} ({})", node.name, jobs.front()->id,
@@ -452,6 +500,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     } else if (!user.empty() && user != kSlurmAdmin) {
       record_deletion(cluster, node);
     }
+    foreign_.erase({cluster.controller, node.name});
   };
 }
 

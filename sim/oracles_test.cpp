@@ -91,6 +91,22 @@ TEST_F(OraclesTest, TheRecordOfADrainedWorkerMayGo) {
   EXPECT_THAT(violations(), IsEmpty());
 }
 
+TEST_F(OraclesTest, TheRecordThatAnAdminHoldsStaysWhileItsWorkerIsWanted) {
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  world.loop().run_for(core::Duration{120000});
+  ASSERT_EQ(world.slurm()->delete_node("cpu-0"), SlurmErrno::kSuccess);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("the record of node cpu-0 was deleted, which an admin holds")));
+}
+
+TEST_F(OraclesTest, TheRecordThatAnAdminHoldsGoesWithAWorkerThatIsNotWanted) {
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  world.loop().run_for(core::Duration{120000});
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 0}}}});
+  ASSERT_THAT(world.settle(core::Duration{60000}), IsEmpty());
+  EXPECT_EQ(world.slurm()->node("cpu-0"), nullptr);
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
 TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
   for (const char* node : {"cpu-0", "cpu-1"}) {
     set_state(node, "DRAIN", kSlurmAdmin);
