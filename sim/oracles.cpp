@@ -201,6 +201,23 @@ void Oracles::worker_deletion(const Json& pod) {
                         shown(*cluster->slurm, *cluster->slurm->node(node))));
 }
 
+/// Never more than were wished for lately: a watch may be late, and an operator may stand still.
+void Oracles::count_workers(const Json& made) {
+  const std::string owner = owner_uid(made, "NodeSet");
+  std::int64_t have = 0, most = 0;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    if (is_worker(pod) && !terminating(pod) && !ended(pod) && owner_uid(pod, "NodeSet") == owner) ++have;
+  }
+  const auto& wished = wished_[owner];
+  for (auto it = wished.rbegin(); it != wished.rend(); ++it) {
+    most = std::max(most, it->second);
+    if (loop_.clock().mono() - it->first > kLookAndWrite) break;
+  }
+  if (have > most)
+    violation(fmt::format("worker {} makes {} of its NodeSet, of which {} at most were wished for", key_of(made), have, most));
+}
+
 void Oracles::look(const std::string& node) {
   const auto held = [&](const auto& cluster) { return idle_and_held(*cluster.second->slurm, node); };
   asked_[node] = {loop_.clock().mono(), std::ranges::all_of(site_.clusters(), held)};
@@ -288,8 +305,16 @@ void Oracles::watch_store() {
       learn_token(body);
       search_secrets(body["metadata"].dump(), "the metadata of Secret " + change->key.str());
     }
+    if (table == table_name(op::resources::kNodeSet)) {
+      auto& wished = wished_[text_at(body, {"metadata", "uid"})];
+      const std::int64_t now = core::get_int(body, {"spec", "replicas"}, 1);
+      if (wished.empty() || wished.back().second != now) wished.emplace_back(loop_.clock().mono(), now);
+    }
     if (table == "pods" && is_worker(body)) {
-      if (change->type == Change::Type::kAdded) ++made_[change->key.name];
+      if (change->type == Change::Type::kAdded) {
+        ++made_[change->key.name];
+        count_workers(body);
+      }
       if (terminating(body) || ended(body)) left_[change->key] = loop_.clock().mono();
       const std::string node = slurm_node_of(body);
       abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, node});

@@ -84,6 +84,7 @@ class Oracles {
   void worker_deletion(const core::Json& pod);
   void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
   [[nodiscard]] bool wants_worker(const kube::Key& controller, const std::string& node) const;
+  void count_workers(const core::Json& made);
   void look(const std::string& node);
   [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
   void abandon_records(const kube::Key& controller);
@@ -107,6 +108,8 @@ class Oracles {
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
+  /// By a NodeSet's uid: the workers that were wished for, and since when.
+  std::map<std::string, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
   std::map<kube::Key, core::MonoTime> left_;               ///< When a worker last ended, was deleted, or is gone.
   std::map<std::string, Look> asked_;                      ///< When an operator last asked for a Slurm node by itself.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.

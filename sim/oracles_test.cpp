@@ -107,6 +107,21 @@ TEST_F(OraclesTest, TheRecordThatAnAdminHoldsGoesWithAWorkerThatIsNotWanted) {
   EXPECT_THAT(violations(), IsEmpty());
 }
 
+TEST_F(OraclesTest, NoMoreWorkersAreMadeThanWereWishedForLately) {
+  const auto one_more = [&](const std::string& name) {
+    Json pod = *world.find(kinds::kPod, "cpu-0");
+    pod["metadata"]["name"] = name;
+    for (const char* drawn : {"uid", "resourceVersion"}) pod["metadata"].erase(drawn);
+    ASSERT_TRUE(world.api().create(kinds::kPod, pod));
+  };
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 3}}}});
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 2}}}});
+  one_more("cpu-2");
+  EXPECT_THAT(violations(), IsEmpty());
+  one_more("cpu-3");
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("worker default/cpu-3 makes 4 of its NodeSet, of which 3 at most")));
+}
+
 TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
   for (const char* node : {"cpu-0", "cpu-1"}) {
     set_state(node, "DRAIN", kSlurmAdmin);
