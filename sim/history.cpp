@@ -256,6 +256,9 @@ void History::fill_user_actions() {
   actions_.push_back({1, [this] {
                         if (random_.chance(0.3)) world_.remove(op::resources::kController, World::kCluster);
                       }});
+  actions_.push_back({1, [this] {
+                        if (random_.chance(0.2)) world_.tear_away(op::resources::kController, World::kCluster);
+                      }});
   actions_.push_back({2, [this] {
                         if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
                         if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller());

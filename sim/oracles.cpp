@@ -188,8 +188,14 @@ void Oracles::worker_deletion(const Json& pod) {
   if (never_started(pod)) return;
   const Json* owner = api_.peek(op::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
-  const bool goes = owner == nullptr || terminating(*owner) || (space != nullptr && terminating(*space));
-  if (goes && (owner == nullptr || text_at(*owner, {"spec", "deletionPolicy"}) != "Drain")) return;
+  const bool space_goes = space == nullptr || terminating(*space);
+  if (owner == nullptr && space_goes) return;
+  // Whoever waits for a Controller deletes nothing.
+  if (owner == nullptr && loop_.clock().mono() - gone_.at(controller) > kLookAndWrite) {
+    return violation(fmt::format("worker {} was deleted while there was no Controller {}", key_of(pod), controller.str()));
+  }
+  const bool goes = owner != nullptr && (terminating(*owner) || space_goes);
+  if (goes && text_at(*owner, {"spec", "deletionPolicy"}) != "Drain") return;
   if (!jobs.empty()) {
     violation(fmt::format("worker {} was deleted while job {} ({}) was on {}, its slurmd {}", key_of(pod), jobs.front()->id,
                           to_string(jobs.front()->state), node, runs ? "running" : "not running"));
@@ -295,7 +301,10 @@ void Oracles::watch_store() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     if (change->type == Change::Type::kDeleted) {
       if (table != "leases.coordination.k8s.io") note(fmt::format("{} {} gone", table, change->key.str()));
-      if (table == table_name(op::resources::kController)) abandon_records(change->key);
+      if (table == table_name(op::resources::kController)) {
+        abandon_records(change->key);
+        gone_[change->key] = loop_.clock().mono();
+      }
       if (table == "pods") left_[change->key] = loop_.clock().mono();
       return;
     }

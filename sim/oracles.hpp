@@ -110,6 +110,7 @@ class Oracles {
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
   /// By a NodeSet's uid: the workers that were wished for, and since when.
   std::map<std::string, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
+  std::map<kube::Key, core::MonoTime> gone_;               ///< When a Controller last went.
   std::map<kube::Key, core::MonoTime> left_;               ///< When a worker last ended, was deleted, or is gone.
   std::map<std::string, Look> asked_;                      ///< When an operator last asked for a Slurm node by itself.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.

@@ -74,6 +74,16 @@ TEST_F(OraclesTest, WorkersGoWithTheirCluster) {
   EXPECT_THAT(violations(), IsEmpty());
 }
 
+TEST_F(OraclesTest, WorkersStayWhenTheirControllerIsTornAway) {
+  world.tear_away(op::resources::kController, World::kCluster);
+  delete_worker("cpu-0");
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("while Slurm could give it jobs")));
+  world.loop().run_for(core::Duration{120000});
+  EXPECT_THAT(world.workers(), ElementsAre("cpu-1"));
+  delete_worker("cpu-1");
+  EXPECT_THAT(violations().back(), HasSubstr("worker default/cpu-1 was deleted while there was no Controller"));
+}
+
 TEST_F(OraclesTest, WorkersOfAClusterThatDrainsFirstStay) {
   delete_controller("Drain");
   delete_worker("cpu-0");

@@ -225,6 +225,11 @@ void World::remove(const kube::Resource& resource, const std::string& name, cons
   (void)api().remove(resource, {kNamespace, name}, deletion, user());
 }
 
+void World::tear_away(const kube::Resource& resource, const std::string& name) {
+  remove(resource, name);
+  merge(resource, name, {{"metadata", {{"finalizers", nullptr}}}});
+}
+
 void World::evict(const std::string& pod) {
   oracles_->note("user evicts " + pod);
   (void)api().evict({kNamespace, pod}, {}, user());

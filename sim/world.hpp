@@ -86,6 +86,8 @@ class World {
   // What users do.
   void apply(const core::Json& object);
   void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
+  /// Deletes it and takes its finalizers away: nobody gets to tidy up.
+  void tear_away(const kube::Resource& resource, const std::string& name);
   void evict(const std::string& pod);
   void merge(const kube::Resource& resource, const std::string& name, const core::Json& patch);
   [[nodiscard]] const core::Json* find(const kube::Resource& resource, const std::string& name) const;
