@@ -121,6 +121,12 @@ void History::found_cluster() {
   };
   if (random_.chance(0.5))
     first.emplace_back([&] { world_.apply(nodeset_json("gpu", static_cast<int>(random_.between(0, 3)))); });
+  if (!world_.options().namespaces.empty()) {
+    first.emplace_back([&] {
+      for (const Json& object : {controller(), restapi_json(), nodeset_json("cpu", 2)})
+        world_.apply(object, World::kOtherNamespace);
+    });
+  }
   if (taken_key_) {
     const std::string name = op::generated_jwt_key_name(World::kCluster);
     world_.apply(secret_json(name, {{std::string(api::kKeyJwt), random_.bytes(32)}}));

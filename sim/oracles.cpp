@@ -113,6 +113,13 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
+/// What follows `part` in a path, up to the next "/".
+std::string word_after(const std::string& target, std::string_view part) {
+  const std::size_t at = target.find(part);
+  if (at == std::string::npos) return "";
+  return target.substr(at + part.size(), target.find_first_of("/?", at + part.size()) - at - part.size());
+}
+
 std::string hex(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
@@ -425,6 +432,7 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std:
   ++writes_;
   fenced_write(request, to_slurm, identity);
   if (about_tokens(request)) ++token_writes_;
+  if (!acts_in(word_after(request.target, "/namespaces/"))) violation("a write outside of its namespaces: " + request.target);
   const bool secret = request.target.find("/secrets") != std::string::npos;
   note("kube " + request.method + " " + request.target + " " + (secret ? "(secret)" : request.body.substr(0, 600)));
   search_secrets(request.target, "a request's path");
@@ -436,24 +444,23 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std:
   }
 }
 
+bool Oracles::acts_in(std::string_view ns) const {
+  return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
+}
+
 /// A token in its Secret, its Token's status, and the event that says that it has expired.
 bool Oracles::about_tokens(const net::HttpRequest& request) const {
   const std::string& target = request.target;
   if (target.find("/tokens/") != std::string::npos) return true;
-  const auto word_after = [&](std::string_view part) {
-    const std::size_t at = target.find(part);
-    if (at == std::string::npos) return std::string();
-    return target.substr(at + part.size(), target.find_first_of("/?", at + part.size()) - at - part.size());
-  };
-  const std::string ns = word_after("/namespaces/");
+  const std::string ns = word_after(target, "/namespaces/");
   if (target.find("/events") != std::string::npos) {
     // One that is told again says only how often.
-    if (const Json* told = api_.peek(kube::resources::kEvent, {ns, word_after("/events/")}))
+    if (const Json* told = api_.peek(kube::resources::kEvent, {ns, word_after(target, "/events/")}))
       return text_at(*told, {"regarding", "kind"}) == "Token";
     const auto event = core::parse_json(request.body);
     return event && text_at(*event, {"regarding", "kind"}) == "Token";
   }
-  const Json* secret = api_.peek(kinds::kSecret, {ns, word_after("/secrets/")});
+  const Json* secret = api_.peek(kinds::kSecret, {ns, word_after(target, "/secrets/")});
   return secret != nullptr && !owner_uid(*secret, "Token").empty();
 }
 
@@ -734,6 +741,7 @@ std::vector<std::string> Oracles::unmet() const {
   std::vector<std::string> out;
   const auto of_kind = [&](const kube::Resource& resource, const auto& check) {
     for (const auto& [key, stored] : api_.store().all(table_name(resource))) {
+      if (!acts_in(key.ns)) continue;
       if (terminating(stored->body)) {
         out.push_back(resource.kind + " " + key.str() + " is still being deleted");
         continue;

@@ -42,6 +42,8 @@ class Oracles {
   Oracles(const Oracles&) = delete;
   Oracles& operator=(const Oracles&) = delete;
 
+  /// Where operators may write; empty: everywhere.
+  void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] bool ok() const { return violations_.empty(); }
   void violation(std::string text);
@@ -88,6 +90,7 @@ class Oracles {
   void look(const std::string& node);
   [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
   void abandon_records(const kube::Key& controller);
+  [[nodiscard]] bool acts_in(std::string_view ns) const;
   void learn_secret(const core::Json& secret);
   void learn_form(const std::string& text);
   void learn_token(const core::Json& secret);
@@ -104,7 +107,7 @@ class Oracles {
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
-  std::vector<std::string> violations_;
+  std::vector<std::string> violations_, namespaces_;
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;

@@ -156,6 +156,20 @@ TEST_F(OraclesTest, ALookBeforeTheDrainOrBeforeOurOwnResumeIsNone) {
   EXPECT_EQ(violations().size(), 2U);
 }
 
+/// With one namespace only that is read; of several, caches know all.
+TEST(NamespacesTest, OfOthersNothingIsWritten) {
+  World world({.namespaces = {World::kNamespace, "a third one"}});
+  for (const char* ns : {World::kNamespace, World::kOtherNamespace}) {
+    for (const Json& object : {controller_json(), restapi_json(), nodeset_json("cpu", 2)}) world.apply(object, ns);
+  }
+  world.start_operators();
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+  EXPECT_EQ(world.workers().size(), 2U);
+  const Json* other = world.api().peek(op::resources::kController, {World::kOtherNamespace, World::kCluster});
+  EXPECT_FALSE(other->contains("status"));
+}
+
 TEST_F(OraclesTest, ASecretInAPlanIsFound) {
   const Json* secret = world.find(kinds::kSecret, op::generated_jwt_key_name(World::kCluster));
   ASSERT_NE(secret, nullptr);

@@ -48,11 +48,14 @@ OperatorProcess::OperatorProcess(World& world, int which)
       credentials_(net::Endpoint{}),
       client_(host_, random_, transport_, credentials_, client_options()),
       manager_(host_, random_, log_, client_, manager_options(world)),
-      operator_(host_, random_, log_, manager_, [this, &world](const slurm::Endpoint& endpoint) {
-        return slurm_transport(
-            world.loop_, host_, random_, [&world, endpoint] { return world.site_.listening(endpoint.host, endpoint.port); },
-            [this, &world](const net::HttpRequest& request) { return world.slurm_fault(request, *this); });
-      }) {
+      operator_(host_, random_, log_, manager_,
+                [this, &world](const slurm::Endpoint& endpoint) {
+                  return slurm_transport(
+                      world.loop_, host_, random_,
+                      [&world, endpoint] { return world.site_.listening(endpoint.host, endpoint.port); },
+                      [this, &world](const net::HttpRequest& request) { return world.slurm_fault(request, *this); });
+                },
+                {.namespaces = world.options_.namespaces}) {
   transport_.set_on_crash([&world, which] { world.crash_operator(which, core::Duration{500}); });
   manager_.start();
 }
@@ -69,6 +72,7 @@ World::World(WorldOptions options)
   site_.attach(kube_->api());
   kube_->add_namespace(kNamespace);
   kube_->add_namespace("slurm-operator");
+  kube_->add_namespace(kOtherNamespace);
   for (int i = 0; i < options_.kube_nodes; ++i) kube_->nodes().add_node("kube-" + std::to_string(i));
   for (const std::string_view image : {op::kDefaultSlurmctldImage, op::kDefaultSlurmdImage, op::kDefaultSlurmrestdImage}) {
     kube_->nodes().add_image(std::string(image));
@@ -76,6 +80,7 @@ World::World(WorldOptions options)
   kube_->nodes().set_process_factory(
       [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
   oracles_ = std::make_unique<Oracles>(loop_, kube_->api(), site_);
+  oracles_->limit_to(options_.namespaces);
   kube_->api().add_admission(worker_policy());
   kube_->api().add_admission(cluster_policy(kube_->api()));
   tap_ = std::make_unique<Tap>(*kube_, *oracles_);
@@ -210,11 +215,11 @@ Caller user() {
 
 }  // namespace
 
-void World::apply(const Json& object) {
+void World::apply(const Json& object, const char* ns) {
   const kube::Resource* resource = resource_of(object);
   const std::string name = core::get_string(object, {"metadata", "name"});
   oracles_->note("user applies " + resource->kind + " " + name);
-  const auto result = api().patch(*resource, {kNamespace, name}, PatchKind::kApply, object, user(), "", true);
+  const auto result = api().patch(*resource, {ns, name}, PatchKind::kApply, object, user(), "", true);
   if (!result) oracles_->note("user refused: " + result.error().dump().substr(0, 300));
 }
 

@@ -34,7 +34,8 @@ struct WorldOptions {
   int operators = 1;  ///< Two or more elect a leader.
   int kube_nodes = 4;
   std::string slurm_release = "26.05.5";
-  bool print = false;  ///< Writes the operators' logs to standard output.
+  bool print = false;                     ///< Writes the operators' logs to standard output.
+  std::vector<std::string> namespaces{};  ///< Where operators act; empty: everywhere.
   /// The oracles see every plan. Off where their work and memory would be taken for the operators'.
   bool show_plans = true;
   ApiOptions api{};
@@ -84,7 +85,7 @@ class World {
   [[nodiscard]] OperatorProcess* operator_process(int which) { return operators_[static_cast<std::size_t>(which)].get(); }
 
   // What users do.
-  void apply(const core::Json& object);
+  void apply(const core::Json& object, const char* ns = kNamespace);
   void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
   /// Deletes it and takes its finalizers away: nobody gets to tidy up.
   void tear_away(const kube::Resource& resource, const std::string& name);
@@ -102,6 +103,7 @@ class World {
 
   static constexpr const char* kNamespace = "default";
   static constexpr const char* kCluster = "demo";
+  static constexpr const char* kOtherNamespace = "other";
 
  private:
   void start_operator(int which);

@@ -37,7 +37,7 @@ struct Sum {
   std::uint64_t passed = 0, failed = 0;
 };
 
-/// What kind of world a seed makes: two operators, an old Slurm and an old API server each now and then.
+/// What kind of world a seed makes: two operators, an old Slurm, an old API server and other clusters each now and then.
 sim::WorldOptions options_of(std::uint64_t seed, bool print) {
   sim::WorldOptions out;
   out.seed = seed;
@@ -45,6 +45,7 @@ sim::WorldOptions options_of(std::uint64_t seed, bool print) {
   if (seed % 3 == 0) out.slurm_release = "24.11.5";
   out.api.watch_list = seed % 5 != 0;
   out.api.watch_progress = seed % 7 != 0;
+  if (seed % 6 == 1) out.namespaces = {sim::World::kNamespace, "a third one"};
   out.print = print;
   return out;
 }
