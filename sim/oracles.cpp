@@ -126,6 +126,12 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
+/// As JSON shows bytes that are no text: in plans, requests and log lines.
+std::string as_dumped(const std::string& bytes) {
+  const std::string quoted = Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 }  // namespace
 
 std::string lease_holder(const KubeApi& api) {
@@ -373,6 +379,8 @@ void Oracles::learn_secret(const Json& secret) {
     if (bytes) {
       learn_form(*bytes);
       learn_form(hex(*bytes));
+      learn_form(core::base64url_encode(*bytes));
+      learn_form(as_dumped(*bytes));
     }
   }
 }

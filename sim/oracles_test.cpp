@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base64.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/names.hpp"
 #include "sim/world.hpp"
@@ -178,6 +179,16 @@ TEST_F(OraclesTest, ASecretInAPlanIsFound) {
   EXPECT_THAT(violations(), IsEmpty());
   world.oracles().read_plan(plan_of(kinds::kConfigMap, config_map_json("a", {{"b", "it is " + key}})));
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("a secret shows in a plan")));
+}
+
+TEST_F(OraclesTest, SoAreItsBytesAndTheURLsAlphabet) {
+  std::string key;
+  for (int i = 0; i < 32; ++i) key += static_cast<char>(250 - 7 * i);
+  world.apply(secret_json("drawn", {{"key", key}}));
+  world.oracles().read_plan(plan_of(kinds::kConfigMap, config_map_json("a", {{"b", "it is " + key}})));
+  EXPECT_EQ(violations().size(), 1U);
+  world.oracles().log_line("it is " + core::base64url_encode(key));
+  EXPECT_EQ(violations().size(), 2U);
 }
 
 TEST_F(OraclesTest, SoIsOneThatThePlanItselfMakes) {
