@@ -618,8 +618,9 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
     const std::string& node_name = name;
     const auto& pods = api_.store().all("pods");
     const bool has_pod = std::any_of(pods.begin(), pods.end(), [&](const auto& entry) {
-      return entry.first.ns == cluster.controller.ns && is_worker(entry.second->body) &&
-             slurm_node_of(entry.second->body) == node_name;
+      const Json& pod = entry.second->body;
+      return is_worker(pod) && kube::Key{entry.first.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
+             slurm_node_of(pod) == node_name;
     });
     // The state of a cluster that ended may come back with one made anew. Whose workers' records are in it is told by their
     // comments, by our reasons, and by NodeSets of their features; of others nobody can tell.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/well_known.hpp"
 #include "core/base64.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/names.hpp"
@@ -131,6 +132,12 @@ TEST_F(OraclesTest, NoMoreWorkersAreMadeThanWereWishedForLately) {
   EXPECT_THAT(violations(), IsEmpty());
   one_more("cpu-3");
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("worker default/cpu-3 makes 4 of its NodeSet, of which 3 at most")));
+}
+
+TEST_F(OraclesTest, AnotherClustersPodIsNoneForARecord) {
+  EXPECT_THAT(world.oracles().unmet(), IsEmpty());
+  world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelCluster), "another"}}}}}});
+  EXPECT_THAT(world.oracles().unmet(), testing::Contains(HasSubstr("node cpu-0 is a record without a pod")));
 }
 
 TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
