@@ -31,6 +31,9 @@ constexpr std::size_t kPlans = 64;
 /// From the live look of an act to its write: two reads of 12 s each, and the operator may stand still between them.
 constexpr core::Duration kLookAndWrite{90000};
 
+/// What an operator may not know yet: a watch that is late, an answer of a slow Slurm.
+constexpr core::Duration kNews{40000};
+
 std::string text_at(const Json& object, std::initializer_list<std::string_view> path) {
   return core::get_string(object, path);
 }
@@ -269,7 +272,7 @@ bool Oracles::wants_worker(const kube::Key& controller, const std::string& node)
     return false;
   }
   for (const auto& [pod, at] : left_) {
-    if (pod.ns == controller.ns && pod.name != node && ordinal_in(pod.name) >= 0 && loop_.clock().mono() - at < kLookAndWrite)
+    if (pod.ns == controller.ns && pod.name != node && ordinal_in(pod.name) >= 0 && loop_.clock().mono() - at < kNews)
       return false;
   }
   std::set<int> used;
@@ -293,7 +296,7 @@ void Oracles::record_deletion(const SlurmSite::Cluster& cluster, const SimNode& 
   const auto held = foreign_.find({cluster.controller, node.name});
   const Hold hold = held == foreign_.end() ? Hold{} : held->second;
   // With the record the word of its admin goes, which is meant for the next pod of the name as well.
-  if ((hold.drain || (hold.down && node.down)) && loop_.clock().mono() - hold.since > kLookAndWrite &&
+  if ((hold.drain || (hold.down && node.down)) && loop_.clock().mono() - hold.since > kNews &&
       wants_worker(cluster.controller, node.name)) {
     violation(fmt::format("the record of node {} was deleted, which an admin holds, and a NodeSet wants: {}", node.name,
                           shown(*cluster.slurm, node)));
@@ -387,9 +390,11 @@ void Oracles::learn_secret(const Json& secret) {
 
 void Oracles::learn_form(const std::string& text) {
   if (!secrets_.insert(text).second) return;
-  for (const std::string& plan : plans_) {
-    if (plan.find(text) != std::string::npos) violation("a secret shows in a plan: " + plan.substr(0, 200));
-  }
+  std::erase_if(plans_, [&](const std::string& plan) {
+    const bool shows = plan.find(text) != std::string::npos;
+    if (shows) violation("a secret shows in a plan: " + plan.substr(0, 200));
+    return shows;
+  });
 }
 
 /// One that is not refreshed is another only when its Token, or its key, is: see also watch_admission.

@@ -252,7 +252,8 @@ const Json* World::find(const kube::Resource& resource, const std::string& name)
 std::vector<std::string> World::names(const kube::Resource& resource) const {
   std::vector<std::string> out;
   for (const auto& [key, stored] : kube_->api().store().all(table_name(resource))) {
-    if (core::find(stored->body, {"metadata", "deletionTimestamp"}) == nullptr) out.push_back(key.name);
+    const bool elsewhere = resource.namespaced && key.ns != kNamespace;
+    if (!elsewhere && core::find(stored->body, {"metadata", "deletionTimestamp"}) == nullptr) out.push_back(key.name);
   }
   return out;
 }
