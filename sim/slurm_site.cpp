@@ -48,7 +48,7 @@ void run_pre_stop(SimSlurm& slurm, const std::string& node) {
   const bool kept = (known->drain || known->down) && !known->reason.empty() && known->reason != "Not responding";
   SimNodeUpdate update;
   update.state = "DOWN";
-  update.reason = kept ? known->reason : "slurm-operator: Pod is terminating";
+  update.reason = kept ? known->reason : known->drain ? "drained without a reason" : "slurm-operator: Pod is terminating";
   slurm.update_node(node, update, "root");
 }
 

@@ -31,13 +31,14 @@ constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
 /// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain,
-/// or of a down that is not mere silence, is kept: who took the node from work must be seen, and must not be taken for us.
-/// Where the record is gone already, as with a scale-in, nothing is left to do.
+/// of a fail, or of a down that is not mere silence, is kept: who took the node from work must be seen, and must not be taken
+/// for us. Who gave no reason was not us either. Where the record is gone already, as with a scale-in, nothing is left to do.
 constexpr std::string_view kPreStop =
     "timeout 2 sh -c 'n=$(hostname);"
     " s=$(scontrol -o show node \"$n\") || exit 0;"
-    " r=$(printf \"%s\\n\" \"$s\" | sed -n \"/ Reason=Not responding/d;"
-    "s/.* State=[^ ]*D\\(RAIN\\|OWN\\).* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\2/p\");"
+    " r=$(printf \"%s\\n\" \"$s\" | sed -n \"/ Reason=Not responding \\[/!"
+    "s/.* State=[^ ]*\\(D\\(RAIN\\|OWN\\)\\|FAIL\\).* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\3/p;t;"
+    "s/.* State=[^ ]*\\(DRAIN\\|FAIL\\).*/drained without a reason/p\");"
     " scontrol update nodename=\"$n\" state=down reason=\"${r:-slurm-operator: Pod is terminating}\"' || true";
 
 /// What the sidecar runs when users give it no command: makes the FIFO that slurmd logs to, and copies it out.

@@ -2,7 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "kube/credentials.hpp"
 #include "operator/nodeset/testing/world.hpp"
 
 namespace op::nodeset {
@@ -74,7 +79,6 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   const std::string stop = slurmd["lifecycle"]["preStop"]["exec"]["command"][2];
   EXPECT_TRUE(stop.starts_with("timeout 2 "));
   EXPECT_THAT(stop, ::testing::HasSubstr("show node \"$n\") || exit 0;")) << "nothing is left to do without a record";
-  EXPECT_THAT(stop, ::testing::HasSubstr("State=[^ ]*D\\(RAIN\\|OWN\\)")) << "the reason of either is kept";
   EXPECT_THAT(stop, ::testing::HasSubstr("state=down reason=\"${r:-slurm-operator: Pod is terminating}\""));
   ASSERT_EQ(spec["initContainers"].size(), 1U);
   const Json& wait = spec["initContainers"][0];
@@ -84,6 +88,47 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(wait["command"][4], "6817");
   EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("/dev/tcp/$0/$1")) << "it asks for slurmctld";
   EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("sleep 0.2;")) << "every 0.2 s";
+}
+
+/// The reason with which preStop sets the node down, of which scontrol shows this after " State="; "": it does not.
+std::string reason_after_pre_stop(const std::string& shown) {
+  const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("pre-stop-" + std::to_string(getpid()));
+  std::filesystem::create_directories(bin);
+  const auto stand_in = [&](const char* name, const char* script) {
+    std::ofstream(bin / name) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(bin / name, std::filesystem::perms::owner_all);
+  };
+  stand_in("hostname", "echo cpu-3");
+  stand_in("scontrol", R"(if [ "$2" = show ]; then printf '%s\n' "$SHOWN"; else printf '[%s]' "$@"; fi)");
+  kube::System::Command command;
+  command.argv = {"/usr/bin/env", "PATH=" + bin.string() + ":/usr/bin:/bin",
+                  "SHOWN=NodeName=cpu-3 NodeAddr=10.0.0.1 State=" + shown + " Comment={\"podName\":\"cpu-3\"} "};
+  const Json hook = slurmd_of(pod_of(Json::object()))["lifecycle"]["preStop"]["exec"]["command"];
+  command.argv.insert(command.argv.end(), hook.begin(), hook.end());
+  const core::Result<std::string> said = kube::real_system().run(command);
+  std::filesystem::remove_all(bin);
+  EXPECT_TRUE(said) << said.error().message;
+  const std::string before = "[update][nodename=cpu-3][state=down][reason=";
+  return said && said->starts_with(before) ? said->substr(before.size(), said->size() - before.size() - 1) : "";
+}
+
+TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
+  constexpr const char* kTime = " [root@2026-01-02T03:04:05]";
+  const std::string ours = "slurm-operator: Pod is terminating", silent = "drained without a reason";
+  const auto after = [&](const char* state, const std::string& reason) {
+    return reason_after_pre_stop(std::string(state) + " ThreadsPerCore=1 NextState=UNKNOWN" +
+                                 (reason.empty() ? "" : "  Reason=" + reason + kTime));
+  };
+  EXPECT_EQ(after("IDLE+DYNAMIC_NORM", ""), ours);
+  EXPECT_EQ(after("IDLE+DYNAMIC_NORM", "left over"), ours) << "before 26.05 a reason stays on a node that works";
+  EXPECT_EQ(after("IDLE+DRAIN+DYNAMIC_NORM", "bad disk"), "bad disk");
+  EXPECT_EQ(after("DOWN+DYNAMIC_NORM", "repair, until [3pm]"), "repair, until [3pm]");
+  EXPECT_EQ(after("MIXED+FAIL", "ECC errors"), "ECC errors");
+  EXPECT_EQ(after("IDLE+DRAIN", ""), silent) << "nobody undoes what we did not do";
+  EXPECT_EQ(after("IDLE+FAIL", ""), silent);
+  EXPECT_EQ(after("DOWN", "Not responding"), ours) << "that is slurmctld's";
+  EXPECT_EQ(after("DOWN+DRAIN+NOT_RESPONDING", "Not responding"), silent);
+  EXPECT_EQ(after("DOWN", "Not responding to IPMI, RMA 12"), "Not responding to IPMI, RMA 12");
 }
 
 TEST(BuildWorker, OlderReleasesAndUnknownTagsAreProbedByTcp) {

@@ -39,7 +39,8 @@ OldRecord judge_old_record(const Pass& pass, const std::string& name) {
   if (record == nullptr || pass.keeps(name, -1) || !has_other_conf(pass, *record, pass.hash)) return OldRecord::kStays;
   // What an administrator said is meant for the next pod too; and jobs that name the node would be lost with it.
   const slurm::NodeState& state = record->state;
-  if (slurm::given_by_others(record->reason) || (state.has("DRAIN") && !slurm::ours(record->reason))) return OldRecord::kStays;
+  const bool taken = state.has("DRAIN") || state.has("FAIL");
+  if (slurm::given_by_others(record->reason) || (taken && !slurm::ours(record->reason))) return OldRecord::kStays;
   if (state.has("RESERVED") || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
       pass.in.snapshot->job_names(name)) {
     return OldRecord::kStays;

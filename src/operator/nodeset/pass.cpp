@@ -317,7 +317,7 @@ std::optional<core::WallTime> missing_since(const kube::PodRecord& pod) {
 
 bool keeps_others_word(const Worker& worker) {
   return worker.record != nullptr && slurm::given_by_others(worker.record->reason) &&
-         (worker.record->state.has("DRAIN") || worker.record->state.base == "DOWN");
+         (worker.has_flag("DRAIN") || worker.has_flag("FAIL") || worker.record->state.base == "DOWN");
 }
 
 std::string self_text(const Pass& pass) {

@@ -220,7 +220,7 @@ enum class OldRecord { kStays, kGoesFirst, kSettles };
 [[nodiscard]] inline std::string pod_text(const Worker& worker) {
   return worker.pod->meta.key().str();
 }
-/// An administrator drained its node, or set it down.
+/// An administrator drained its node, or set it down or failing.
 [[nodiscard]] bool keeps_others_word(const Worker& worker);
 /// "NodeSet default/cpu".
 [[nodiscard]] std::string self_text(const Pass& pass);

@@ -79,8 +79,8 @@ std::string drain_reason(const Pass& pass, const Worker& worker) {
 bool needs_drain(const Worker& worker) {
   if (worker.record == nullptr || worker.life != Life::kLive || worker.has_flag("DRAIN")) return false;
   if (worker.victim) return true;
-  // A node that is down takes no jobs; its reason is somebody else's, or Slurm's.
-  return worker.record->state.base != "DOWN";
+  // A node that is down or failing takes no jobs; its reason is somebody else's, or Slurm's.
+  return worker.record->state.base != "DOWN" && !worker.has_flag("FAIL");
 }
 
 /// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
@@ -95,8 +95,9 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
 /// Nothing but our word keeps it from taking jobs.
 bool wants_resume(const Worker& worker) {
   if (worker.victim || worker.user_cordon || worker.kube_cordon || worker.life != Life::kLive) return false;
-  // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there.
-  return worker.drained_by_us() && !worker.has_flag("INVALID_REG");
+  // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there; and a fail, which resuming
+  // would end, is never ours.
+  return worker.drained_by_us() && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
 bool must_resume(const Pass& pass, const Worker& worker) {

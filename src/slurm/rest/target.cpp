@@ -152,8 +152,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     }
   }
 
-  /// Nodes that nobody keeps from work, or that only went silent, are drained with our reason. A down of somebody else's keeps
-  /// its reason, and with it its owner. What drains already is left alone.
+  /// Nodes that nobody keeps from work, or that only went silent, are drained with our reason. A down or fail of somebody
+  /// else's keeps its reason, and with it its owner. What drains already is left alone.
   void drain_found(const JobPtr& job, const std::string& reason, Found found) {
     Client* to = client(job);
     if (to == nullptr) return;
@@ -163,7 +163,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     for (const Node& node : found.nodes) {
       if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) {
         wish.kept.push_back(node.name);
-      } else if (node.state.base == "DOWN" && given_by_others(node.reason)) {
+      } else if ((node.state.base == "DOWN" && given_by_others(node.reason)) ||
+                 (node.state.has("FAIL") && !ours(node.reason))) {
         wish.theirs.push_back(node.name);
       } else {
         wish.ours.push_back(node.name);
@@ -211,6 +212,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                  if (!ours(node->reason)) {
                    return self.fail(job, {ErrorCode::kConflict, "its reason is not ours: \"" + node->reason + "\"", 0, {}, {}});
                  }
+                 if (node->state.has("FAIL"))
+                   return self.fail(job, {ErrorCode::kConflict, "somebody set it failing", 0, {}, {}});
                  NodeUpdate update;
                  update.state = node->state.base == "DOWN" ? "RESUME" : "UNDRAIN";
                  if (Client* again = self.client(job)) {

@@ -129,6 +129,18 @@ TEST_F(TargetTest, ADownOfSomebodyElseKeepsItsReason) {
   EXPECT_EQ(http.asked("POST", kBase + "/node/n1"), 1);
 }
 
+TEST_F(TargetTest, AFailKeepsItsReasonAndIsNotResumed) {
+  live("n1", R"("IDLE","FAIL")", "ECC errors");
+  live("n2", R"("MIXED","FAIL")");
+  ASSERT_TRUE(run(drain_nodes("c", {"n1", "n2"}, "scale in")).value);
+  for (const core::Json& body : posted()) EXPECT_EQ(body, (core::Json{{"state", {"DRAIN"}}, {"name", body["name"]}}));
+  const int before = writes();
+  EXPECT_GT(before, 0);
+  live("n3", R"("DOWN","FAIL")", "slurm-operator: Pod is terminating");
+  EXPECT_EQ(failure(resume_node("c", "n3")), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), before);
+}
+
 TEST_F(TargetTest, DrainsWhatIsThereAndNamesWhatIsNot) {
   live("n1", R"("IDLE")");
   http.on("GET", kBase + "/node/zz", testing::error(200, 0, "Failure to query node zz"));

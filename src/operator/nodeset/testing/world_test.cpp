@@ -289,10 +289,11 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     for (const std::string& name : drain->nodes) {
       const auto it = nodes.find(name);
       if (it == nodes.end() || it->second.state.has("DRAIN")) continue;
+      const bool failing = it->second.state.flags.erase("FAIL") > 0;  // A node is drained or failing.
       it->second.state.flags.insert("DRAIN");
-      if (it->second.state.base == "DOWN" && slurm::given_by_others(it->second.reason)) {
+      if ((failing || it->second.state.base == "DOWN") && slurm::given_by_others(it->second.reason)) {
         if (drain->reason.find("scaled in") == std::string::npos)
-          violations.push_back("drained a node that somebody set down: " + name);
+          violations.push_back("drained a node that somebody set down or failing: " + name);
         continue;
       }
       it->second.reason = std::string(slurm::kReasonPrefix) + drain->reason;
@@ -306,6 +307,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
       violations.push_back("undid a foreign drain: " + resume->node);
       return core::fail(core::ErrorCode::kConflict, "not ours");
     }
+    if (it->second.state.flags.erase("FAIL") > 0) violations.push_back("undid a fail: " + resume->node);
     it->second.state.flags.erase("DRAIN");
     if (it->second.state.base == "DOWN") it->second.state.base = "IDLE";
     it->second.reason.clear();
@@ -353,7 +355,7 @@ void World::start_pods() {
     // Slurm takes a node back that registers; what our own preStop did is left to the plan.
     if (node.state.base == "DOWN" && !slurm::ours(node.reason)) {
       node.state.base = "IDLE";
-      if (!node.state.has("DRAIN")) node.reason.clear();
+      if (!node.state.has("DRAIN") && !node.state.has("FAIL")) node.reason.clear();
     }
     node.address = pod.pod_ip;
     node.slurmd_start_time = now;
@@ -373,7 +375,8 @@ void World::user_deletes(const std::string& name) {
   const auto node = nodes.find(host);
   if (node == nodes.end()) return;
   node->second.state.base = "DOWN";
-  if (!node->second.state.has("DRAIN")) node->second.reason = "slurm-operator: Pod is terminating";
+  if (!node->second.state.has("DRAIN") && !node->second.state.has("FAIL"))
+    node->second.reason = "slurm-operator: Pod is terminating";
 }
 
 void World::finish_pods() {
