@@ -104,10 +104,14 @@ Pass::Pass(const Observed& observed) : in(observed) {
 void Pass::read_work() {
   if (in.snapshot == nullptr) return;
   for (const auto& [id, job] : in.snapshot->jobs) {
+    if (job->state == "PENDING") {
+      for (const std::string& node : job->required_nodes) waiting_[node].push_back(id);
+    }
     if (!job->holds_nodes()) continue;
     for (const std::string& node : job->nodes) {
       Work& work = work_[node];
       ++work.jobs;
+      work.suspended = work.suspended || job->state == "SUSPENDED";
       if (job->state != "RUNNING") continue;
       if (!job->end) {
         work.deadline.reset();
@@ -122,6 +126,12 @@ void Pass::read_work() {
 Work Pass::work_on(std::string_view node) const {
   const auto it = work_.find(node);
   return it == work_.end() ? Work{} : it->second;
+}
+
+const std::vector<std::int64_t>& Pass::jobs_waiting_for(std::string_view node) const {
+  static const std::vector<std::int64_t> kNone;
+  const auto it = waiting_.find(node);
+  return it == waiting_.end() ? kNone : it->second;
 }
 
 void Pass::read_workers() {

@@ -35,6 +35,7 @@ enum class Life {
 struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
+  bool suspended = false;                  ///< At least one job is SUSPENDED.
   std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
 };
 
@@ -98,6 +99,8 @@ class Pass {
   [[nodiscard]] bool slurm_shows();
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
   [[nodiscard]] Work work_on(std::string_view node) const;
+  /// Jobs that wait for the node by its name (`sbatch -w`): Slurm ends them once it has no such node.
+  [[nodiscard]] const std::vector<std::int64_t>& jobs_waiting_for(std::string_view node) const;
   /// How much longer a ready worker that Slurm does not know may take to register (again); not positive: it is overdue.
   [[nodiscard]] core::Duration registration_left(const Worker& worker) const;
   /// A pod has that Slurm node's name, or will have it.
@@ -155,6 +158,7 @@ class Pass {
   [[nodiscard]] bool hangs(const kube::PodRecord& pod);
 
   std::unordered_map<std::string_view, Work> work_;
+  std::unordered_map<std::string_view, std::vector<std::int64_t>> waiting_;
   std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.
   bool slurm_fresh_ = false;
   bool slurm_known_ = false;

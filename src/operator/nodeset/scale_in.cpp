@@ -17,6 +17,8 @@ namespace {
 constexpr core::Duration kWatchSlurm{300};
 /// Mark, record, pod, event.
 constexpr std::size_t kFencedSteps = 4;
+/// Jobs that an event names, of those that lose their node.
+constexpr std::size_t kJobsNamed = 10;
 /// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
 constexpr core::Duration kStillLost{5000};
 /// A worker that ended later than this after it was replaced is replaced at once again.
@@ -34,9 +36,9 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
   return cost;
 }
 
-/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit.
+/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit, or one that is suspended.
 std::int64_t deadline_rank(const Worker& worker) {
-  if (!worker.work.running) return 0;
+  if (!worker.work.running) return worker.work.suspended ? INT64_MAX : 0;
   return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
 }
 
@@ -46,6 +48,11 @@ bool missed(const Pass& pass, const Worker& worker) {
          !pass.in.snapshot->job_names(worker.node);
 }
 
+/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
+bool reserved(const slurm::Node& node) {
+  return node.state.has("RESERVED");
+}
+
 /// Smaller goes first. A worker that goes already stays first, so that a second look does not drain a second one.
 auto rank(const Pass& pass, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
@@ -53,7 +60,8 @@ auto rank(const Pass& pass, const Worker& worker) {
                       worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
   const core::WallTime never{core::Duration{0}};
   return std::tuple(!(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(pod),
-                    pod.ready(), deletion_cost(pod), deadline_rank(worker), !(worker.user_cordon || worker.kube_cordon),
+                    pod.ready(), deletion_cost(pod), !pass.jobs_waiting_for(worker.node).empty(), deadline_rank(worker),
+                    worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon),
                     -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(),
                     -pod.meta.created.since_epoch.count());
 }
@@ -122,11 +130,6 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
 
 constexpr std::string_view kReserved = " is kept by a reservation in Slurm until that ends, or no longer names it";
 
-/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
-bool reserved(const slurm::Node& node) {
-  return node.state.has("RESERVED");
-}
-
 std::string what_holds(const Worker& worker) {
   if (worker.work.jobs > 0)
     return fmt::format("{} runs {} job{}", worker.node, worker.work.jobs, worker.work.jobs == 1 ? "" : "s");
@@ -143,9 +146,21 @@ bool leaves_record(const Pass& pass, const Worker& worker) {
   return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
 }
 
+/// Told while there is time to cancel the jobs, or the scaling.
+void tell_waiting_jobs(Pass& pass, const Worker& worker) {
+  const std::vector<std::int64_t>& jobs = pass.jobs_waiting_for(worker.node);
+  if (jobs.empty()) return;
+  const std::size_t shown = std::min(jobs.size(), kJobsNamed);
+  std::string names = fmt::format("{}", fmt::join(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < jobs.size()) names += fmt::format(" and {} more", jobs.size() - shown);
+  pass.lasting_event("Warning", "JobsLoseTheirNode", "Delete",
+                     fmt::format("Jobs {} wait for {}, which goes: without it Slurm ends them", names, worker.node));
+}
+
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   if (!leaves_record(pass, worker)) {
+    if (worker.record != nullptr) tell_waiting_jobs(pass, worker);
     if (!worker.cleared) pass.out.intent.add(kClear, pod_text(worker));
     pass.out.intent.add(kDeleteRecord, worker.node);
   }
