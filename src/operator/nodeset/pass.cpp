@@ -154,6 +154,7 @@ void Pass::read_workers() {
     worker.let_go = worker.cleared && !cleared_for.starts_with(plan::to_string(plan::Evidence::Kind::kNeverRegistered));
     const auto node = in.nodes.find(pod->node_name);
     worker.kube_cordon = node != in.nodes.end() && node->second.unschedulable;
+    worker.unplaced = !pod->node_name.empty() && node == in.nodes.end();
     if (worker.record == nullptr && worker.stamped && !worker.cleared && pod->ready() && pod->ready_since) {
       // An earlier time may be of the slurmd before this one.
       if (const auto since = missing_since(*pod)) worker.missing_since = std::max(*since, *pod->ready_since);

@@ -49,6 +49,7 @@ struct Worker {
   bool stamped = false;      ///< It was seen in Slurm before.
   bool user_cordon = false;  ///< Annotation pod-cordon.
   bool kube_cordon = false;  ///< Its Kubernetes node is cordoned.
+  bool unplaced = false;     ///< Its Kubernetes node is gone, or not known (yet).
   bool let_go = false;       ///< Slurm had let it go when it was cleared: its slurmd does not register again by itself.
   bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
   bool victim = false;       ///< It goes.

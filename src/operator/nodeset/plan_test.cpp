@@ -674,6 +674,20 @@ TEST(NodeSetPlan, AMissingSecretIsToldOnceAndMends) {
   EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
 }
 
+TEST(NodeSetPlan, ADrainForACordonOutlivesTheKubernetesNode) {
+  World world = serving(2);
+  world.kube_nodes["kube-1"].unschedulable = true;
+  world.settle(3);
+  ASSERT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+  world.kube_nodes.clear();
+  world.gone_kube_nodes.insert("kube-1");
+  world.settle(5);
+  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN")) << "its pod is about to be cleaned away";
+  world.gone_kube_nodes.clear();
+  world.settle(5);
+  EXPECT_FALSE(world.node("cpu-1").state.has("DRAIN"));
+}
+
 TEST(NodeSetPlan, AMendedSpecIsTriedAtOnce) {
   World world(Json{{"replicas", 2}});
   world.refuse["create Pod"] = {core::ErrorCode::kInvalid, "unknown field \"spec.contaners\"", 400, "BadRequest", {}};

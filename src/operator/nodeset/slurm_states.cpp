@@ -94,7 +94,7 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
 
 /// Nothing but our word keeps it from taking jobs.
 bool wants_resume(const Worker& worker) {
-  if (worker.victim || worker.user_cordon || worker.kube_cordon || worker.life != Life::kLive) return false;
+  if (worker.victim || worker.user_cordon || worker.kube_cordon || worker.unplaced || worker.life != Life::kLive) return false;
   // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there; and a fail, which resuming
   // would end, is never ours.
   return worker.drained_by_us() && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");

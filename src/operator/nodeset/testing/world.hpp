@@ -73,7 +73,8 @@ class World {
   core::Json nodeset;
   std::map<std::string, kube::PodRecord> pods;
   std::map<std::string, core::Json> revisions;
-  std::map<std::string, KubeNode, std::less<>> kube_nodes;
+  std::map<std::string, KubeNode, std::less<>> kube_nodes;  ///< Others that pods run on are as new.
+  std::set<std::string, std::less<>> gone_kube_nodes;
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;

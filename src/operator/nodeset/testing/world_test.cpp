@@ -89,6 +89,9 @@ Observed World::observe() {
     out.revisions.push_back(revision);
   }
   out.nodes = kube_nodes;
+  for (const kube::PodPtr& pod : out.pods) {
+    if (!pod->node_name.empty() && !gone_kube_nodes.contains(pod->node_name)) out.nodes.try_emplace(pod->node_name);
+  }
   auto snapshot = std::make_shared<slurm::Snapshot>();
   snapshot->health = health;
   snapshot->requested_at = mono - snapshot_age;
