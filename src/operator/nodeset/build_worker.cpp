@@ -94,18 +94,14 @@ std::int64_t whole(const Json& quantity) {
   return value < 0 || value > 9.2e18L ? 0 : static_cast<std::int64_t>(value);
 }
 
-Json env_vars(const api::NodeSetSpec& spec, const Json& wanted) {
-  const auto limit = [&](const char* what) -> std::int64_t {
-    const Json* own = core::find(wanted, {"resources", "limits", what});
-    if (own == nullptr) own = core::find(spec.pod_template.spec, {"resources", "limits", what});
-    return own == nullptr ? 0 : whole(*own);
-  };
+Json env_vars(const api::NodeSetSpec& spec) {
+  const PodLimits limits = pod_limits(spec.slurmd, spec.pod_template.spec);
   return Json::array(
       {{{"name", "POD_TOPOLOGY"},
         {"valueFrom",
          {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
-       {{"name", "POD_CPUS"}, {"value", std::to_string(limit("cpu"))}},
-       {{"name", "POD_MEMORY"}, {"value", std::to_string(limit("memory") / std::int64_t{1 << 20})}}});
+       {{"name", "POD_CPUS"}, {"value", std::to_string(limits.cpus)}},
+       {{"name", "POD_MEMORY"}, {"value", std::to_string(limits.memory_mib)}}});
 }
 
 Json probe(bool http, std::string_view path, int period, int failures) {
@@ -129,7 +125,7 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
       {"image", kDefaultSlurmdImage},
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"args", std::move(args)},
-      {"env", env_vars(spec, wanted)},
+      {"env", env_vars(spec)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
       {"startupProbe", probe(http, "/livez", 1, 60)},
       // A restart costs the jobs: the window is as long as it always was, only readiness is told by the second.
@@ -239,6 +235,25 @@ core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_
   std::string out;
   for (const ConfItem& item : items) out += (out.empty() ? "" : " ") + item.key + "=" + item.value;
   return out;
+}
+
+PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec) {
+  // As they are merged: what is said last wins.
+  std::vector<const Json*> places{&pod_spec, &slurmd};
+  if (const Json* containers = core::find(pod_spec, {"containers"}); containers != nullptr && containers->is_array()) {
+    for (const Json& container : *containers) {
+      if (core::get_string(container, {"name"}) == kSlurmd) places.push_back(&container);
+    }
+  }
+  const auto limit = [&](const char* what) {
+    const Json* said = nullptr;
+    for (const Json* place : places) {
+      const Json* here = core::find(*place, {"resources", "limits", what});
+      if (here != nullptr && !here->is_null()) said = here;
+    }
+    return said == nullptr ? 0 : whole(*said);
+  };
+  return {limit("cpu"), limit("memory") / (std::int64_t{1} << 20)};
 }
 
 std::string shell_word(std::string_view text) {

@@ -21,6 +21,14 @@ inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 /// '='.
 core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
 
+/// What the container slurmd may use of its machine, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
+struct PodLimits {
+  std::int64_t cpus = 0;        ///< POD_CPUS; 0: all.
+  std::int64_t memory_mib = 0;  ///< POD_MEMORY; 0: all.
+};
+/// `slurmd`: spec.slurmd of a NodeSet; `pod_spec`: spec.template.spec, in which a container slurmd says more.
+PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
+
 /// One word for a shell, whatever it holds.
 std::string shell_word(std::string_view text);
 

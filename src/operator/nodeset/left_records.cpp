@@ -1,6 +1,7 @@
 // Records that workers leave behind: when they move (with host networking the Slurm node is named after the Kubernetes node),
-// and for a next one of the name, with an extraConf that is not its own.
+// and for a next one of the name, with an extraConf or limits that are not its own.
 #include <algorithm>
+#include <array>
 
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
@@ -24,6 +25,16 @@ bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
   return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
 }
 
+/// What slurmctld says of a slurmd that has less than its record, where a record made anew fits.
+constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
+                                                   "Low socket*core*thread count"};
+
+/// The record is of one of our workers, and Slurm takes no slurmd like the last one for it. Nobody can resume it.
+bool refused_by_slurm(const Pass& pass, const slurm::Node& node) {
+  return node.state.has("INVALID_REG") && stamped_by_us(pass, node) &&
+         std::ranges::any_of(kDiffers, [&](std::string_view words) { return node.reason.starts_with(words); });
+}
+
 }  // namespace
 
 bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_view revision) {
@@ -36,11 +47,15 @@ bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_vie
 
 OldRecord judge_old_record(const Pass& pass, const std::string& name) {
   const slurm::Node* record = pass.slurm_known() ? pass.in.snapshot->node(name) : nullptr;
-  if (record == nullptr || pass.keeps(name, -1) || !has_other_conf(pass, *record, pass.hash)) return OldRecord::kStays;
-  // What an administrator said is meant for the next pod too; and jobs that name the node would be lost with it.
+  if (record == nullptr || pass.keeps(name, -1)) return OldRecord::kStays;
   const slurm::NodeState& state = record->state;
-  const bool taken = state.has("DRAIN") || state.has("FAIL");
-  if (slurm::given_by_others(record->reason) || (taken && !slurm::ours(record->reason))) return OldRecord::kStays;
+  if (!refused_by_slurm(pass, *record)) {
+    if (!has_other_conf(pass, *record, pass.hash)) return OldRecord::kStays;
+    // What an administrator said is meant for the next pod too.
+    const bool taken = state.has("DRAIN") || state.has("FAIL");
+    if (slurm::given_by_others(record->reason) || (taken && !slurm::ours(record->reason))) return OldRecord::kStays;
+  }
+  // Jobs that name the node would be lost with it.
   if (state.has("RESERVED") || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
       pass.in.snapshot->job_names(name)) {
     return OldRecord::kStays;

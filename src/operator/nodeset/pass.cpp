@@ -9,6 +9,7 @@
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/revision.hpp"
 #include "slurm/acts.hpp"
 
@@ -43,8 +44,20 @@ bool seen_in_slurm(const kube::PodRecord& pod) {
                      [](const kube::PodCondition& condition) { return condition.type.starts_with(api::kPodConditionPrefix); });
 }
 
-std::string conf_hash(const std::string& extra_conf) {
-  return core::short_hash(extra_conf, 10);
+/// Of what slurmd makes --conf of.
+std::string conf_hash(const std::string& extra_conf, const PodLimits& limits) {
+  if (limits.cpus == 0 && limits.memory_mib == 0) return core::short_hash(extra_conf, 10);
+  return core::short_hash(fmt::format("{}\n{} {}", extra_conf, limits.cpus, limits.memory_mib), 10);
+}
+
+std::string conf_hash(const kube::Object& revision) {
+  const core::Json none;
+  const auto part = [&](std::initializer_list<std::string_view> path) -> const core::Json& {
+    const core::Json* found = core::find(revision.body, path);
+    return found == nullptr ? none : *found;
+  };
+  return conf_hash(core::get_string(revision.body, {"data", "spec", "extraConf"}),
+                   pod_limits(part({"data", "spec", "slurmd"}), part({"data", "spec", "template", "spec"})));
 }
 
 }  // namespace
@@ -90,12 +103,12 @@ Pass::Pass(const Observed& observed) : in(observed) {
   slurm_known_ = in.snapshot != nullptr && in.snapshot->complete();
   slurm_fresh_ = slurm_known_ && in.snapshot->fresh(in.mono);
   for (const kube::ObjectPtr& revision : in.revisions) {
-    conf_hashes.emplace(revision->meta.label(api::kLabelRevisionHash),
-                        conf_hash(core::get_string(revision->body, {"data", "spec", "extraConf"})));
+    conf_hashes.emplace(revision->meta.label(api::kLabelRevisionHash), conf_hash(*revision));
   }
   if (in.invalid.empty()) {
     hash = revision_hash(in.nodeset.spec);
-    conf_hashes.emplace(hash, conf_hash(in.nodeset.spec.extra_conf));
+    const api::NodeSetSpec& spec = in.nodeset.spec;
+    conf_hashes.emplace(hash, conf_hash(spec.extra_conf, pod_limits(spec.slurmd, spec.pod_template.spec)));
   }
   read_work();
   read_workers();

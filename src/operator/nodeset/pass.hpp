@@ -76,7 +76,7 @@ class Pass {
   Goal goal = Goal::kServe;
   int desired = 0;   ///< How many workers there are to be.
   std::string hash;  ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
-  std::map<std::string, std::string, std::less<>> conf_hashes;  ///< Of extraConf, by revision.
+  std::map<std::string, std::string, std::less<>> conf_hashes;  ///< Of extraConf and limits, by revision.
   std::vector<Worker> workers;                                  ///< By ordinal.
   std::vector<Problem> problems;                                ///< What is wrong, or takes time.
   int to_create = 0;                                            ///< Workers still to be created, those of this pass included.
@@ -213,9 +213,9 @@ void write_status(Pass& pass);      // status.cpp
 /// The message of the condition that a worker has while Slurm does not know its node (any more), and its way back.
 [[nodiscard]] std::string missing_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
-/// In the comment of a Slurm node: the hash of the extraConf with which its record was made.
+/// In the comment of a Slurm node: the hash of the extraConf and the limits with which its record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";
-/// The record is known to come from a pod of another extraConf than pods of `revision` have.
+/// The record is known to come from a pod of another extraConf, or with other limits, than pods of `revision` have.
 [[nodiscard]] bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_view revision);
 enum class OldRecord { kStays, kGoesFirst, kSettles };
 /// What becomes of the record that an earlier worker left under the Slurm node's name of one that is to be created. Slurm

@@ -121,10 +121,11 @@ bool judge_workers(Pass& pass) {
     pass.waiting("NotUsable", fmt::format("{} of {} workers take no jobs: {}", unusable.size(), pass.desired, some(unusable)));
   }
   if (!otherwise.empty()) {
-    pass.waiting("OldConfiguration",
-                 fmt::format("Slurm keeps an earlier extraConf of {}, whose record was held when the pod was made; "
-                             "resume the node if somebody drained it, then delete its pod",
-                             some(otherwise)));
+    pass.waiting(
+        "OldConfiguration",
+        fmt::format("Slurm keeps an earlier extraConf or earlier limits of {}, whose record was held when the pod was made; "
+                    "resume the node if somebody drained it, then delete its pod",
+                    some(otherwise)));
   }
   return usable >= pass.desired;
 }

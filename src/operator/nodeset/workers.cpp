@@ -173,7 +173,7 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
     if (record_goes_first(pass, old, record_id)) {
       if (!pass.room(3)) break;
       const std::string because =
-          "Slurm ignores the extraConf of a node that it knows, and that of the next worker has changed";
+          "Slurm ignores --conf of a node that it knows, and what it knows of this one does not fit the next worker";
       plan::Lane& own = pass.out.lane("create " + name);
       pass.step(own, record_id, because, slurm::delete_node(pass.cluster(), node, because, /*expect_down=*/true));
       own.then();
