@@ -32,6 +32,13 @@ std::vector<NamedFiles> read_all(kube::Recorder& recorder, const std::string& ns
   return out;
 }
 
+bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
+  const kube::OwnerReference* owner = worker.meta.controller_owner();
+  if (owner == nullptr || owner->kind != resources::kNodeSet.kind) return false;
+  const kube::ObjectPtr nodeset = caches.nodesets.find({worker.meta.ns, owner->name});
+  return nodeset == nullptr || nodeset->meta.uid != owner->uid;
+}
+
 /// Only these fields are read: a partition, and the jobs in it, must not go for another field that cannot be read.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
@@ -113,6 +120,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     if (std::ranges::find(out->nodesets, nodeset, &NodeSetFacts::object) == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
     }
+    if (owner_is_gone(caches_, *pod)) out->left_workers.push_back(pod);
   }
 
   const auto named = [&](std::string name) { return kube::Key{key.ns, std::move(name)}; };

@@ -54,10 +54,11 @@ struct Observed {
 
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name.
   std::vector<RestApiFacts> restapis;
-  std::vector<std::string> workers;  ///< Names of worker pods that still exist.
+  std::vector<std::string> workers;        ///< Names of worker pods that still exist.
+  std::set<std::string> worker_nodes;      ///< Slurm nodes' names of the same.
+  std::vector<kube::PodPtr> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;
-  std::set<std::string> worker_nodes;  ///< Slurm nodes' names of the same.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
   kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.

@@ -408,12 +408,28 @@ void remove_finalizer(Pass& pass, const char* why) {
   }
 }
 
+/// Nobody else deletes the workers of a NodeSet that is gone: neither it, nor the garbage collector, which may not.
+void delete_left_workers(Pass& pass) {
+  constexpr std::size_t kPerPass = 128;
+  const Observed& observed = pass.observed;
+  if (!observed.parse_error.empty() || observed.controller.spec.deletion_policy == api::DeletionPolicy::kDrain) return;
+  for (const kube::PodPtr& pod : observed.left_workers) {
+    const auto evidence = kube::OwnerWitness::owner_ends(observed.object->meta, *pod);
+    if (pod->meta.terminating() || !evidence) continue;
+    if (pass.plan.step_count() >= kPerPass) return pass.plan.wake_after(core::Duration{50}, "more workers to delete");
+    pass.plan.lane("workers").add({"delete Pod " + pod->meta.key().str(),
+                                   "the cluster ends, and the NodeSet that it is of is gone",
+                                   kube::delete_pod(*pod, *evidence)});
+  }
+}
+
 void plan_end(Pass& pass) {
   const Observed& observed = pass.observed;
   if (goes_alone(observed.object->meta, observed.stateful_set.get())) {
     pass.plan.intent.summary = "leave the cluster to itself";
     return remove_finalizer(pass, "it is deleted without what it owns");
   }
+  delete_left_workers(pass);
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     if (nodeset.terminating) nodesets.push_back(nodeset.object);

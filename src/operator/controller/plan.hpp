@@ -2,7 +2,7 @@
 //
 // Lanes: "guard" (our finalizer), "keys" (generated Secrets), "network" (Services, the workers' disruption budget), "pod"
 // (ConfigMap, then StatefulSet), "load" (getting a changed configuration into slurmctld, see flow.hpp), "events", "status",
-// "tidy" (the end).
+// "workers" and "tidy" (the end).
 #pragma once
 
 #include "operator/controller/observed.hpp"

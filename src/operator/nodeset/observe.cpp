@@ -79,6 +79,13 @@ bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
   return owner != nullptr && owner->uid == uid;
 }
 
+/// Nobody owns it, or a NodeSet of our name that is gone: two cannot be at the same time.
+bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) {
+  const kube::OwnerReference* owner = pod.meta.controller_owner();
+  if (owner == nullptr) return true;
+  return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
+}
+
 }  // namespace
 
 void Seen::look(const Observed& observed) {
@@ -150,7 +157,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
-    if (pod->meta.controller_owner() == nullptr && ordinal_of(pod->meta.name, key.name + "-")) {
+    if (without_owner(*pod, object->meta) && ordinal_of(pod->meta.name, key.name + "-")) {
       // slurmd of another cluster registers there: of its jobs, ours knows nothing.
       (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->strangers).push_back(pod);
       continue;

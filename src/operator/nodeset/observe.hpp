@@ -69,7 +69,7 @@ struct Observed {
   std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
-  std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster that nobody owns.
+  std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster that nobody owns, or a NodeSet that is gone.
   /// They only take names: such workers of another cluster, and our own that somebody gave another app.kubernetes.io/instance.
   std::vector<kube::PodPtr> strangers;
   std::vector<kube::ObjectPtr> revisions;              ///< ControllerRevisions of this NodeSet, or of nobody and under its name.

@@ -104,8 +104,9 @@ TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   const auto seen = observe();
   ASSERT_EQ(seen->pods.size(), 1U);
   EXPECT_EQ(seen->pods[0]->meta.name, "cpu-0");
-  ASSERT_EQ(seen->orphans.size(), 1U);
-  EXPECT_EQ(seen->orphans[0]->meta.name, "cpu-2");
+  ASSERT_EQ(seen->orphans.size(), 2U);
+  EXPECT_EQ(seen->orphans[0]->meta.name, "cpu-1") << "its owner has our name and another uid, so it is gone";
+  EXPECT_EQ(seen->orphans[1]->meta.name, "cpu-2");
   EXPECT_EQ(seen->nodes.at("kube-1"), (KubeNode{true, "fan"}));
   EXPECT_EQ(seen->cluster_domain, "example.org");
   EXPECT_EQ(seen->nodeset.spec.replicas, 1);

@@ -967,6 +967,18 @@ TEST(NodeSetPlan, AdoptsOrphansBeforeItCreates) {
   EXPECT_EQ(plan_nodeset(observed).lanes().at("adopt").groups().size(), 2U) << "a deletion waits for it from then on";
 }
 
+TEST(NodeSetPlan, AWorkerOfANodeSetThatIsGoneChangesItsOwner) {
+  World world = serving(2);
+  world.pod("cpu-1").meta.owners = {{"slinky.slurm.net/v1beta1", "NodeSet", "cpu", "old-uid", true}};
+  world.orphans.insert("cpu-1");
+  const plan::Plan plan = plan_nodeset(world.observe());
+  ASSERT_EQ(ids(plan), std::vector<std::string>{"adopt Pod default/cpu-1"});
+  const Json owners = plan.lanes().at("adopt").groups()[0][0].act->describe()["patch"]["metadata"]["ownerReferences"];
+  ASSERT_EQ(owners.size(), 2U);
+  EXPECT_EQ(owners[0]["uid"], "set-uid");
+  EXPECT_EQ(owners[1], Json({{"$patch", "delete"}, {"uid", "old-uid"}})) << "two cannot both be its controller";
+}
+
 TEST(NodeSetPlan, TheRecordOfAVacancyStaysWhileOrphansAreAdopted) {
   World world(Json{{"replicas", 3}});
   for (int i = 0; i < 3; ++i) world.add_pod(i);

@@ -206,7 +206,8 @@ bool keep_finalizer(Pass& pass, plan::Lane& lane) {
 void tell_strangers(Pass& pass) {
   std::vector<std::string> foreign, apart;
   for (const kube::PodPtr& pod : pass.in.strangers) {
-    (pod->meta.controller_owner() == nullptr ? foreign : apart).push_back(pod->meta.name);
+    const kube::OwnerReference* owner = pod->meta.controller_owner();
+    (owner == nullptr || owner->uid != pass.in.meta().uid ? foreign : apart).push_back(pod->meta.name);
   }
   const auto tell = [&](std::vector<std::string> names, std::string_view label, std::string_view ours, std::string_view what) {
     if (names.empty()) return;
@@ -236,15 +237,18 @@ void adopt_orphans(Pass& pass) {
   if (any && !keep_finalizer(pass, lane)) return;
   for (const kube::PodPtr& pod : pass.in.orphans) {
     if (!to_be_adopted(pod)) continue;
+    core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())});
+    const kube::OwnerReference* gone = pod->meta.controller_owner();
+    if (gone != nullptr) owners.push_back({{"$patch", "delete"}, {"uid", gone->uid}});
     auto act = std::make_shared<kube::Patch>();
     act->resource = kube::resources::kPod;
     act->key = pod->meta.key();
     act->type = kube::PatchType::kStrategic;
     act->uid = pod->meta.uid;
-    act->patch = {
-        {"metadata",
-         {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
-    pass.step(lane, "adopt Pod " + pod->meta.key().str(), "it has our name and labels, and no owner", std::move(act));
+    act->patch = {{"metadata", {{"ownerReferences", std::move(owners)}}}};
+    pass.step(lane, "adopt Pod " + pod->meta.key().str(),
+              gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
+              std::move(act));
   }
 }
 
