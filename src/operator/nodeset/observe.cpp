@@ -14,6 +14,9 @@
 namespace op::nodeset {
 namespace {
 
+/// How far the clocks of a machine and of the API server may differ.
+constexpr core::Duration kClocksDiffer{60000};
+
 kube::Presence key_presence(const KeyRef& ref, std::string_view ns, kube::Recorder& recorder) {
   const kube::Named<kube::SecretRecord> secret = recorder.secret({std::string(ns), ref.secret});
   if (secret.presence != kube::Presence::kPresent || secret.record == nullptr) return secret.presence;
@@ -68,8 +71,7 @@ bool waits_for_slurm(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (pod->meta.terminating()) continue;
     ++live;
-    registering =
-        registering || (pod->ready() && observed.snapshot && observed.snapshot->node(slurm_node_name(*pod)) == nullptr);
+    registering = registering || (pod->ready() && observed.snapshot && find_slurm_node(observed, *pod) == nullptr);
   }
   return registering || live > (all_go ? 0 : observed.nodeset.spec.replicas);
 }
@@ -87,6 +89,19 @@ bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) 
 }
 
 }  // namespace
+
+const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker) {
+  if (observed.snapshot == nullptr) return nullptr;
+  const slurm::Node* named = observed.snapshot->node(slurm_node_name(worker));
+  if (named != nullptr || worker.pod_ip.empty() || !uses_host_network(observed.nodeset.spec)) return named;
+  const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
+  for (const auto& [name, node] : observed.snapshot->nodes) {
+    if (node->address != worker.pod_ip || std::ranges::find(node->features, feature) == node->features.end()) continue;
+    // A machine that is gone may have had the address before.
+    if (node->slurmd_start_time && *node->slurmd_start_time + kClocksDiffer >= worker.meta.created) return node.get();
+  }
+  return nullptr;
+}
 
 void Seen::look(const Observed& observed) {
   if (!observed.meta().terminating() || !observed.pods.empty()) {
@@ -114,7 +129,7 @@ void Seen::look(const Observed& observed) {
   const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
   unknown_since = keep(unknown_since, [&](const kube::PodRecord& pod) {
     if (!pod.ready()) return false;
-    return answers ? observed.snapshot->node(slurm_node_name(pod)) == nullptr : unknown_since.contains(pod.meta.uid);
+    return answers ? find_slurm_node(observed, pod) == nullptr : unknown_since.contains(pod.meta.uid);
   });
 }
 

@@ -81,6 +81,11 @@ struct Observed {
   [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
 };
 
+/// The Slurm node behind a worker, as last seen; null: there is none. With host networking slurmd registers under the host's
+/// own name, which need not be the Kubernetes node's: then it is known by our feature, the pod's address and when slurmd was
+/// started.
+[[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
+
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
   /// Called on the loop when the next step waits for what Slurm says of this cluster: polls are to come faster for a while.

@@ -156,9 +156,9 @@ void Pass::read_workers() {
     Worker worker;
     worker.pod = pod;
     worker.ordinal = *ordinal;
-    worker.node = slurm_node_name(*pod);
+    worker.record = find_slurm_node(in, *pod);
+    worker.node = worker.record == nullptr ? slurm_node_name(*pod) : worker.record->name;
     worker.life = life_of(*pod);
-    if (in.snapshot != nullptr) worker.record = in.snapshot->node(worker.node);
     worker.work = work_on(worker.node);
     worker.stamped = seen_in_slurm(*pod);
     worker.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));

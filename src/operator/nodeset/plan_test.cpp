@@ -927,6 +927,51 @@ TEST(NodeSetPlan, ReplacesAWorkerThatNeverRegisters) {
   EXPECT_EQ(world.pod("cpu-1").phase, "Pending");
 }
 
+TEST(NodeSetPlan, WithHostNetworkingAWorkerIsKnownByItsAddressToo) {
+  World world(Json{{"replicas", 2}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
+  world.settle(3);
+  for (auto& [name, pod] : world.pods) pod.node_name = "kube-" + name;
+  world.start_pods();
+  ASSERT_TRUE(world.nodes.contains("kube-cpu-1"));
+  for (auto& [name, pod] : world.pods) pod.pod_ip = "10.1.0." + name.substr(4);
+  world.node("kube-cpu-0").address = "10.1.0.0";
+  slurm::Node real = world.node("kube-cpu-1");
+  world.nodes.erase("kube-cpu-1");
+  real.name = "real-1";
+  real.address = "10.1.0.1";
+  world.nodes["real-1"] = real;
+  world.add_job({"real-1"});
+  world.settle(5);
+  world.advance(core::Duration{181000});
+  world.settle(5);
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating()) << "it did register";
+  EXPECT_EQ(world.condition("Ready"), "True Ready");
+  EXPECT_THAT(world.node("real-1").comment, HasSubstr("\"podName\":\"cpu-1\""));
+  world.edit("replicas", 0);
+  world.settle(5);
+  EXPECT_TRUE(world.node("real-1").state.has("DRAIN"));
+  EXPECT_FALSE(world.pod("cpu-1").meta.terminating()) << "it runs a job";
+  EXPECT_THAT(world.violations, IsEmpty());
+  world.end_job(1);
+  world.settle(5);
+  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
+  EXPECT_FALSE(world.nodes.contains("real-1"));
+
+  World other(Json{{"replicas", 1}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
+  other.settle(3);
+  other.start_pods();
+  real.features = {"somebody-elses"};
+  real.address = other.pod("cpu-0").pod_ip;
+  real.slurmd_start_time = other.now;
+  other.nodes = {{"real-1", real}};
+  other.settle(3);
+  EXPECT_THAT(other.message("Ready"), HasSubstr("is not registered in Slurm")) << "another NodeSet's";
+  other.node("real-1").features = {"cpu"};
+  other.node("real-1").slurmd_start_time = other.now - core::Duration{3600 * 1000};
+  other.settle(3);
+  EXPECT_THAT(other.message("Ready"), HasSubstr("is not registered in Slurm")) << "of a machine that had the address before";
+}
+
 TEST(NodeSetPlan, LeavesACommentOfAnEarlierReleaseAsItIs) {
   World world(Json{{"replicas", 1}});
   world.settle(3);
