@@ -24,12 +24,12 @@ kube::Presence key_presence(const KeyRef& ref, std::string_view ns, kube::Record
 }
 
 std::optional<ControllerView> view_controller(const Caches& caches, const kube::Key& key, kube::Recorder& recorder,
-                                              std::string& invalid) {
+                                              std::string& error) {
   const kube::ObjectPtr object = caches.controllers.find(key);
   if (object == nullptr) return {};
   const core::Result<api::Controller> controller = api::from_json<api::Controller>(object->body);
   if (!controller) {
-    invalid = "Controller " + key.name + ": " + controller.error().message;
+    error = "Controller " + key.name + " cannot be read: " + controller.error().message;
     return {};
   }
   ControllerView view;
@@ -163,7 +163,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   const std::string controller = core::get_string(object->body, {"spec", "controllerRef", "name"});
   out->nodeset.spec.controller_ref.name = controller;
   const slurm::ClusterKey cluster = cluster_key(key.ns, controller);
-  out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->invalid);
+  out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->controller_error);
   out->partition_refusal = find_partition_refusal(caches_, key, spec);
   out->older_namesake = find_older_namesake(caches_, *object, cluster);
   for (const kube::ObjectPtr& other : caches_.nodesets.by_index(kIndexController, cluster)) {

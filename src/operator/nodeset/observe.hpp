@@ -63,7 +63,8 @@ struct Observed {
   std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
 
   std::vector<Problem> missing;              ///< Of the Secrets and ConfigMaps that the workers' parts name.
-  std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller.
+  std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller, or it cannot be read.
+  std::string controller_error;              ///< Why it cannot be read.
   std::string partition_refusal;             ///< slurmctld's words, while it goes on without spec.partition.config.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
   std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.

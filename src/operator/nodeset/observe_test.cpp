@@ -256,6 +256,16 @@ TEST_F(ObserveNodeSet, LooksForWhatTheWorkersName) {
                                               "spec.template.spec.volumes[0].secret.secretName"}));
 }
 
+TEST_F(ObserveNodeSet, AControllerThatCannotBeReadIsNotOneThatIsNotThere) {
+  fill_all();
+  fill(set_.controllers, {document("Controller", "demo", {{"spec", {{"deletionPolicy", 7}}}})});
+  EXPECT_FALSE(observe()->controller);
+  EXPECT_NE(observe()->controller_error, "");
+  EXPECT_EQ(observe()->invalid, "") << "the NodeSet can be";
+  fill(set_.controllers, {});
+  EXPECT_EQ(observe()->controller_error, "");
+}
+
 TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {
   fill_all();
   const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};

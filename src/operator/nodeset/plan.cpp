@@ -38,7 +38,9 @@ void choose_goal(Pass& pass) {
   } else if (pass.in.meta().terminating() || cluster_goes) {
     pass.goal = Goal::kDrainAll;
     pass.waiting("Deleting", "draining and deleting all workers");
-    if (!controller && !pass.in.pods.empty()) {
+    if (!pass.in.controller_error.empty()) {
+      pass.wrong("ControllerInvalid", pass.in.controller_error);
+    } else if (!controller && !pass.in.pods.empty()) {
       pass.wrong(
           "ControllerNotFound",
           fmt::format("Controller {} does not exist, so whether workers run jobs cannot be told; delete their pods by hand",
@@ -46,6 +48,8 @@ void choose_goal(Pass& pass) {
     }
   } else if (!pass.in.invalid.empty()) {
     hold(pass, "InvalidSpec", pass.in.invalid);
+  } else if (!pass.in.controller_error.empty()) {
+    hold(pass, "ControllerInvalid", pass.in.controller_error);
   } else if (!controller) {
     hold(pass, "ControllerNotFound", fmt::format("Controller {} does not exist", spec.controller_ref.name));
   } else if (spec.scaling_mode != api::ScalingMode::kStatefulSet) {

@@ -20,7 +20,7 @@
 //         - slurm: away              # or stale, answers
 //         - partitions: [cpu]        # what slurmctld has loaded
 //         - partition_refusal: words # of slurmctld, that goes on without spec.partition.config; "": none
-//         - controller: absent       # or deleting, draining, ephemeral, present
+//         - controller: absent       # or unreadable, deleting, draining, ephemeral, present
 //         - delete: true             # kubectl delete nodeset; `orphan: true` with --cascade=orphan
 //         - fail: {step: create, code: Forbidden, message: ...}   # steps whose id begins so
 //         - mend: true
@@ -213,7 +213,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   void put_controller(const std::string& how) {
     const ControllerView view = world_.controller.value_or(*World().controller);
     world_.controller = view;
-    if (how == "absent") world_.controller.reset();
+    if (how == "absent" || how == "unreadable") world_.controller.reset();
+    world_.controller_error = how == "unreadable" ? "Controller demo cannot be read: spec.x" : "";
     if (how == "deleting" || how == "draining") world_.controller->meta.deletion_timestamp = world_.now;
     if (how == "ephemeral") world_.controller->persistent = false;
     if (how == "draining") world_.controller->drain_on_deletion = true;

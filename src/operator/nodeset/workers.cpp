@@ -277,7 +277,7 @@ void create_workers(Pass& pass) {
 
 void remove_finalizer(Pass& pass) {
   if (!pass.in.meta().terminating() || !pass.in.pods.empty()) return;
-  const bool cluster_ends = pass.goal == Goal::kEndAll || !pass.in.controller;
+  const bool cluster_ends = pass.goal == Goal::kEndAll || (!pass.in.controller && pass.in.controller_error.empty());
   if (!cluster_ends && pass.goal != Goal::kHold) {
     if (pass.records_left > 0) return;
     // No longer than an answer is fresh.

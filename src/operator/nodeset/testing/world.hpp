@@ -78,6 +78,7 @@ class World {
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;
+  std::string controller_error;     ///< Why there is none, though it exists.
   std::set<std::string> orphans;    ///< Pods that nobody owns.
   std::set<std::string> strangers;  ///< Pods of another cluster that nobody owns.
   std::string older_namesake;

@@ -75,6 +75,7 @@ Observed World::observe() {
     out.nodeset.spec.controller_ref.name = core::get_string(nodeset, {"spec", "controllerRef", "name"});
   }
   out.controller = controller;
+  out.controller_error = controller_error;
   out.older_namesake = older_namesake;
   out.partition_refusal = partition_refusal;
   out.missing = missing;
