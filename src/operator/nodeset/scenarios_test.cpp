@@ -26,7 +26,7 @@
 //         - mend: true
 //         - advance: 1000            # milliseconds
 //         - restart: true            # a new process: outcomes, and since when what is seen, are forgotten
-//       run: 25                      # passes at most until nothing is left to do (default); 1, 0
+//       run: 25                      # passes at most until nothing is left to do; without it that must come within 25
 //       expect:
 //         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*": anything
 //         did_not: [ids]             # of all steps
@@ -220,7 +220,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     if (how == "draining") world_.controller->drain_on_deletion = true;
   }
 
-  void run(int passes) {
+  void run(int passes, bool must_rest) {
     world_.done.clear();
     world_.events.clear();
     for (int i = 0; i < passes; ++i) {
@@ -229,6 +229,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       if (nothing) return;
       if (i + 1 < passes) world_.advance(core::Duration{300});
     }
+    if (must_rest) FAIL() << "it does not come to rest:\n" << lines(world_.done) << last_.describe().dump(1);
   }
 
   void expect_did(const Json& want) {
@@ -305,7 +306,7 @@ TEST_P(NodeSetScenario, Runs) {
     SCOPED_TRACE(step.value("say", "a step"));
     for (const Json& action : step.value("do", Json::array()))
       act(action.items().begin().key(), action.items().begin().value());
-    run(step.value("run", 25));
+    run(step.value("run", 25), !step.contains("run"));
     const Json wanted = step.value("expect", Json::object());
     for (const auto& [what, want] : wanted.items()) expect(what, want);
     EXPECT_TRUE(world_.violations.empty()) << lines(world_.violations);
