@@ -38,6 +38,7 @@
 
 #include "operator/controller/observe.hpp"
 #include "operator/restapi/observe.hpp"
+#include "operator/testing/scenario.hpp"
 #include "operator/testing/world.hpp"
 #include "operator/token/observe.hpp"
 
@@ -90,14 +91,6 @@ std::pair<std::string, std::string> split(const std::string& text, char at) {
   return place == std::string::npos ? std::pair(text, std::string()) : std::pair(text.substr(0, place), text.substr(place + 1));
 }
 
-core::ErrorCode code_of(const std::string& name) {
-  if (name == "Forbidden") return core::ErrorCode::kForbidden;
-  if (name == "Invalid") return core::ErrorCode::kInvalid;
-  if (name == "Conflict") return core::ErrorCode::kConflict;
-  if (name == "AlreadyExists") return core::ErrorCode::kAlreadyExists;
-  return core::ErrorCode::kInternal;
-}
-
 class Scenario : public ::testing::TestWithParam<std::string> {
  protected:
   World world;
@@ -109,14 +102,14 @@ class Scenario : public ::testing::TestWithParam<std::string> {
   plan::Plan plan() {
     if (controller == "controller") return world.plan<controller::ControllerController>(key);
     if (controller == "restapi") return world.plan<restapi::RestApiController>(key);
-    return world.plan<token::TokenController>(key);
+    if (controller == "token") return world.plan<token::TokenController>(key);
+    unknown(controller);
   }
 
   kube::Key named(const std::string& name) const { return {key.ns, name}; }
 
   void act(const Json& action) {
-    const std::string& verb = action.begin().key();
-    const Json& value = action.begin().value();
+    const auto [verb, value] = only_item(action);
     if (verb == "put") return world.put(value);
     if (verb == "delete") {
       const auto [kind, name] = split(value.get<std::string>(), '/');
@@ -134,6 +127,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "advance") {
       world.advance(core::Duration{value.get<long long>()});
     } else if (verb == "fail") {
+      check_keys(value, {"object", "code", "message"});
       world.faults[value["object"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
     } else if (verb == "mend") {
       world.faults.erase(value.get<std::string>());
@@ -148,6 +142,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "forget_node") {
       world.nodes.erase(value.get<std::string>());
     } else if (verb == "slurm_node") {
+      check_keys(value, {"name", "state", "reason", "comment", "features"});
       slurm::Node& node = world.nodes[value["name"]];
       node.name = value["name"];
       node.state.base = value.value("state", "IDLE");
@@ -155,7 +150,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       node.comment = value.value("comment", "");
       node.features = value.value("features", std::vector<std::string>{});
     } else {
-      FAIL() << "unknown action: " << verb;
+      unknown(verb);
     }
   }
 
@@ -169,6 +164,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
     world.events.clear();
     last = {};
     if (how == "none") return;
+    if (how != "once" && how != "settle") unknown(how);
     for (int pass = 0; pass < 25; ++pass) {
       last = plan();
       if (last.step_count() == 0) return;
@@ -264,7 +260,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       } else if (what == "wake") {
         EXPECT_EQ(last.wake() ? last.wake()->count() : -1, value.get<long long>());
       } else {
-        ADD_FAILURE() << "unknown expectation: " << what;
+        unknown(what);
       }
     }
   }
@@ -272,12 +268,14 @@ class Scenario : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Scenario, Runs) {
   const Json scenario = from_yaml(YAML::LoadFile(GetParam()));
+  check_keys(scenario, {"controller", "key", "objects", "steps"});
   controller = scenario["controller"];
   const auto [ns, name] = split(scenario.value("key", "default/demo"), '/');
   key = {ns, name};
   for (const Json& document : scenario.value("objects", Json::array())) world.put(document);
   for (const Json& step : scenario["steps"]) {
     SCOPED_TRACE(step.value("say", "a step"));
+    check_keys(step, {"say", "do", "run", "expect"});
     for (const Json& action : step.value("do", Json::array())) act(action);
     run(step.value("run", "settle"));
     expect(step.value("expect", Json::object()));

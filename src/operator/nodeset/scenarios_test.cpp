@@ -47,11 +47,16 @@
 
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
+#include "operator/testing/scenario.hpp"
 
 namespace op::nodeset::testing {
 namespace {
 
 using core::Json;
+using op::testing::check_keys;
+using op::testing::code_of;
+using op::testing::only_item;
+using op::testing::unknown;
 
 Json from_yaml(const YAML::Node& node) {
   if (node.IsMap()) {
@@ -101,12 +106,11 @@ std::string text_of(const slurm::Node& node) {
   return node.reason.empty() ? out : out + " " + node.reason;
 }
 
-core::ErrorCode code_of(const std::string& word) {
-  for (const auto code : {core::ErrorCode::kInvalid, core::ErrorCode::kForbidden, core::ErrorCode::kAlreadyExists,
-                          core::ErrorCode::kConflict, core::ErrorCode::kUnavailable, core::ErrorCode::kBusy}) {
-    if (core::to_string(code) == word) return code;
-  }
-  return core::ErrorCode::kInternal;
+slurm::Snapshot::Health health_of(const std::string& word) {
+  if (word == "answers") return slurm::Snapshot::Health::kComplete;
+  if (word == "stale") return slurm::Snapshot::Health::kStale;
+  if (word == "away") return slurm::Snapshot::Health::kNone;
+  unknown(word);
 }
 
 bool is_report(const std::string& id) {
@@ -123,6 +127,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   plan::Plan last_;
 
   void put_pod(const Json& want) {
+    check_keys(want, {"name", "phase", "node", "waiting", "init", "ready", "annotations"});
     kube::PodRecord& pod = world_.pod(want["name"]);
     if (want.contains("phase")) pod.phase = want["phase"];
     if (want.contains("node")) pod.node_name = want["node"];
@@ -132,9 +137,10 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       slurmd.waiting_reason = want["waiting"];
     }
     if (want.contains("init")) {
+      if (want["init"] != "started") unknown(want["init"].dump());
       kube::ContainerState& init = pod.containers.emplace_back();
       init.name = "wait";
-      init.init = init.started_once = want["init"] == "started";
+      init.init = init.started_once = true;
     }
     if (want.contains("ready")) {
       for (kube::PodCondition& condition : pod.conditions) {
@@ -152,6 +158,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   }
 
   void put_node(const Json& want) {
+    check_keys(want, {"name", "state", "reason", "comment", "features"});
     slurm::Node& node = world_.add_node(want["name"]);
     if (want.contains("state")) set_state(node, want["state"]);
     if (want.contains("reason")) node.reason = want["reason"];
@@ -183,11 +190,10 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "user_deletes") {
       world_.user_deletes(value);
     } else if (verb == "kube_node") {
+      check_keys(value, {"name", "unschedulable", "reason"});
       world_.kube_nodes[value["name"]] = {value.value("unschedulable", false), value.value("reason", "")};
     } else if (verb == "slurm") {
-      world_.health = value == "answers" ? slurm::Snapshot::Health::kComplete
-                      : value == "stale" ? slurm::Snapshot::Health::kStale
-                                         : slurm::Snapshot::Health::kNone;
+      world_.health = health_of(value);
     } else if (verb == "partitions") {
       world_.partitions = value.get<std::set<std::string>>();
     } else if (verb == "partition_refusal") {
@@ -198,6 +204,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world_.now);
       if (verb == "orphan") world_.nodeset["metadata"]["finalizers"].push_back("orphan");
     } else if (verb == "fail") {
+      check_keys(value, {"step", "code", "message"});
       world_.refuse[value["step"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
     } else if (verb == "mend") {
       world_.refuse.clear();
@@ -206,18 +213,27 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "restart") {
       world_.restart();
     } else {
-      FAIL() << "unknown action: " << verb;
+      unknown(verb);
     }
   }
 
   void put_controller(const std::string& how) {
     const ControllerView view = world_.controller.value_or(*World().controller);
     world_.controller = view;
-    if (how == "absent" || how == "unreadable") world_.controller.reset();
-    world_.controller_error = how == "unreadable" ? "Controller demo cannot be read: spec.x" : "";
-    if (how == "deleting" || how == "draining") world_.controller->meta.deletion_timestamp = world_.now;
-    if (how == "ephemeral") world_.controller->persistent = false;
-    if (how == "draining") world_.controller->drain_on_deletion = true;
+    world_.controller_error.clear();
+    if (how == "absent") {
+      world_.controller.reset();
+    } else if (how == "unreadable") {
+      world_.controller.reset();
+      world_.controller_error = "Controller demo cannot be read: spec.x";
+    } else if (how == "deleting" || how == "draining") {
+      world_.controller->meta.deletion_timestamp = world_.now;
+      world_.controller->drain_on_deletion = how == "draining";
+    } else if (how == "ephemeral") {
+      world_.controller->persistent = false;
+    } else if (how != "present") {
+      unknown(how);
+    }
   }
 
   void run(int passes, bool must_rest) {
@@ -293,19 +309,23 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (what == "wake") {
       EXPECT_EQ(last_.wake() ? last_.wake()->count() : 0, want.get<long long>());
     } else {
-      ADD_FAILURE() << "unknown expectation: " << what;
+      unknown(what);
     }
   }
 };
 
 TEST_P(NodeSetScenario, Runs) {
   const Json scenario = from_yaml(YAML::LoadFile(GetParam()));
+  check_keys(scenario, {"spec", "workers", "steps"});
   world_ = World(scenario.value("spec", Json::object()));
   for (const Json& ordinal : scenario.value("workers", Json::array())) world_.add_pod(ordinal);
   for (const Json& step : scenario["steps"]) {
     SCOPED_TRACE(step.value("say", "a step"));
-    for (const Json& action : step.value("do", Json::array()))
-      act(action.items().begin().key(), action.items().begin().value());
+    check_keys(step, {"say", "do", "run", "expect"});
+    for (const Json& action : step.value("do", Json::array())) {
+      const auto [verb, value] = only_item(action);
+      act(verb, value);
+    }
     run(step.value("run", 25), !step.contains("run"));
     const Json wanted = step.value("expect", Json::object());
     for (const auto& [what, want] : wanted.items()) expect(what, want);
