@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,7 +102,7 @@ class World {
     plan::Facts facts;
     for (;;) {
       const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, facts});
-      if (observed == nullptr) return {};
+      if (observed == nullptr) throw std::logic_error("not all caches are synced");
       plan::Plan made = static_cast<kube::Controller&>(controller).plan(observed.get());
       const std::size_t known = facts.size();
       for (const plan::Need& need : made.needs()) facts.insert_or_assign(need.id, plan::Fact{answer(*need.query), mono});
