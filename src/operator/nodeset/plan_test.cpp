@@ -1118,6 +1118,23 @@ TEST(NodeSetPlan, TheIntentTellsWhatComesInLaterPasses) {
   EXPECT_EQ(plan.intent.text(), "report Slurm state on Pod default/cpu-[0-29] (30); resume cpu-3");
 }
 
+TEST(NodeSetPlan, CountsAloneWaitHalfASecondForTheNextWrite) {
+  World world = serving(2);
+  world.advance(core::Duration{60000});
+  world.add_job({"cpu-0"});
+  world.run(plan_nodeset(world.observe()));
+  ASSERT_EQ(world.status()["slurmAllocated"], 1) << "nothing was written for long";
+  world.advance(core::Duration{200});
+  world.add_job({"cpu-1"});
+  const plan::Plan early = plan_nodeset(world.observe());
+  EXPECT_FALSE(early.lanes().contains("status"));
+  EXPECT_EQ(early.wake(), core::Duration{300});
+  world.run(early);
+  world.advance(core::Duration{300});
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_EQ(world.status()["slurmAllocated"], 2);
+}
+
 /// 2,000 workers cost about eight times what 250 do. In CPU time, the least of five: what else the machine does is not in it.
 TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   constexpr int kFactor = 8;
