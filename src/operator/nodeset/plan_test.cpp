@@ -1135,6 +1135,21 @@ TEST(NodeSetPlan, CountsAloneWaitHalfASecondForTheNextWrite) {
   EXPECT_EQ(world.status()["slurmAllocated"], 2);
 }
 
+TEST(NodeSetPlan, AConditionOfSomebodyElseStays) {
+  World world = serving(1);
+  const Json other{{"type", "Other"},
+                   {"status", "Unknown"},
+                   {"reason", "Theirs"},
+                   {"message", "words"},
+                   {"lastTransitionTime", "2025-01-02T03:04:05Z"},
+                   {"observedGeneration", 1}};
+  world.nodeset["status"]["conditions"].push_back(other);
+  world.node("cpu-0").state.flags.insert("DRAIN");
+  world.settle();
+  ASSERT_EQ(world.condition("Ready"), "False NotUsable");
+  EXPECT_THAT(world.status()["conditions"], Contains(other));
+}
+
 /// 2,000 workers cost about eight times what 250 do. In CPU time, the least of five: what else the machine does is not in it.
 TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   constexpr int kFactor = 8;
