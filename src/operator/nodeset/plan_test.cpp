@@ -1150,6 +1150,16 @@ TEST(NodeSetPlan, AConditionOfSomebodyElseStays) {
   EXPECT_THAT(world.status()["conditions"], Contains(other));
 }
 
+TEST(NodeSetPlan, ACordonIsWhatGoTakesForTrue) {
+  const auto drains = [](const char* text) {
+    World world(Json{{"replicas", 1}});
+    world.add_pod(0).meta.annotations[std::string(api::kAnnotationPodCordon)] = text;
+    return plan_nodeset(world.observe()).lanes().contains("drain");
+  };
+  for (const char* text : {"true", "True", "TRUE", "1", "t", "T"}) EXPECT_TRUE(drains(text)) << text;
+  for (const char* text : {"", "false", "0", "yes", "tRUE", "true "}) EXPECT_FALSE(drains(text)) << text;
+}
+
 /// 2,000 workers cost about eight times what 250 do. In CPU time, the least of five: what else the machine does is not in it.
 TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   constexpr int kFactor = 8;
