@@ -90,8 +90,13 @@ TEST(Plan, ALaneIsFoundAgainByName) {
   EXPECT_EQ(plan.lanes().at("a").groups().size(), 2U);
 }
 
+// They are written on pods, and read by later releases.
 TEST(Evidence, KindsHaveNames) {
   EXPECT_EQ(to_string(Evidence::Kind::kDrained), "Drained");
+  EXPECT_EQ(to_string(Evidence::Kind::kNeverStarted), "NeverStarted");
+  EXPECT_EQ(to_string(Evidence::Kind::kEnded), "Ended");
+  EXPECT_EQ(to_string(Evidence::Kind::kNeverRegistered), "NeverRegistered");
+  EXPECT_EQ(to_string(Evidence::Kind::kForgotten), "Forgotten");
   EXPECT_EQ(to_string(Evidence::Kind::kOwnerEnds), "OwnerEnds");
 }
 
