@@ -591,6 +591,9 @@ TEST(NodeSetPlan, OrphanedWorkersStay) {
   world.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world.now);
   world.nodeset["metadata"]["finalizers"].push_back("orphan");
   world.settle(3);
+  EXPECT_THAT(world.pods, ::testing::UnorderedElementsAre(::testing::Key("cpu-0"), ::testing::Key("cpu-1")));
+  for (const auto& [name, pod] : world.pods) EXPECT_FALSE(pod.meta.terminating()) << name;
+  EXPECT_THAT(world.nodes, ::testing::UnorderedElementsAre(::testing::Key("cpu-0"), ::testing::Key("cpu-1")));
   for (const auto& [name, node] : world.nodes) EXPECT_FALSE(node.state.has("DRAIN")) << name;
 }
 
