@@ -30,7 +30,6 @@
 //         slurm_nodes: [names]        # what slurmctld knows
 //         wake: 500                   # milliseconds
 #include <gtest/gtest.h>
-#include <yaml-cpp/yaml.h>
 
 #include <filesystem>
 #include <fstream>
@@ -44,47 +43,6 @@
 
 namespace op::testing {
 namespace {
-
-Json from_yaml(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Map: {
-      Json out = Json::object();
-      for (const auto& item : node) out[item.first.as<std::string>()] = from_yaml(item.second);
-      return out;
-    }
-    case YAML::NodeType::Sequence: {
-      Json out = Json::array();
-      for (const auto& item : node) out.push_back(from_yaml(item));
-      return out;
-    }
-    case YAML::NodeType::Scalar: {
-      const std::string text = node.as<std::string>();
-      if (node.Tag() == "!") return text;  // quoted
-      const Json parsed = Json::parse(text, nullptr, false);
-      return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
-    }
-    default:
-      return nullptr;
-  }
-}
-
-/// Shell-like: "*" stands for anything.
-bool matches(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern.front() == '*') {
-    for (std::size_t i = 0; i <= text.size(); ++i) {
-      if (matches(pattern.substr(1), text.substr(i))) return true;
-    }
-    return false;
-  }
-  return !text.empty() && pattern.front() == text.front() && matches(pattern.substr(1), text.substr(1));
-}
-
-std::string lines(const std::vector<std::string>& items) {
-  std::string out;
-  for (const std::string& item : items) out += "  - " + item + "\n";
-  return out.empty() ? "  (nothing)\n" : out;
-}
 
 std::pair<std::string, std::string> split(const std::string& text, char at) {
   const std::size_t place = text.find(at);

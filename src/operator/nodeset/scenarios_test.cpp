@@ -39,7 +39,6 @@
 // clang-format on
 // After each step no violation may have been seen: a deletion under a job, a foreign drain undone.
 #include <gtest/gtest.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -55,43 +54,11 @@ namespace {
 using core::Json;
 using op::testing::check_keys;
 using op::testing::code_of;
+using op::testing::from_yaml;
+using op::testing::lines;
+using op::testing::matches;
 using op::testing::only_item;
 using op::testing::unknown;
-
-Json from_yaml(const YAML::Node& node) {
-  if (node.IsMap()) {
-    Json out = Json::object();
-    for (const auto& item : node) out[item.first.as<std::string>()] = from_yaml(item.second);
-    return out;
-  }
-  if (node.IsSequence()) {
-    Json out = Json::array();
-    for (const auto& item : node) out.push_back(from_yaml(item));
-    return out;
-  }
-  if (!node.IsScalar()) return nullptr;
-  const std::string text = node.Scalar();
-  if (node.Tag() == "!") return text;  // Quoted.
-  if (text == "true" || text == "false") return text == "true";
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return std::stoll(text);
-  return text;
-}
-
-bool matches(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  for (std::size_t from = star; from <= text.size(); ++from) {
-    if (matches(pattern.substr(star + 1), text.substr(from))) return true;
-  }
-  return false;
-}
-
-std::string lines(const std::vector<std::string>& items) {
-  std::string out;
-  for (const std::string& item : items) out += "  " + item + "\n";
-  return out;
-}
 
 void set_state(slurm::Node& node, const std::string& text) {
   std::istringstream words(text);

@@ -1,6 +1,8 @@
 // What the runners of tests/scenarios have in common.
 #pragma once
 
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -12,6 +14,43 @@
 #include "core/result.hpp"
 
 namespace op::testing {
+
+/// Numbers and booleans are what JSON takes for such; what is quoted is text.
+inline core::Json from_yaml(const YAML::Node& node) {
+  if (node.IsMap()) {
+    core::Json out = core::Json::object();
+    for (const auto& item : node) out[item.first.as<std::string>()] = from_yaml(item.second);
+    return out;
+  }
+  if (node.IsSequence()) {
+    core::Json out = core::Json::array();
+    for (const auto& item : node) out.push_back(from_yaml(item));
+    return out;
+  }
+  if (!node.IsScalar()) return nullptr;
+  const std::string text = node.Scalar();
+  if (node.Tag() == "!") return text;  // Quoted.
+  core::Json parsed = core::Json::parse(text, nullptr, false);
+  return parsed.is_number() || parsed.is_boolean() ? parsed : core::Json(text);
+}
+
+/// Shell-like: "*" stands for anything.
+inline bool matches(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  for (std::size_t from = star; from <= text.size(); ++from) {
+    if (matches(pattern.substr(star + 1), text.substr(from))) return true;
+  }
+  return false;
+}
+
+/// For messages of tests.
+inline std::string lines(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += "  - " + item + "\n";
+  return out.empty() ? "  (nothing)\n" : out;
+}
 
 /// A misspelt word of a scenario would make it pass for the wrong reason: throws std::invalid_argument.
 [[noreturn]] inline void unknown(std::string_view word) {
