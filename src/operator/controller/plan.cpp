@@ -456,11 +456,6 @@ void plan_end(Pass& pass) {
 
 }  // namespace
 
-bool goes_alone(const kube::ObjectMeta& controller, const kube::Object* stateful_set) {
-  if (!controller.terminating()) return false;
-  return kube::has_finalizer(controller, "orphan") || (stateful_set != nullptr && stateful_set->meta.owners.empty());
-}
-
 plan::Plan plan(const Observed& observed) {
   Pass pass{observed, {}, {}, {}};
   if (!observed.object) return pass.plan;

@@ -12,8 +12,4 @@ namespace op::controller {
 
 plan::Plan plan(const Observed& observed);
 
-/// `kubectl delete --cascade=orphan`: the Controller goes alone, and the cluster runs on. Kubernetes tells so by a finalizer,
-/// which it takes away once what the Controller owned has no owner any more. `stateful_set`: slurmctld's; null: there is none.
-bool goes_alone(const kube::ObjectMeta& controller, const kube::Object* stateful_set);
-
 }  // namespace op::controller

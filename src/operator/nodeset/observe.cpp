@@ -4,11 +4,11 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "operator/common/children.hpp"
 #include "operator/common/config_map.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
-#include "operator/controller/plan.hpp"
 #include "operator/nodeset/plan.hpp"
 
 namespace op::nodeset {
@@ -36,7 +36,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   view.meta = object->meta;
   // For its workers such a Controller stays: nothing may be concluded from its end.
   const kube::ObjectPtr stateful_set = caches.stateful_sets.find({key.ns, controller_object_name(key.name)});
-  if (controller::goes_alone(object->meta, stateful_set.get())) view.meta.deletion_timestamp.reset();
+  if (goes_alone(object->meta, stateful_set.get())) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.slurm_key = slurm_key_ref(controller->spec, key.name);
   view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
