@@ -1,6 +1,7 @@
 #include "operator/common/config_map.hpp"
 
 #include "api/well_known.hpp"
+#include "core/hash.hpp"
 #include "operator/common/children.hpp"
 #include "slurm/conf/conf.hpp"
 
@@ -20,14 +21,30 @@ std::string restart_digest(std::string_view text) {
   return short_digest(values);
 }
 
-std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map) {
-  std::map<std::string, LeftOut, std::less<>> out;
+LeftOuts read_left_out(const kube::Object& config_map) {
+  LeftOuts out;
   const core::Result<core::Json> json = core::parse_json(config_map.meta.annotation(api::kAnnotationLeftOut));
   if (!json || !json->is_object()) return out;
   for (const auto& [name, item] : json->items()) {
-    out[name] = {core::get_string(item, {"config"}), core::get_string(item, {"refusal"})};
+    LeftOut& read = out[name];
+    read.config = core::get_string(item, {"config"});
+    read.refusal = core::get_string(item, {"refusal"});
+    if (const auto at = core::parse_rfc3339(core::get_string(item, {"refusedAt"}))) read.refused_at = *at;
+    read.refusals = static_cast<int>(core::get_int(item, {"refusals"}));
+    read.trying = core::get_bool(item, {"trying"});
   }
   return out;
+}
+
+std::string write_left_out(const LeftOuts& left_out) {
+  core::Json out = core::Json::object();
+  for (const auto& [name, item] : left_out) {
+    core::Json& written = out[name] = {{"config", item.config}, {"refusal", item.refusal}};
+    if (item.refused_at) written["refusedAt"] = core::format_rfc3339(*item.refused_at);
+    if (item.refusals > 0) written["refusals"] = item.refusals;
+    if (item.trying) written["trying"] = true;
+  }
+  return core::canonical(out);
 }
 
 }  // namespace op

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/clock.hpp"
 #include "kube/object.hpp"
 
 namespace op {
@@ -21,12 +23,20 @@ std::string restart_digest(std::string_view text);
 
 /// A NodeSet's partition that is offered as it was accepted before, or not at all.
 struct LeftOut {
-  std::string config;   ///< Its spec.partition.config, for which it is left out.
-  std::string refusal;  ///< slurmctld's words; "" while another partition may be to blame.
+  std::string config;                             ///< Its spec.partition.config, for which it is left out.
+  std::string refusal;                            ///< slurmctld's words; "" while another partition may be to blame.
+  std::optional<core::WallTime> refused_at = {};  ///< When slurmctld refused it last, alone; in seconds.
+  int refusals = 0;                               ///< How often, in a row.
+  bool trying = false;                            ///< It is offered once more, though it was refused.
   friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
-/// The partitions left out, by name; empty where the annotation is absent or cannot be read.
-std::map<std::string, LeftOut, std::less<>> read_left_out(const kube::Object& config_map);
+/// By the partition's name.
+using LeftOuts = std::map<std::string, LeftOut, std::less<>>;
+
+/// The partitions left out; none where the annotation is absent or cannot be read.
+LeftOuts read_left_out(const kube::Object& config_map);
+/// The annotation's value.
+std::string write_left_out(const LeftOuts& left_out);
 
 }  // namespace op

@@ -169,15 +169,16 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
       out.add(*line);
-      continue;
+    } else {
+      const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
+      const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
+      if (const conf::Entry* entry = before.record("PartitionName", name)) out.add(*entry);
     }
-    const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
-    const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
-    if (const conf::Entry* entry = before.record("PartitionName", name)) out.add(*entry);
     std::string wrong = line ? "" : line.error().message;
     // Without its words another partition may be to blame, which is being found out.
-    if (line && !state.left_out.at(name).refusal.empty()) {
-      wrong = "slurmctld refuses it, and goes on as before: " + state.left_out.at(name).refusal + log_hint(observed);
+    const LeftOut* known = state.known_against(name, nodeset.partition_config);
+    if (line && known != nullptr && !known->refusal.empty()) {
+      wrong = "slurmctld refuses it, and goes on as before: " + known->refusal + log_hint(observed);
     }
     if (!wrong.empty()) {
       rendered.warnings.push_back(

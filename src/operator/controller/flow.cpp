@@ -153,11 +153,18 @@ bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, 
   return false;
 }
 
+core::WallTime try_at(core::WallTime refused_at, int refusals) {
+  return refused_at + wait_of_try(refusals, kFirstRetry, kLongestRetry);
+}
+
+/// It is time to try again what was refused. A clock that was set back is no reason to wait.
+bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now) {
+  return refused_at && (now >= try_at(*refused_at, refusals) || now < *refused_at);
+}
+
 /// slurmctld, which runs, does not restart for it: that would be an outage with each try.
 bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
-  const std::optional<core::WallTime> due = next_try(state);
-  // A clock that was set back is no reason to wait.
-  if (!due || (now < *due && now >= *state.refused_at)) return false;
+  if (!try_due(state.refused_at, state.refusals, now)) return false;
   return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files));
 }
 
@@ -170,6 +177,7 @@ void note_what_runs(ConfigState& next, const ConfigState& now, const Heard& hear
   if (!runs_offered(now, heard)) return;
   next.accepted_hash = now.offered_hash;
   next.accepted.clear();
+  std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
   // It was taken after all, by a later start perhaps.
   if (next.refused_hash == now.offered_hash) next.forget_refusal();
   if (heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by) {
@@ -199,18 +207,43 @@ Rendered blame(ConfigState& next, Rendered wanted, const Heard& heard, const Ren
     }
     return wanted;
   }
-  for (const std::string& name : changed) next.left_out[name] = {wanted.partitions.at(name), ""};
+  for (const std::string& name : changed) {
+    LeftOut& item = next.left_out[name];
+    item = {.config = wanted.partitions.at(name), .refusal = "", .refusals = item.refusals};
+  }
   wanted = render(next);
   // Nothing else was new.
-  if (changed.size() == 1 && wanted.hash == next.accepted_hash) next.left_out[changed.front()].refusal = *heard.refusal;
+  if (changed.size() == 1 && wanted.hash == next.accepted_hash) {
+    LeftOut& guilty = next.left_out[changed.front()];
+    guilty.refusal = *heard.refusal;
+    guilty.refused_at = heard.now;
+    ++guilty.refusals;
+  }
   return wanted;
 }
 
-/// The rest is loaded: one more partition that may be to blame is wanted again.
-Rendered try_a_suspect(ConfigState& next, Rendered wanted, const Render& render) {
+/// A partition that was refused is tried alone, and is not to keep a slurmctld from starting: an edit, or a slurmctld that is
+/// not up, ends the try. It counts all the same.
+Rendered end_try(ConfigState& next, Rendered wanted, const Heard& heard, const Render& render) {
+  const auto tried = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.trying; });
+  if (tried == next.left_out.end() || (next.offered_hash == wanted.hash && (heard.ready || heard.refusal))) return wanted;
+  tried->second.trying = false;
+  tried->second.refused_at = heard.now;
+  ++tried->second.refusals;
+  return render(next);
+}
+
+/// The rest is loaded: one more partition is wanted again, that may be to blame, or that was refused long enough ago.
+Rendered try_a_partition(ConfigState& next, Rendered wanted, const Heard& heard, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
-  if (suspect == next.left_out.end()) return wanted;
-  next.left_out.erase(suspect);
+  if (suspect != next.left_out.end()) {
+    next.left_out.erase(suspect);
+    return render(next);
+  }
+  const auto due = std::ranges::find_if(
+      next.left_out, [&](const auto& item) { return try_due(item.second.refused_at, item.second.refusals, heard.now); });
+  if (due == next.left_out.end() || !heard.ready) return wanted;
+  due->second.trying = true;
   return render(next);
 }
 
@@ -251,9 +284,18 @@ void ConfigState::forget_refusal() {
   refusals = 0;
 }
 
-bool ConfigState::leaves_out(std::string_view partition, std::string_view config) const {
+const LeftOut* ConfigState::known_against(std::string_view partition, std::string_view config) const {
   const auto it = left_out.find(partition);
-  return it != left_out.end() && it->second.config == config;
+  return it != left_out.end() && it->second.config == config ? &it->second : nullptr;
+}
+
+bool ConfigState::leaves_out(std::string_view partition, std::string_view config) const {
+  const LeftOut* item = known_against(partition, config);
+  return item != nullptr && !item->trying;
+}
+
+bool ConfigState::tries_partition() const {
+  return std::ranges::any_of(left_out, [](const auto& item) { return item.second.trying; });
 }
 
 ConfigState read_config_state(const kube::Object* config_map) {
@@ -298,14 +340,21 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   if (state.refused_at) annotate(api::kAnnotationRefusedAt, core::format_rfc3339(*state.refused_at));
   if (state.refusals > 0) annotate(api::kAnnotationRefusals, std::to_string(state.refusals));
   annotate(api::kAnnotationScriptsHash, state.scripts_hash);
-  core::Json left_out = core::Json::object();
-  for (const auto& [name, item] : state.left_out) left_out[name] = {{"config", item.config}, {"refusal", item.refusal}};
-  if (!left_out.empty()) annotate(api::kAnnotationLeftOut, core::canonical(left_out));
+  if (!state.left_out.empty()) annotate(api::kAnnotationLeftOut, write_left_out(state.left_out));
 }
 
 std::optional<core::WallTime> next_try(const ConfigState& state) {
-  if (!state.refused_at || state.offered_hash == state.refused_hash) return {};
-  return *state.refused_at + wait_of_try(state.refusals, kFirstRetry, kLongestRetry);
+  std::optional<core::WallTime> next;
+  const auto note = [&](const std::optional<core::WallTime>& refused_at, int refusals) {
+    if (!refused_at) return;
+    const core::WallTime at = try_at(*refused_at, refusals);
+    if (!next || at < *next) next = at;
+  };
+  if (state.offered_hash != state.refused_hash) note(state.refused_at, state.refusals);
+  for (const auto& [name, item] : state.left_out) {
+    if (!item.trying) note(item.refused_at, item.refusals);
+  }
+  return next;
 }
 
 ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard) {
@@ -314,12 +363,13 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   Rendered wanted = render(next);
   if (!wanted.ok()) return next;
   drop_settled(next, wanted);
+  wanted = end_try(next, std::move(wanted), heard, render);
   const bool offers_wanted = now.offered_hash == wanted.hash;
   // What was once loaded can be loaded: a refusal of it is a passing fault.
   if (heard.refusal && offers_wanted && next.offered_hash != next.accepted_hash) {
     wanted = blame(next, std::move(wanted), heard, render);
   } else if (offers_wanted && runs_offered(now, heard)) {
-    wanted = try_a_suspect(next, std::move(wanted), render);
+    wanted = try_a_partition(next, std::move(wanted), heard, render);
   }
   // What differs from the refused content by a guess alone is no edit.
   if (wanted.guessed && !next.refused_hash.empty() && next.refused_hash != wanted.hash) return next;
@@ -401,7 +451,7 @@ bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   // Without a RestApi it is never seen.
   if (pod == nullptr || crashing(*pod) || observed.restapis.empty()) return false;
-  if (state.offered_hash == state.refused_hash) return false;
+  if (state.offered_hash == state.refused_hash || state.tries_partition()) return false;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
   return loaded ? *loaded != state.offered_hash : state.offered_hash != state.accepted_hash;
 }

@@ -10,7 +10,7 @@
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
 //                refused-by                           of the pod template of the slurmctld that refused it
 //                refused-at, refusals                 when it was refused last, and how often
-//                left-out-partitions                  those that were refused, or may be to blame
+//                left-out-partitions                  those that were refused (with when, and how often), or may be to blame
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
@@ -18,7 +18,7 @@
 //                                       user that was missing may be there now), and once more after 1, 2, 4 ... 30 minutes
 // refused, with NodeSets' partitions that differ from the accepted ones
 //                                    -> offer it without these; once that is accepted, one more of them at a time: who is refused
-//                                       alone is to blame
+//                                       alone is to blame, stays out, and is tried again as a refused content is
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 // clang-format on
 //
@@ -45,15 +45,19 @@ inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configur
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
-  std::string refused_by;                                ///< See Heard::slurmctld; of the one that refused.
-  std::optional<core::WallTime> refused_at;              ///< The last time, in seconds.
-  int refusals = 0;                                      ///< How often, without a change of the content.
-  std::map<std::string, LeftOut, std::less<>> left_out;  ///< By the partition's name.
+  std::string refused_by;                    ///< See Heard::slurmctld; of the one that refused.
+  std::optional<core::WallTime> refused_at;  ///< The last time, in seconds.
+  int refusals = 0;                          ///< How often, without a change of the content.
+  LeftOuts left_out;
   std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// The content that slurmctld last accepted; empty when there is none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
+  /// What is known against a partition with this very config; null: nothing.
+  [[nodiscard]] const LeftOut* known_against(std::string_view partition, std::string_view config) const;
   [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
+  /// A partition that was refused is offered once more; all else is as it was accepted.
+  [[nodiscard]] bool tries_partition() const;
   /// A content to go back to.
   [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
   /// No content counts as refused any more; who refused (refused_by), and the partitions left out, stay.
@@ -74,8 +78,8 @@ struct Heard {
 };
 Heard hear(const Observed& observed, const ConfigState& state);
 
-/// When the refused content is offered once more: what was wrong may have been mended elsewhere (a name that DNS did not know,
-/// a node that had not registered). nullopt: not by time.
+/// When the refused content, or the next partition that was refused, is offered once more: what was wrong may have been mended
+/// elsewhere (a name that DNS did not know, a node that had not registered). nullopt: not by time.
 std::optional<core::WallTime> next_try(const ConfigState& state);
 
 /// What users want, with what the state leaves out of it.

@@ -36,7 +36,7 @@ TEST(ConfigState, StandsInTheConfigMap) {
   state = offer(state, 3);
   state.refused_at = core::WallTime{core::Duration{5000}};
   state.refusals = 3;
-  state.left_out = {{"a", {"State=\"U P\"", "no"}}, {"b", {"", ""}}};
+  state.left_out = {{"a", {"State=\"U P\"", "no", core::WallTime{core::Duration{7000}}, 2, true}}, {"b", {"", ""}}};
   core::Json map{{"metadata", {{"name", "x"}}}};
   write_config_state(state, map);
   kube::Object object;
@@ -239,7 +239,7 @@ TEST(LeftOut, AloneTheGuiltyPartitionStaysAsItWas) {
   const ConfigState after = settle(before, all, {"soon"}, refusals);
   EXPECT_EQ(after.offered.at("slurm.conf"),
             "SuspendTime=5\nPartitionName=a MaxTime=1\nPartitionName=b State=UP\nPartitionName=c MaxTime=2\n");
-  EXPECT_EQ(after.left_out, (std::map<std::string, LeftOut, std::less<>>{{"b", {"MaxTime=soon", "no"}}}));
+  EXPECT_EQ(after.left_out, (LeftOuts{{"b", {"MaxTime=soon", "no", core::WallTime{}, 1}}}));
   EXPECT_EQ(after.refused_hash, "");
   EXPECT_EQ(refusals, 2) << "all at once, and the one alone";
 
@@ -252,6 +252,60 @@ TEST(LeftOut, AloneTheGuiltyPartitionStaysAsItWas) {
   EXPECT_EQ(mended.offered.at("slurm.conf"), "PartitionName=a MaxTime=1\nPartitionName=b MaxTime=9\n");
   EXPECT_TRUE(mended.left_out.empty());
   EXPECT_EQ(mended.refused_by, "");
+}
+
+core::WallTime at(int seconds) {
+  return core::WallTime{core::Duration{seconds * 1000}};
+}
+
+struct RefusedPartition : ::testing::Test {
+  const Render render = wants({{"a", "State=UP"}, {"b", "QOS=later"}});
+  int refused_times = 0;
+  ConfigState state = settle({}, render, {"later"}, refused_times);
+
+  [[nodiscard]] ConfigState look(const ConfigState& now, int seconds, std::optional<std::string> loaded,
+                                 bool ready = true) const {
+    return next_config_state(now, render, {std::move(loaded), {}, "image1", ready, at(seconds)});
+  }
+  [[nodiscard]] ConfigState refuse(const ConfigState& now, int seconds) const {
+    return next_config_state(now, render, {now.accepted_hash, "no", "image1", true, at(seconds)});
+  }
+};
+
+TEST_F(RefusedPartition, IsTriedAgainEverMoreRarely) {
+  int refused_at = 0, refusals = 1;
+  for (const int wait : {60, 120, 240, 480, 960, 1800, 1800}) {
+    const std::string accepted = state.accepted_hash;
+    EXPECT_EQ(state.offered_hash, accepted);
+    EXPECT_EQ(state.left_out.at("b"), (LeftOut{"QOS=later", "no", at(refused_at), refusals}));
+    EXPECT_EQ(next_try(state), at(refused_at + wait));
+    EXPECT_EQ(look(state, refused_at + wait - 1, accepted), state);
+    EXPECT_EQ(look(state, refused_at + wait, std::nullopt), state) << "only while slurmctld runs";
+    EXPECT_EQ(look(state, refused_at + wait, accepted, false), state) << "and is up";
+    const ConfigState again = look(state, refused_at + wait, accepted);
+    EXPECT_EQ(again.offered.at("slurm.conf"), "PartitionName=a State=UP\nPartitionName=b QOS=later\n");
+    EXPECT_EQ(again.left_out.at("b").refusal, "no") << "it is told meanwhile";
+    EXPECT_EQ(restart_digest(again.offered.at("slurm.conf")), restart_digest(state.offered.at("slurm.conf")));
+    EXPECT_EQ(next_try(again), std::nullopt);
+    EXPECT_EQ(look(again, refused_at + wait + 1, accepted), again);
+    EXPECT_TRUE(look(again, refused_at + wait + 1, again.offered_hash).left_out.empty()) << "it was taken";
+    const ConfigState ended = look(again, refused_at + wait + 1, std::nullopt, false);
+    EXPECT_EQ(ended.offered, state.offered) << "a slurmctld that starts anew is to find what was accepted";
+    EXPECT_EQ(ended.left_out.at("b"), (LeftOut{"QOS=later", "no", at(refused_at + wait + 1), refusals + 1}));
+    refused_at += wait;
+    ++refusals;
+    state = refuse(again, refused_at);
+  }
+  EXPECT_TRUE(look(state, 5, state.accepted_hash).tries_partition()) << "the clock was set back";
+}
+
+TEST_F(RefusedPartition, IsTriedAlone) {
+  const ConfigState again = look(state, 60, state.accepted_hash);
+  ASSERT_TRUE(again.tries_partition());
+  const ConfigState edited = next_config_state(again, wants({{"a", "State=DOWN"}, {"b", "QOS=later"}}),
+                                               {again.accepted_hash, {}, "image1", true, at(61)});
+  EXPECT_EQ(edited.offered.at("slurm.conf"), "PartitionName=a State=DOWN\n");
+  EXPECT_EQ(edited.left_out.at("b"), (LeftOut{"QOS=later", "no", at(61), 2}));
 }
 
 TEST(LeftOut, NoPartitionIsBlamedForTheRest) {

@@ -160,7 +160,7 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (const auto due = next_try(next); due && *due > observed.context.now)
-    pass.plan.wake_after(*due - observed.context.now, "the refused configuration is tried again");
+    pass.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
   if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
   return {std::move(next), std::move(wanted)};
 }
@@ -190,7 +190,9 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   }
   const auto blamed = std::ranges::count_if(state.left_out, [](const auto& item) { return !item.second.refusal.empty(); });
   const bool known = static_cast<std::size_t>(blamed) == state.left_out.size();
-  if (state.offered_hash == state.accepted_hash && state.offered_hash == wanted.hash && known) {
+  // While a refused partition is tried once more, what is told of it stays.
+  const bool settled = state.offered_hash == state.accepted_hash || state.tries_partition();
+  if (settled && state.offered_hash == wanted.hash && known) {
     std::string text;
     for (const auto& [name, item] : state.left_out) text += (text.empty() ? "" : ", ") + name;
     conditions.set("ConfigAccepted", text.empty(), text.empty() ? "Accepted" : "PartitionInvalid",

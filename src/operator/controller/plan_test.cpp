@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "operator/controller/build.hpp"
+#include "operator/controller/flow.hpp"
 #include "operator/controller/testing/observed.hpp"
 #include "slurm/acts.hpp"
+#include "slurm/conf/loaded.hpp"
 
 namespace op::controller {
 namespace {
@@ -83,6 +86,59 @@ TEST(Claim, ALostOneDoesNotMendItself) {
   EXPECT_EQ(condition(with_finalizer_and_claim("Pending"), "Degraded"), "False AsExpected: ");
   EXPECT_EQ(condition(with_finalizer_and_claim("Pending"), "Progressing"),
             "True ClaimPending: PersistentVolumeClaim state is Pending; slurmctld is starting");
+}
+
+/// A cluster that runs without NodeSet a's partition, which was refused at 0 s. `trying`: it is offered once more.
+Observed without_partition(bool trying, int seconds) {
+  Observed out = observed_of(Json::object());
+  auto object = std::make_shared<kube::Object>(*out.object);
+  object->meta.finalizers = {std::string(api::kFinalizerController)};
+  out.object = object;
+  out.context.mono = kNow;
+  out.context.now = core::WallTime{core::Duration{seconds * 1000}};
+  out.restapis = {{"r"}};
+  out.nodesets = {{"a", "a", true, "QOS=later", false, "", "a-"}};
+  out.pods = {*kube::record_from_json<kube::PodRecord>(
+      {{"kind", "Pod"},
+       {"metadata", {{"namespace", "ns"}, {"name", "x-controller-0"}}},
+       {"status", {{"phase", "Running"}, {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}}}})};
+  ConfigState state;
+  state.left_out["a"] = {"QOS=later", "no", core::WallTime{}, 1};
+  const Rendered accepted = render_config(out, state);
+  state.offered = accepted.files;
+  state.offered_hash = state.accepted_hash = accepted.hash;
+  if (trying) {
+    state.left_out["a"].trying = true;
+    const Rendered tried = render_config(out, state);
+    state.accepted = accepted.files;
+    state.offered = tried.files;
+    state.offered_hash = tried.hash;
+  }
+  out.config_map = *kube::record_from_json<kube::Object>(build_config_map(out, state));
+  auto snapshot = std::make_shared<slurm::Snapshot>();
+  snapshot->health = slurm::Snapshot::Health::kComplete;
+  snapshot->requested_at = kNow;
+  const std::string line = slurm::conf::marker_partition(accepted.hash);
+  const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
+  snapshot->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
+  out.snapshot = snapshot;
+  return out;
+}
+
+TEST(PartitionRetry, IsDueByTime) {
+  const plan::Plan waits = plan(without_partition(false, 30));
+  EXPECT_EQ(waits.wake(), core::Duration{30000});
+  EXPECT_EQ(waits.wake_reason(), "what slurmctld refused is tried again");
+}
+
+TEST(PartitionRetry, WhatIsToldStaysMeanwhile) {
+  const Observed trying = without_partition(true, 30);
+  ASSERT_NE(read_config_state(trying.config_map.get()).offered_hash, read_config_state(trying.config_map.get()).accepted_hash);
+  const plan::Plan rests = plan(without_partition(false, 30)), tries = plan(trying);
+  EXPECT_TRUE(condition(rests, "ConfigAccepted").starts_with("False PartitionInvalid: ")) << condition(rests, "ConfigAccepted");
+  EXPECT_TRUE(condition(rests, "Degraded").starts_with("True PartitionInvalid: ")) << condition(rests, "Degraded");
+  for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigAccepted", "Reconfigured"})
+    EXPECT_EQ(condition(tries, type), condition(rests, type));
 }
 
 }  // namespace
