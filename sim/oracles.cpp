@@ -322,6 +322,10 @@ void Oracles::watch_store() {
         gone_[change->key] = loop_.clock().mono();
       }
       if (table == "pods") left_[change->key] = loop_.clock().mono();
+      // Nor was a record stamped when nobody owned its worker.
+      if (table == "pods" && is_worker(change->object->body) && owner_uid(change->object->body, "NodeSet").empty())
+        abandoned_.insert(
+            {{change->key.ns, label(change->object->body, api::kLabelCluster)}, slurm_node_of(change->object->body)});
       return;
     }
     const Json& body = change->object->body;

@@ -116,7 +116,7 @@ class Oracles {
   std::map<kube::Key, core::MonoTime> gone_;               ///< When a Controller last went.
   std::map<kube::Key, core::MonoTime> left_;               ///< When a worker last ended, was deleted, or is gone.
   std::map<std::string, Look> asked_;                      ///< When an operator last asked for a Slurm node by itself.
-  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their cluster's Controller.
+  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their Controller, or an orphan.
   std::set<std::string> secrets_;                          ///< In every form in which they might show.
   std::deque<std::string> plans_;                          ///< The last ones: a secret may be known only once it is written.
   std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
