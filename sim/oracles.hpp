@@ -1,7 +1,8 @@
 // Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened.
 //
 // At every step: no worker with jobs is taken away by the operator, nor one that Slurm may still give jobs, nor the record of
-// such a one; no drain of somebody else's is undone by it; what it deletes it names by uid; it writes only while it holds the
+// such a one; no drain of somebody else's is undone by it, or lost with its record; it makes no more workers than were wished
+// for, and deletes none while there is no Controller; what it deletes it names by uid; it writes only while it holds the
 // Lease; no secret leaves through plans, status, events, logs or labels; observedGeneration never goes back; Secrets and
 // ConfigMaps of users are not written to; a token that is not to be refreshed is minted once. At the end (see unmet): the
 // declared state is reached. At rest: nothing is written but what keeps tokens fresh.

@@ -83,7 +83,7 @@ TEST_F(OraclesTest, WorkersStayWhenTheirControllerIsTornAway) {
   world.loop().run_for(core::Duration{120000});
   EXPECT_THAT(world.workers(), ElementsAre("cpu-1"));
   delete_worker("cpu-1");
-  EXPECT_THAT(violations().back(), HasSubstr("worker default/cpu-1 was deleted while there was no Controller"));
+  EXPECT_THAT(violations(), ElementsAre(testing::_, HasSubstr("cpu-1 was deleted while there was no Controller")));
 }
 
 TEST_F(OraclesTest, WorkersOfAClusterThatDrainsFirstStay) {
