@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -20,6 +19,7 @@
 #include "kube/record.hpp"
 #include "operator/common/names.hpp"
 #include "operator/testing/cache_set.hpp"
+#include "operator/testing/outcomes.hpp"
 #include "plan/plan.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -107,7 +107,7 @@ class World {
       const std::size_t known = facts.size();
       for (const plan::Need& need : made.needs()) facts.insert_or_assign(need.id, plan::Fact{answer(*need.query), mono});
       if (facts.size() > known) continue;
-      forget_outcomes(made);
+      forget_outcomes(outcomes, made);
       return made;
     }
   }
@@ -121,7 +121,7 @@ class World {
         for (const plan::Step& step : group) {
           const core::Result<void> result = execute(*step.act);
           tried.push_back((result ? "" : "!") + step.id);
-          note_outcome(step.id, result);
+          note_outcome(outcomes, step.id, result, mono);
           failed = failed || !result;
         }
         if (failed) break;
@@ -230,26 +230,6 @@ class World {
     for (const auto& [node_name, node] : nodes) out->nodes.insert_or_assign(node_name, std::make_shared<slurm::Node>(node));
     if (!loaded.empty()) out->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
     return out;
-  }
-
-  /// Kept is what the plan names or asks to remember, as the manager does.
-  void forget_outcomes(const plan::Plan& made) {
-    std::set<std::string> kept(made.remembered().begin(), made.remembered().end());
-    for (const auto& [name, lane] : made.lanes()) {
-      for (const auto& group : lane.groups()) {
-        for (const plan::Step& step : group) kept.insert(step.id);
-      }
-    }
-    std::erase_if(outcomes, [&](const auto& item) { return !kept.contains(item.first); });
-  }
-
-  void note_outcome(const std::string& id, const core::Result<void>& result) {
-    plan::Outcome& outcome = outcomes[id];
-    const auto state = result ? plan::Outcome::State::kDone : plan::Outcome::State::kFailed;
-    if (outcome.count == 0 || outcome.state != state) outcome = {state, 0, mono, mono, {}};
-    ++outcome.count;
-    outcome.last = mono;
-    outcome.error = result ? std::nullopt : std::optional(result.error());
   }
 
   core::Result<void> execute(const plan::Act& act) {

@@ -103,8 +103,6 @@ class World {
   core::Result<void> remove(const kube::Delete& act);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
-  void remember(const std::string& id, const core::Result<void>& result);
-  void drop_outcomes(const plan::Plan& plan);
   [[nodiscard]] bool job_on(const std::string& node) const;
   std::string next_version();
 

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 
 #include "api/well_known.hpp"
 #include "kube/record.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/plan.hpp"
+#include "operator/testing/outcomes.hpp"
 #include "plan/executor.hpp"
 
 namespace op::nodeset::testing {
@@ -108,18 +108,8 @@ Observed World::observe() {
   return out;
 }
 
-void World::drop_outcomes(const plan::Plan& plan) {
-  std::set<std::string> kept(plan.remembered().begin(), plan.remembered().end());
-  for (const auto& [name, lane] : plan.lanes()) {
-    for (const auto& group : lane.groups()) {
-      for (const plan::Step& step : group) kept.insert(step.id);
-    }
-  }
-  std::erase_if(outcomes, [&](const auto& outcome) { return !kept.contains(outcome.first); });
-}
-
 int World::run(const plan::Plan& plan) {
-  drop_outcomes(plan);
+  op::testing::forget_outcomes(outcomes, plan);
   std::size_t count = 0;
   for (const auto& [name, lane] : plan.lanes()) {
     bool failed = false;
@@ -134,7 +124,7 @@ int World::run(const plan::Plan& plan) {
         }
         check_intent(plan.intent, step);
         if (result) result = carry_out(*step.act);
-        remember(step.id, result);
+        op::testing::note_outcome(outcomes, step.id, result, mono);
         failed = failed || !result;
         if (!result) continue;
         done.push_back(step.id);
@@ -163,16 +153,6 @@ int World::settle(int passes) {
     advance(core::Duration{300});
   }
   return passes;
-}
-
-void World::remember(const std::string& id, const core::Result<void>& result) {
-  const auto state = result ? plan::Outcome::State::kDone : plan::Outcome::State::kFailed;
-  const auto [it, fresh] = outcomes.try_emplace(id, plan::Outcome{state, 0, mono, mono, {}});
-  plan::Outcome& outcome = it->second;
-  if (outcome.state != state) outcome = {state, 0, mono, mono, {}};
-  ++outcome.count;
-  outcome.last = mono;
-  outcome.error = result ? std::nullopt : std::optional(result.error());
 }
 
 std::string World::next_version() {
