@@ -20,7 +20,7 @@ others=$(xargs -n1 <<<"
   True False Pending Running Failed Succeeded Bound Lost PodScheduled ReplicaFailure
   ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
   Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
-  Missing KeyMissing
+  Missing KeyMissing IgnoreExtraneous CommunicationParameters
   AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType Epilog EpilogSlurmctld Feature Features
   MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
