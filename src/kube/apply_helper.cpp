@@ -4,6 +4,18 @@
 
 namespace kube {
 
+namespace {
+
+/// A selector is replaced as a whole by an apply, and an entry that somebody adds selects less: nothing may stand beside ours.
+bool selects_the_same(const core::Json& observed, const core::Json& intent) {
+  const core::Json* wanted = core::find(intent, {"spec", "selector"});
+  if (wanted == nullptr) return true;
+  const core::Json* there = core::find(observed, {"spec", "selector"});
+  return there != nullptr && *there == *wanted;
+}
+
+}  // namespace
+
 std::string intent_hash(const core::Json& desired) {
   return core::short_hash(core::canonical(desired), 16);
 }
@@ -17,7 +29,7 @@ plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, co
     core::Json intent = desired;
     intent.erase("apiVersion");
     intent.erase("kind");
-    if (core::contains(observed->body, intent)) return nullptr;
+    if (core::contains(observed->body, intent) && selects_the_same(observed->body, intent)) return nullptr;
   }
   auto act = std::make_shared<Apply>(resource, std::move(desired), std::move(manager));
   act->unseen = observed == nullptr;

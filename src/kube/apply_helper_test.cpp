@@ -39,6 +39,16 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   EXPECT_NE(apply_if_different(resources::kStatefulSet, less, &same, "m"), nullptr);
 }
 
+TEST(ApplyTest, ASelectorIsTheWholeOfIt) {
+  const Json desired = {{"metadata", {{"namespace", "ns"}, {"name", "o"}}}, {"spec", {{"selector", {{"app", "a"}}}}}};
+  Json stored = std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kService, desired, nullptr, "m"))->object;
+  const Object same = observed(stored);
+  EXPECT_EQ(apply_if_different(resources::kService, desired, &same, "m"), nullptr);
+  stored["spec"]["selector"]["added"] = "by somebody";
+  const Object narrower = observed(stored);
+  EXPECT_NE(apply_if_different(resources::kService, desired, &narrower, "m"), nullptr);
+}
+
 TEST(ApplyTest, ZerosAreAppliedOnceThoughTheServerHasADefault) {
   const auto container = [](const char* policy) {
     return Json{{"name", "c"}, {"imagePullPolicy", policy}, {"env", {{{"name", "A"}, {"value", ""}}}}};
