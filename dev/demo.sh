@@ -43,7 +43,7 @@ kubectl get -n $namespace nodesets,controllers,restapis | sed 's/^/             
 cat <<END
 
 The demo works: a job ran on 3 workers; the cluster was ready $((ready / 10)).$((ready % 10)) s after kubectl apply.
-  . $DEV/env.sh
+  . "$DEV/env.sh"
   kubectl -n $namespace get pods                        what was made
   kubectl -n $namespace scale nodeset cpu --replicas=5  more workers
   make down                                             leave nothing behind

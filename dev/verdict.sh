@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a suite of tests says at its end, whoever ran it. Sourced by test.sh.
+# What a suite of tests says at its end, whoever ran it. Sourced.
 
 # verdict STATUS LOG: prints "PASSED FAILED". The log's closing lines count: "N passed, M failed" (the last of them), those of ctest or
 # of GoogleTest, or lines that begin with "ok " and "not ok ". A suite that broke off, or that ran nothing, has one failure.

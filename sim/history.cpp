@@ -335,7 +335,7 @@ Json stray_edit(const kube::Resource& kind) {
   if (kind == kinds::kService) return {{"spec", {{"selector", {{std::string(api::kLabelName), "stray"}}}}}};
   if (kind == kinds::kConfigMap) return {{"data", {{"slurm.conf", "ClusterName=stray\n"}}}};
   if (kind == kinds::kStatefulSet || kind == kinds::kDeployment) return {{"spec", {{"replicas", 0}}}};
-  if (kind == kinds::kPodDisruptionBudget) return {{"spec", {{"maxUnavailable", 2}}}};
+  if (kind == kinds::kPodDisruptionBudget) return {{"spec", {{"minAvailable", nullptr}, {"maxUnavailable", 2}}}};
   return nullptr;
 }
 

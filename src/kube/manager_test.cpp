@@ -693,21 +693,6 @@ TEST_F(ManagerTest, NamedObjectsAreWatchedForAsLongAsAKeyNamesThem) {
   EXPECT_EQ(api.watches.size(), 2U);
 }
 
-TEST_F(ManagerTest, TheHashesOfSecretsAreTheSameInTheNextProcess) {
-  const auto hash = [&](Manager& process) {
-    auto& secrets = process.cache<SecretRecord>(resources::kSecret, {"ns", "", ""});
-    process.start();
-    loop.advance(10ms);
-    const auto key = secrets.find({"ns", "key"});
-    return key == nullptr ? "" : key->value_hashes.at("slurm.key");
-  };
-  api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "key"}}}, {"data", {{"slurm.key", "a2V5"}}}});
-  Manager next(loop, random, log, client);
-  const std::string before = hash(*manager);
-  EXPECT_NE(before, "");
-  EXPECT_EQ(hash(next), before) << "annotations hold them: slurmctld would be restarted with the operator";
-}
-
 TEST_F(ManagerTest, AKeyThatCannotObserveIsTriedAgainWhenSomethingMoves) {
   controller->cannot_observe = true;
   start();

@@ -215,7 +215,9 @@ struct Operator::Impl {
         [this](const Object& object) {
           return keys_of(caches.nodesets.by_index(kIndexController, cluster_key(object.meta.ns, object.meta.name)));
         },
-        intent_changed);
+        [](const Object& before, const Object& after) {
+          return intent_changed(before, after) || tells_end(before) != tells_end(after);
+        });
     // Partitions that slurmctld refuses are told by their NodeSets.
     watch<Object>(
         nodeset, caches.config_maps,

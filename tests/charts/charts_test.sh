@@ -68,21 +68,21 @@ done
 deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
 shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRoleBinding/slurm-operator", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
-shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--leader-elect-name=slurm-operator", "--health-addr=:8081", "--metrics-addr=:8080", "--log-level=info"]'
+shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--log-level=info"]'
 # Operators of one namespace that act on different ones, each a release: each has a Lease of its own.
 for release in a b; do
   RELEASE=$release shows slurm-operator "o['Deployment/$release-slurm-operator']['spec']['template']['spec']['containers'][0]['args'][2]" \
     "\"--leader-elect-name=$release-slurm-operator\""
 done
-shows slurm-operator "${container}['args'][5]" '"--namespaces=a,b"' --set 'operator.namespaces={a,b}'
-shows slurm-operator "${container}['args'][5]" '"--namespaces=a,b"' --set 'operator.namespaces=a\, b'
+shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'operator.namespaces={a,b}'
+shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'operator.namespaces=a\, b'
 shows slurm-operator 'o["ValidatingAdmissionPolicyBinding/slurm-operator-workers"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' --set 'operator.namespaces={a,b}'
 shows slurm-operator "${container}['image']" '"local/slurm-operator:dev"'
 shows slurm-operator "${container}['image']" '"r/o@sha256:x"' --set operator.image.repository=r/o,operator.image.digest=sha256:x
 shows slurm-operator "${container}['image']" '"r/o:0.1.0"' --set operator.image.repository=r/o,operator.image.tag=null
 shows slurm-operator "${deployment}['metadata']['labels']['app.kubernetes.io/name']" '"slurm-operator"' --set nameOverride=x,fullnameOverride=slurm-operator
 shows slurm-operator "[${deployment}['spec']['securityContext']['runAsUser'], ${container}['securityContext']]" '[65532, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}]'
-shows slurm-operator "['Service/slurm-operator' in o, ${container}['args'][4], len(${container}['ports'])]" '[false, "--metrics-addr=0", 1]' --set operator.metricsPort=0
+shows slurm-operator "['Service/slurm-operator' in o, ${container}['args'][3], len(${container}['ports'])]" '[false, "--metrics-addr=0", 1]' --set operator.metricsPort=0
 shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvailable"]' 1 --set operator.pdb.enabled=true
 shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false

@@ -106,11 +106,6 @@ std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const
                     std::make_shared<kube::Patch>(std::move(act))};
 }
 
-bool goes_alone(const kube::ObjectMeta& controller, const kube::Object* stateful_set) {
-  if (!controller.terminating()) return false;
-  return kube::has_finalizer(controller, "orphan") || (stateful_set != nullptr && stateful_set->meta.owners.empty());
-}
-
 void add_metadata(kube::StringMap& into, const kube::StringMap& from) {
   for (const auto& [name, value] : from) {
     if (!belongs_to_tool(name)) into[name] = value;

@@ -35,10 +35,6 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
                                            const kube::Object* observed, const plan::Outcomes& outcomes);
 
-/// `kubectl delete --cascade=orphan`: the Controller goes alone, and the cluster runs on. Kubernetes tells so by a finalizer,
-/// which it takes away once what the Controller owned has no owner any more. `stateful_set`: slurmctld's; null: there is none.
-bool goes_alone(const kube::ObjectMeta& controller, const kube::Object* stateful_set);
-
 /// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 

@@ -172,6 +172,15 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
   conditions.set(api::kConditionDegraded, !wrong.empty(), wrong.empty() ? "AsExpected" : reason, join(wrong, "; "));
 }
 
+bool tells_end(const kube::Object& controller) {
+  const core::Json* told = core::find(controller.body, {"status", "conditions"});
+  return controller.meta.terminating() && told != nullptr && told->is_array() &&
+         std::ranges::any_of(*told, [](const core::Json& condition) {
+           return core::get_string(condition, {"type"}) == api::kConditionProgressing &&
+                  core::get_string(condition, {"reason"}) == kReasonTerminating;
+         });
+}
+
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths) {
   if (paths.empty()) return;
   conditions.set(api::kConditionFieldsNotActedOn, true, "NotActedOn",

@@ -67,6 +67,12 @@ struct Problem {
 /// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet.
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting);
 
+/// The cluster ends with its Controller: that has looked whether it goes alone (`kubectl delete --cascade=orphan`), and has
+/// told.
+bool tells_end(const kube::Object& controller);
+/// The reason of its condition Progressing then.
+inline constexpr const char* kReasonTerminating = "Terminating";
+
 /// Sets FieldsNotActedOn: True with the paths, or nothing when there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 

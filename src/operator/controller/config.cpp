@@ -212,7 +212,10 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
 
 /// Without HTTP the kubelet would find slurmctld and slurmd dead, and end them with their jobs.
 std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
-  if (!serves_http(image_release(slurmctld_image(observed.controller.spec)))) return {};
+  if (!serves_http(image_release(slurmctld_image(observed.controller.spec))) &&
+      std::ranges::none_of(observed.nodesets, &NodeSetFacts::http_probes)) {
+    return {};
+  }
   constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
   const auto has_word = [&](const std::string& value) {  // Slurm looks for it without case too
     return !std::ranges::search(value, kWord, {}, [](unsigned char c) { return static_cast<char>(std::tolower(c)); }).empty();

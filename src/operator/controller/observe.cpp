@@ -6,6 +6,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/keys.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/probes.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/controller/plan.hpp"
@@ -43,6 +44,7 @@ bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
+  facts.http_probes = serves_http(image_release(core::get_string(object.body, {"spec", "slurmd", "image"})));
   const core::Json* partition = core::find(object.body, {"spec", "partition"});
   if (partition == nullptr) return facts;
   if (const auto read = api::from_json<api::NodeSetPartition>(*partition, "spec.partition")) {

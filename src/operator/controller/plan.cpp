@@ -78,9 +78,39 @@ void plan_network(Pass& pass) {
   want(kube::resources::kService, build_service(observed), observed.service);
   want(kube::resources::kService, build_internal_service(observed), observed.internal_service);
   want(kube::resources::kService, build_workers_service(observed), observed.workers_service);
-  lane.add(drop_max_unavailable(observed.workers_pdb.get()));
+}
+
+/// The workers' budget as it is. The Go operator's has no labels, so no cache of ours has it: one that is not seen is read.
+/// nullopt: not known yet; null: there is none.
+std::optional<kube::ObjectPtr> find_budget(Pass& pass) {
+  constexpr core::Duration kReadAgain{5000};
+  const Observed& observed = pass.observed;
+  if (observed.workers_pdb) return observed.workers_pdb;
+  const std::string name = workers_pdb_name(observed.object->meta.name);
+  const auto found = observed.context.facts.find(name);
+  if (found == observed.context.facts.end()) {
+    auto get = std::make_shared<kube::Get>();
+    get->resource = kube::resources::kPodDisruptionBudget;
+    get->key = {observed.object->meta.ns, name};
+    pass.plan.need({name, std::move(get)});
+    return {};
+  }
+  if (const auto& budget = found->second.value) {
+    return std::make_shared<kube::Object>(kube::Object{kube::parse_meta(*budget), *budget});
+  }
+  if (found->second.value.error().code == core::ErrorCode::kNotFound) return nullptr;
+  pass.plan.wake_after(kReadAgain, "what others have set of the workers' budget decides how it is made");
+  return {};
+}
+
+void plan_budget(Pass& pass) {
+  const std::optional<kube::ObjectPtr> budget = find_budget(pass);
+  if (!budget) return;
+  plan::Lane& lane = pass.plan.lane("pdb");
+  lane.add(drop_max_unavailable(budget->get()));
   lane.then();
-  want(kube::resources::kPodDisruptionBudget, build_workers_pdb(observed), observed.workers_pdb);
+  lane.add(apply_step(kube::resources::kPodDisruptionBudget, build_workers_pdb(pass.observed), pass.observed.workers_pdb.get(),
+                      kManagerController));
 }
 
 /// A worker's record that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a cluster whose
@@ -88,6 +118,10 @@ void plan_network(Pass& pass) {
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
   const auto comment = worker_comment(node.comment);
+  // With host networking a worker may be registered under another name.
+  if (comment && std::ranges::find(observed.workers, core::get_string(*comment, {"podName"})) != observed.workers.end()) {
+    return false;
+  }
   if (comment && core::get_string(*comment, {"namespace"}) != observed.object->meta.ns) return false;
   if (!comment && !slurm::ours(node.reason)) return false;
   const std::string nodeset = comment ? core::get_string(*comment, {"nodeSetName"}) : "";
@@ -331,6 +365,7 @@ void plan_running(Pass& pass) {
   }
   plan_keys(pass);
   plan_network(pass);
+  plan_budget(pass);
   plan_records(pass);
   const auto [state, wanted] = plan_pod(pass);
 
@@ -410,11 +445,16 @@ void remove_finalizer(Pass& pass, const char* why) {
   }
 }
 
+/// Whether the Controller takes the workers with it that no NodeSet ends.
+bool ends_workers(const Observed& observed) {
+  return observed.parse_error.empty() && observed.controller.spec.deletion_policy != api::DeletionPolicy::kDrain;
+}
+
 /// Nobody else deletes the workers of a NodeSet that is gone: neither it, nor the garbage collector, which may not.
 void delete_left_workers(Pass& pass) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = pass.observed;
-  if (!observed.parse_error.empty() || observed.controller.spec.deletion_policy == api::DeletionPolicy::kDrain) return;
+  if (!ends_workers(observed)) return;
   for (const kube::PodPtr& pod : observed.left_workers) {
     const auto evidence = kube::OwnerWitness::owner_ends(observed.object->meta, *pod);
     if (pod->meta.terminating() || !evidence) continue;
@@ -425,13 +465,39 @@ void delete_left_workers(Pass& pass) {
   }
 }
 
+/// `kubectl delete --cascade=orphan`: the Controller goes alone, and the cluster runs on. Kubernetes tells so by a finalizer,
+/// which it takes away once what the Controller owned has no owner any more. From then on slurmctld's StatefulSet tells, read
+/// live: a cache may be behind that of Controllers. nullopt: not known yet.
+std::optional<bool> goes_alone(Pass& pass) {
+  const kube::ObjectMeta& meta = pass.observed.object->meta;
+  if (kube::has_finalizer(meta, "orphan")) return true;
+  if (tells_end(*pass.observed.object)) return false;
+  const std::string name = controller_object_name(meta.name);
+  const auto found = pass.observed.context.facts.find(name);
+  if (found == pass.observed.context.facts.end()) {
+    auto get = std::make_shared<kube::Get>();
+    get->resource = kube::resources::kStatefulSet;
+    get->key = {meta.ns, name};
+    pass.plan.need({name, std::move(get)});
+    return {};
+  }
+  if (const auto& set = found->second.value) return kube::parse_meta(*set).owners.empty();
+  if (found->second.value.error().code == core::ErrorCode::kNotFound) return false;
+  constexpr core::Duration kReadAgain{5000};
+  pass.plan.wake_after(kReadAgain, "whether the Controller goes alone decides about its cluster");
+  return {};
+}
+
 void plan_end(Pass& pass) {
   const Observed& observed = pass.observed;
-  if (goes_alone(observed.object->meta, observed.stateful_set.get())) {
+  const std::optional<bool> alone = goes_alone(pass);
+  if (!alone) return;
+  if (*alone) {
     pass.plan.intent.summary = "leave the cluster to itself";
     return remove_finalizer(pass, "it is deleted without what it owns");
   }
-  delete_left_workers(pass);
+  // Nobody acts on the end before it is told.
+  if (tells_end(*observed.object)) delete_left_workers(pass);
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     if (nodeset.terminating) nodesets.push_back(nodeset.object);
@@ -441,6 +507,9 @@ void plan_end(Pass& pass) {
   }
   if (!observed.workers.empty()) {
     pass.waiting = "workers are still there: " + some_of(observed.workers);
+    if (observed.nodesets.empty() && (observed.left_workers.empty() || !ends_workers(observed))) {
+      pass.waiting += "; without a NodeSet nobody deletes them: apply it again, or delete the pods";
+    }
   } else if (!nodesets.empty()) {
     pass.waiting = "NodeSets end first: " + some_of(nodesets);
   } else if (!restapis.empty()) {
@@ -452,7 +521,7 @@ void plan_end(Pass& pass) {
   pass.plan.intent.summary += ": " + pass.waiting;
   pass.plan.intent.pods = static_cast<int>(observed.workers.size());
   Conditions conditions = conditions_of(observed);
-  pass.problems.push_back({"Terminating", "the Controller is being deleted", false});
+  pass.problems.push_back({kReasonTerminating, "the Controller is being deleted", false});
   plan_status(pass, std::move(conditions), false);
 }
 

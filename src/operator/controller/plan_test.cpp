@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/well_known.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/flow.hpp"
 #include "operator/controller/testing/observed.hpp"
@@ -39,6 +40,59 @@ Observed with_records(int count, core::Duration age) {
 std::size_t deleted_records(const plan::Plan& plan) {
   const auto lane = plan.lanes().find("records");
   return lane == plan.lanes().end() ? 0 : lane->second.groups().front().size();
+}
+
+/// A Controller that is deleted, with one worker whose NodeSet is gone; no cache says that it goes alone.
+Observed ending() {
+  Observed out = observed_of(Json::object());
+  auto object = std::make_shared<kube::Object>(*out.object);
+  object->meta.deletion_timestamp = core::WallTime{};
+  object->meta.finalizers = {std::string(api::kFinalizerController)};
+  out.object = object;
+  auto pod = std::make_shared<kube::PodRecord>();
+  pod->meta.ns = "ns";
+  pod->meta.name = "cpu-0";
+  pod->meta.uid = "p";
+  out.workers = {"cpu-0"};
+  out.left_workers = {pod};
+  return out;
+}
+
+void answer(Observed& observed, core::Result<Json> stateful_set) {
+  observed.context.facts.emplace("x-controller", plan::Fact{std::move(stateful_set), {}});
+}
+
+TEST(End, NothingIsDoneBeforeTheStatefulSetWasRead) {
+  Observed observed = ending();
+  EXPECT_EQ(plan(observed).step_count(), 0U);
+  EXPECT_EQ(plan(observed).needs().size(), 1U);
+  answer(observed, core::fail(core::ErrorCode::kUnavailable, "away"));
+  EXPECT_EQ(plan(observed).step_count(), 0U);
+  EXPECT_GT(plan(observed).wake(), core::Duration{0});
+}
+
+TEST(End, OfAControllerThatGoesAlone) {
+  Observed observed = ending();
+  answer(observed, Json{{"metadata", {{"name", "x-controller"}}}});
+  const plan::Plan alone = plan(observed);
+  EXPECT_TRUE(alone.lanes().contains("tidy"));
+  EXPECT_FALSE(alone.lanes().contains("workers"));
+  EXPECT_FALSE(alone.lanes().contains("status")) << "workers go once it is told";
+}
+
+TEST(End, IsToldBeforeAnybodyActsOnIt) {
+  Observed observed = ending();
+  answer(observed,
+         Json{{"metadata", {{"name", "x-controller"}, {"ownerReferences", {{{"kind", "Controller"}, {"uid", "u"}}}}}}});
+  const plan::Plan first = plan(observed);
+  EXPECT_FALSE(first.lanes().contains("workers"));
+  ASSERT_TRUE(first.lanes().contains("status"));
+  auto told = std::make_shared<kube::Object>(*observed.object);
+  told->body["status"]["conditions"] = {{{"type", "Progressing"}, {"status", "True"}, {"reason", "Terminating"}}};
+  observed.object = told;
+  observed.context.facts.clear();
+  EXPECT_TRUE(plan(observed).lanes().contains("workers"));
+  EXPECT_TRUE(plan(observed).needs().empty());
 }
 
 TEST(Records, AreDeletedAFewInAPass) {

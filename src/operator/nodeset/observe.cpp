@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
-#include "operator/common/children.hpp"
 #include "operator/common/config_map.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/status.hpp"
@@ -34,9 +33,8 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   ControllerView view;
   view.meta = object->meta;
-  // For its workers such a Controller stays: nothing may be concluded from its end.
-  const kube::ObjectPtr stateful_set = caches.stateful_sets.find({key.ns, controller_object_name(key.name)});
-  if (goes_alone(object->meta, stateful_set.get())) view.meta.deletion_timestamp.reset();
+  // Until it has told that its cluster ends, nothing may be concluded from its deletion: it may go alone.
+  if (!tells_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.slurm_key = slurm_key_ref(controller->spec, key.name);
   view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
@@ -139,7 +137,7 @@ NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Optio
 std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                  const kube::Context& context) {
   if (!caches_.nodesets.synced() || !caches_.controllers.synced() || !caches_.pods.synced() ||
-      !caches_.controller_revisions.synced() || !caches_.stateful_sets.synced()) {
+      !caches_.controller_revisions.synced()) {
     return nullptr;
   }
   const kube::ObjectPtr object = caches_.nodesets.find(key);

@@ -61,7 +61,6 @@ class ObserveNodeSet : public ::testing::Test {
          {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}, {"persistence", {{"enabled", false}}}}}})});
     fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
     fill(set_.revisions, {});
-    fill(set_.stateful_sets, {});
   }
 
   std::shared_ptr<const Observed> observe(core::MonoTime mono = {}) {
@@ -210,34 +209,28 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   EXPECT_FALSE(observe()->controller);
 }
 
-/// `kubectl delete controller --cascade=orphan`.
-TEST_F(ObserveNodeSet, TheControllerThatGoesAloneLeavesItsWorkers) {
+/// It may go alone (`kubectl delete --cascade=orphan`), whatever its finalizers are just now.
+TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
   fill_all();
-  const auto deleted = [&](const std::vector<std::string>& finalizers) {
-    Json controller = document("Controller", "demo", {{"spec", Json::object()}});
+  const auto deletes = [&](const Json& conditions) {
+    Json controller = document("Controller", "demo", {{"spec", Json::object()}, {"status", {{"conditions", conditions}}}});
     controller["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
-    controller["metadata"]["finalizers"] = finalizers;
+    controller["metadata"]["finalizers"] = {"controller.slinky.slurm.net/teardown"};
     fill(set_.controllers, {controller});
-  };
-  const auto deletes = [&] {
     const auto seen = observe();
     const plan::Plan plan = static_cast<const kube::Controller&>(controller_).plan(seen.get());
     return plan.describe().dump().find("kube.Delete") != std::string::npos;
   };
-  deleted({"controller.slinky.slurm.net/teardown"});
-  EXPECT_TRUE(deletes());
-  deleted({"controller.slinky.slurm.net/teardown", "orphan"});
-  EXPECT_FALSE(deletes());
-
-  // Before we have seen that, Kubernetes is done with it.
-  deleted({"controller.slinky.slurm.net/teardown"});
-  Json set = document("StatefulSet", "demo-controller", {{"spec", Json::object()}});
-  fill(set_.stateful_sets, {set});
-  EXPECT_FALSE(deletes());
-  set["metadata"]["ownerReferences"] =
-      Json::array({{{"kind", "Controller"}, {"name", "demo"}, {"uid", "demo-uid"}, {"controller", true}}});
-  fill(set_.stateful_sets, {set});
-  EXPECT_TRUE(deletes());
+  const auto progressing = [](const char* reason) {
+    return Json::array({{{"type", "Progressing"},
+                         {"status", "True"},
+                         {"reason", reason},
+                         {"message", "m"},
+                         {"lastTransitionTime", "2026-01-01T00:00:00Z"}}});
+  };
+  EXPECT_FALSE(deletes(Json::array()));
+  EXPECT_FALSE(deletes(progressing("Waiting")));
+  EXPECT_TRUE(deletes(progressing("Terminating")));
 }
 
 TEST_F(ObserveNodeSet, LooksForWhatTheWorkersName) {

@@ -146,7 +146,7 @@ bool leaves_record(const Pass& pass, const Worker& worker) {
   return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
 }
 
-/// Told while there is time to cancel the jobs, or the scaling.
+/// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.
 void tell_waiting_jobs(Pass& pass, const Worker& worker) {
   const std::vector<std::int64_t>& jobs = pass.jobs_waiting_for(worker.node);
   if (jobs.empty()) return;
@@ -160,7 +160,6 @@ void tell_waiting_jobs(Pass& pass, const Worker& worker) {
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   if (!leaves_record(pass, worker)) {
-    if (worker.record != nullptr) tell_waiting_jobs(pass, worker);
     if (!worker.cleared) pass.out.intent.add(kClear, pod_text(worker));
     pass.out.intent.add(kDeleteRecord, worker.node);
   }
@@ -201,6 +200,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   if (!worker.busy() && !reserved(*worker.record)) {
     if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, uid, pass.in.mono)) {
       if (leaves_record(pass, worker)) return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
+      tell_waiting_jobs(pass, worker);
       delete_fenced(pass, worker, *evidence, why);
       return;
     }
