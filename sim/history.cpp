@@ -260,7 +260,10 @@ void History::fill_user_actions() {
                       }});
   actions_.push_back({1, [this] { world_.remove(op::resources::kRestApi, World::kCluster); }});
   actions_.push_back({1, [this] {
-                        if (random_.chance(0.3)) world_.remove(op::resources::kController, World::kCluster);
+                        if (random_.chance(0.3)) {
+                          world_.remove(op::resources::kController, World::kCluster,
+                                        random_.chance(0.4) ? "Orphan" : "Background");
+                        }
                       }});
   actions_.push_back({1, [this] {
                         if (random_.chance(0.2)) world_.tear_away(op::resources::kController, World::kCluster);
