@@ -65,6 +65,7 @@ inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refus
 inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 inline constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
+inline constexpr std::string_view kAnnotationDataHash = "slinky.slurm.net/data-hash";
 
 /// Of kubectl: the container that `kubectl logs` and `kubectl exec` mean.
 inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kubernetes.io/default-container";

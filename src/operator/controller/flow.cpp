@@ -15,7 +15,7 @@ namespace op::controller {
 namespace {
 
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
-constexpr std::string_view kAcceptedPrefix = "accepted.";
+const std::string kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
 constexpr core::Duration kFirstWait{500};
 constexpr core::Duration kLongestWait{30000};
@@ -298,18 +298,32 @@ bool ConfigState::tries_partition() const {
   return std::ranges::any_of(left_out, [](const auto& item) { return item.second.trying; });
 }
 
+namespace {
+
+std::string data_digest(const ConfigState& state) {
+  return short_digest(core::canonical(core::Json::array({core::Json(state.offered), core::Json(state.accepted)})));
+}
+
+}  // namespace
+
 ConfigState read_config_state(const kube::Object* config_map) {
   ConfigState out;
   if (config_map == nullptr) return out;
   if (const core::Json* data = core::find(config_map->body, {"data"}); data != nullptr && data->is_object()) {
-    for (const auto& [name, text] : data->items()) {
-      if (!text.is_string()) continue;
-      if (name.starts_with(kAcceptedPrefix)) {
-        out.accepted[name.substr(kAcceptedPrefix.size())] = text.get<std::string>();
-      } else {
-        out.offered[name] = text.get<std::string>();
-      }
+    for (const std::string_view file : {kSlurmConf, kCgroupConf}) {
+      const std::string name(file);
+      if (data->contains(name)) out.offered[name] = core::get_string(*data, {name});
+      if (data->contains(kAcceptedPrefix + name)) out.accepted[name] = core::get_string(*data, {kAcceptedPrefix + name});
     }
+  }
+  out.left_out = read_left_out(*config_map);
+  out.scripts_hash = config_map->meta.annotation(api::kAnnotationScriptsHash);
+  // Somebody edited it: this is nothing that slurmctld was offered or had, and the rest tells of what is not there.
+  const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
+  if (!written.empty() && written != data_digest(out)) {
+    out.offered.clear();
+    out.accepted.clear();
+    return out;
   }
   out.offered_hash = config_map->meta.annotation(api::kAnnotationSlurmConfigHash);
   out.accepted_hash = config_map->meta.annotation(api::kAnnotationAcceptedConfigHash);
@@ -318,20 +332,19 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.refused_by = config_map->meta.annotation(api::kAnnotationRefusedBy);
   if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationRefusedAt))) out.refused_at = *at;
   out.refusals = read_number(config_map->meta.annotation(api::kAnnotationRefusals));
-  out.left_out = read_left_out(*config_map);
-  out.scripts_hash = config_map->meta.annotation(api::kAnnotationScriptsHash);
   return out;
 }
 
 void write_config_state(const ConfigState& state, core::Json& config_map) {
   core::Json data = core::Json::object();
   for (const auto& [name, text] : state.offered) data[name] = text;
-  for (const auto& [name, text] : state.accepted) data[std::string(kAcceptedPrefix) + name] = text;
+  for (const auto& [name, text] : state.accepted) data[kAcceptedPrefix + name] = text;
   config_map["data"] = std::move(data);
   core::Json& annotations = config_map["metadata"]["annotations"];
   const auto annotate = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) annotations[std::string(name)] = value;
   };
+  annotate(api::kAnnotationDataHash, data_digest(state));
   annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);

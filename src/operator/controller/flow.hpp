@@ -12,6 +12,7 @@
 //                refused-at, refusals                 when it was refused last, and how often
 //                left-out-partitions                  those that were refused (with when, and how often), or may be to blame
 //                scripts-hash                         of the scripts that slurmctld runs itself
+//                data-hash                            of the data: where it is another, somebody edited it, and all is offered anew
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
 // wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a file, a plugin or a

@@ -46,6 +46,34 @@ TEST(ConfigState, StandsInTheConfigMap) {
   EXPECT_EQ(read_config_state(nullptr), ConfigState{});
 }
 
+TEST(ConfigState, WhatSomebodyEditedIsNeverOfferedNorGoneBackTo) {
+  ConfigState state;
+  state.offered = {{"slurm.conf", "ClusterName=a\n"}};
+  state.accepted = {{"slurm.conf", "ClusterName=a # before\n"}};
+  state.offered_hash = state.refused_hash = "1";
+  state.accepted_hash = "2";
+  state.scripts_hash = "s";
+  state.left_out["cpu"] = LeftOut{};
+  core::Json map{{"metadata", {{"name", "x-config"}}}};
+  write_config_state(state, map);
+  const auto read = [&] {
+    const kube::Object object{kube::parse_meta(map), map};
+    return read_config_state(&object);
+  };
+  ASSERT_EQ(read(), state);
+  for (const char* file : {"slurm.conf", "accepted.slurm.conf", "cgroup.conf"}) {
+    const core::Json before = map;
+    map["data"][file] = "ClusterName=stray\n";
+    ConfigState rest;
+    rest.scripts_hash = "s";
+    rest.left_out = state.left_out;
+    EXPECT_EQ(read(), rest) << file;
+    map = before;
+  }
+  map["data"]["notes.txt"] = "of somebody's, and no concern of ours";
+  EXPECT_EQ(read(), state);
+}
+
 TEST(ConfigState, IsOfferedAcceptedAndReplaced) {
   const ConfigState first = offer({}, 1);
   EXPECT_EQ(first.offered_hash, "hash1");
