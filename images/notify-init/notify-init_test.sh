@@ -24,7 +24,8 @@ expect() { # NAME WANTED GOT
 # in_background SCRIPT: runs a daemon under notify-init: $!. Signals may only follow once the daemon has written something.
 in_background() {
   rm -f "$pids" "$socket" "$scratch/log"
-  "$init" bash -c "$1" 2>"$scratch/log" &
+  # Under nohup SIGHUP is ignored, which a shell cannot undo.
+  env --default-signal=HUP "$init" bash -c "$1" 2>"$scratch/log" &
 }
 await() { for ((i = 0; i < 200; i++)); do eval "$1" && return; sleep 0.02; done; echo "FAIL never: $1"; failures=$((failures + 1)); }
 alive() { kill -0 "$1" 2>/dev/null; }
