@@ -25,6 +25,19 @@ struct Pass {
   std::string waiting;  ///< What is still to come, when nothing is wrong.
 };
 
+/// What the API server itself says of an object of the Controller's namespace; null until it has been asked, which is done
+/// then.
+const core::Result<core::Json>* read_live(Pass& pass, const kube::Resource& resource, const std::string& name) {
+  const std::string id = resource.kind + " " + name;
+  const plan::Facts& facts = pass.observed.context.facts;
+  if (const auto found = facts.find(id); found != facts.end()) return &found->second.value;
+  auto get = std::make_shared<kube::Get>();
+  get->resource = resource;
+  get->key = {pass.observed.object->meta.ns, name};
+  pass.plan.need({id, std::move(get)});
+  return nullptr;
+}
+
 // ---- running ----
 
 /// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
@@ -87,18 +100,10 @@ std::optional<kube::ObjectPtr> find_budget(Pass& pass) {
   const Observed& observed = pass.observed;
   if (observed.workers_pdb) return observed.workers_pdb;
   const std::string name = workers_pdb_name(observed.object->meta.name);
-  const auto found = observed.context.facts.find(name);
-  if (found == observed.context.facts.end()) {
-    auto get = std::make_shared<kube::Get>();
-    get->resource = kube::resources::kPodDisruptionBudget;
-    get->key = {observed.object->meta.ns, name};
-    pass.plan.need({name, std::move(get)});
-    return {};
-  }
-  if (const auto& budget = found->second.value) {
-    return std::make_shared<kube::Object>(kube::Object{kube::parse_meta(*budget), *budget});
-  }
-  if (found->second.value.error().code == core::ErrorCode::kNotFound) return nullptr;
+  const core::Result<core::Json>* budget = read_live(pass, kube::resources::kPodDisruptionBudget, name);
+  if (budget == nullptr) return {};
+  if (*budget) return std::make_shared<kube::Object>(kube::Object{kube::parse_meta(**budget), **budget});
+  if (budget->error().code == core::ErrorCode::kNotFound) return nullptr;
   pass.plan.wake_after(kReadAgain, "what others have set of the workers' budget decides how it is made");
   return {};
 }
@@ -421,16 +426,10 @@ void plan_key_removal(Pass& pass) {
   if (keys.empty()) return;
   // Live: of a claim that a user put in place of the StatefulSet's, with whatever labels, no cache knows.
   const std::string claim = state_claim_name(observed.object->meta.name);
-  const auto left = observed.context.facts.find(claim);
-  if (left == observed.context.facts.end()) {
-    auto get = std::make_shared<kube::Get>();
-    get->resource = kube::resources::kPersistentVolumeClaim;
-    get->key = {observed.object->meta.ns, claim};
-    return pass.plan.need({claim, std::move(get)});
-  }
-  if (left->second.value) return;
-  if (left->second.value.error().code != core::ErrorCode::kNotFound) {
-    pass.waiting = "PersistentVolumeClaim " + claim + " cannot be read: " + left->second.value.error().message;
+  const core::Result<core::Json>* left = read_live(pass, kube::resources::kPersistentVolumeClaim, claim);
+  if (left == nullptr || *left) return;
+  if (left->error().code != core::ErrorCode::kNotFound) {
+    pass.waiting = "PersistentVolumeClaim " + claim + " cannot be read: " + left->error().message;
     return pass.plan.wake_after(kReadClaimAgain, "whether the state's volume is left decides about its keys");
   }
   for (const SecretFacts* key : keys) {
@@ -472,17 +471,10 @@ std::optional<bool> goes_alone(Pass& pass) {
   const kube::ObjectMeta& meta = pass.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;
   if (tells_end(*pass.observed.object)) return false;
-  const std::string name = controller_object_name(meta.name);
-  const auto found = pass.observed.context.facts.find(name);
-  if (found == pass.observed.context.facts.end()) {
-    auto get = std::make_shared<kube::Get>();
-    get->resource = kube::resources::kStatefulSet;
-    get->key = {meta.ns, name};
-    pass.plan.need({name, std::move(get)});
-    return {};
-  }
-  if (const auto& set = found->second.value) return kube::parse_meta(*set).owners.empty();
-  if (found->second.value.error().code == core::ErrorCode::kNotFound) return false;
+  const core::Result<core::Json>* set = read_live(pass, kube::resources::kStatefulSet, controller_object_name(meta.name));
+  if (set == nullptr) return {};
+  if (*set) return kube::parse_meta(**set).owners.empty();
+  if (set->error().code == core::ErrorCode::kNotFound) return false;
   constexpr core::Duration kReadAgain{5000};
   pass.plan.wake_after(kReadAgain, "whether the Controller goes alone decides about its cluster");
   return {};

@@ -59,7 +59,7 @@ Observed ending() {
 }
 
 void answer(Observed& observed, core::Result<Json> stateful_set) {
-  observed.context.facts.emplace("x-controller", plan::Fact{std::move(stateful_set), {}});
+  observed.context.facts.emplace("StatefulSet x-controller", plan::Fact{std::move(stateful_set), {}});
 }
 
 TEST(End, NothingIsDoneBeforeTheStatefulSetWasRead) {
