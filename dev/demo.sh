@@ -40,11 +40,9 @@ say "$output" | sed 's/^/               /'
 step "sinfo"
 kubectl exec -n $namespace demo-controller-0 -c slurmctld -- sinfo | sed 's/^/               /'
 kubectl get -n $namespace nodesets,controllers,restapis | sed 's/^/               /'
-cat <<END
-
-The demo works: a job ran on 3 workers; the cluster was ready $((ready / 10)).$((ready % 10)) s after kubectl apply.
-  . "$DEV/env.sh"
-  kubectl -n $namespace get pods                        what was made
-  kubectl -n $namespace scale nodeset cpu --replicas=5  more workers
-  make down                                             leave nothing behind
-END
+echo
+echo "The demo works: a job ran on 3 workers; the cluster was ready $((ready / 10)).$((ready % 10)) s after kubectl apply."
+printf '  %-47s %s\n' ". \"$DEV/env.sh\"" "kubectl and helm use this cluster" \
+  "kubectl -n $namespace get pods" "what was made" \
+  "kubectl -n $namespace scale nodeset cpu --replicas=5" "more workers" \
+  "make down" "leave nothing behind"
