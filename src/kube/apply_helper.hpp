@@ -16,7 +16,7 @@ inline constexpr std::string_view kIntentHash = "slinky.slurm.net/intent-hash";
 /// The hash of an intent, as the annotation holds it.
 std::string intent_hash(const core::Json& desired);
 /// An Apply of `desired` with its hash as an annotation; null when `observed` carries the same hash and still contains the
-/// intent.
+/// intent, and of its selector nothing else.
 plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, const Object* observed, std::string manager);
 
 }  // namespace kube

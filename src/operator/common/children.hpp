@@ -1,7 +1,8 @@
 // Children: objects that a controller owns and applies.
 //
 // A child is applied when the hash of what we want differs from the hash that stands in its annotation, or when what we want is
-// no longer contained in what is observed; otherwise nothing is written. What others add beside it stays theirs.
+// no longer contained in what is observed; otherwise nothing is written. What others add beside it stays
+// theirs, but in a selector.
 #pragma once
 
 #include <optional>
