@@ -1,5 +1,6 @@
 """What the end-to-end tests and the benchmarks need of the local cluster: kubectl, Slurm over its own clients, waiting."""
 
+import collections
 import json
 import os
 import pathlib
@@ -133,6 +134,19 @@ class Namespace:
     def submit(self, script, *options, controller="demo"):
         out = self.slurm("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={script}", controller=controller).stdout
         return int(out.strip().split(";")[0])
+
+    def submit_many(self, count, script, *options, controller="demo"):
+        """The ids of `count` such jobs, submitted in one call."""
+        command = f'for i in $(seq {count}); do sbatch --parsable --output=/dev/null {" ".join(options)} --wrap="{script}"; done'
+        out = self.slurm("bash", "-c", command, controller=controller).stdout
+        return [int(line.split(";")[0]) for line in out.split()]
+
+    def fates(self, jobs, controller="demo"):
+        """What became of these jobs: (state, restarts) -> how many. A job that slurmctld does not know any more counts as FORGOTTEN."""
+        out = self.slurm("squeue", "--json", "--states=all", controller=controller).stdout
+        known = {job["job_id"]: job for job in json.loads(out)["jobs"]}
+        fate = lambda job: ("+".join(job["job_state"]), job["restart_cnt"]) if job else ("FORGOTTEN", 0)
+        return collections.Counter(fate(known.get(job)) for job in jobs)
 
     def submit_until_told(self, *options):
         """A job that runs until `tell` ends it, well: so that no test depends on how long the steps before took."""

@@ -100,6 +100,19 @@ def scale_in_waits_for_jobs(ns):
 
 
 @test
+def no_job_is_lost_when_replicas_flap(ns):
+    jobs = ns.submit_many(60, "sleep 3", "-n1")
+    for replicas in (9, 1, 6, 1, 9, 1, 5, 3):
+        ns.scale("cpu", replicas)
+        time.sleep(2)
+    done = {("COMPLETED", 0): len(jobs)}
+    wait("all jobs have ended", lambda: not any(
+        name.startswith(("PENDING", "RUNNING", "CONFIGURING")) or "COMPLETING" in name for name, _ in ns.fates(jobs)), 180, every=1)
+    expect(ns.fates(jobs) == done, f"jobs by state and restarts: {dict(ns.fates(jobs))}")
+    wait("3 idle", lambda: ns.idle() == ["cpu-0", "cpu-1", "cpu-2"])
+
+
+@test
 def scale_in_spares_busy_workers(ns):
     job = ns.submit_until_told("-w", "cpu-2", "-N1", "--exclusive")
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
