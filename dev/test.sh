@@ -16,8 +16,9 @@ declare -A suites=(
   [charts]="the charts"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
   [e2e]="end to end on the local cluster, each Slurm release that there are images of"
+  [upgrade]="the operator's own upgrade from an earlier commit, and back, under busy workers"
 )
-order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conformance e2e)
+order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conformance e2e upgrade)
 
 logs=$LOCAL/test
 mkdir -p "$logs"
@@ -73,6 +74,7 @@ run_e2e() {
   "$DEV/operator.sh" install
   python3 "$TOP/tests/e2e/run.py"
 }
+run_upgrade() { "$DEV/up.sh" && "$DEV/deps.sh" test && "$DEV/operator.sh" install && python3 "$TOP/tests/e2e/upgrade.py"; }
 
 # A suite is a process group of its own, which does not ignore SIGINT as other jobs of scripts do: Ctrl-C ends all of it.
 job=
@@ -119,7 +121,7 @@ run() {
 for suite in "$@"; do
   [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
   # Told before an hour of others has passed.
-  if [[ $suite =~ ^(tsan|lifecycle|cluster|charts|conformance|e2e)$ ]]; then
+  if [[ $suite =~ ^(tsan|lifecycle|cluster|charts|conformance|e2e|upgrade)$ ]]; then
     need_root "make test; or, as you are: make test SUITES=\"shell format unit sim simasan tidy\"" "suite $suite needs root: it makes namespaces."
   fi
 done
