@@ -194,6 +194,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   SeededRandom random;
   KubeletOptions options;
   ProcessFactory factory;
+  std::function<void(const std::string&, Accident)> on_accident;
   std::map<std::string, Node> nodes;
   std::map<std::string, PodPtr> pods;  ///< By uid: those that a kubelet has taken on.
   std::set<std::string> images;
@@ -690,6 +691,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
   void kill_by_probe(const PodPtr& pod, Container& container, const char* probe) {
     container.killing = true;
+    tell_accident(pod->uid, Accident::kProbe);
     ask_to_end(pod, container);
     const auto of_pod = core::get_int(pod->object, {"spec", "terminationGracePeriodSeconds"}, 30);
     const std::chrono::seconds grace(core::get_int(container.spec, {probe, "terminationGracePeriodSeconds"}, of_pod));
@@ -976,8 +978,19 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     });
   }
 
+  void tell_accident(const std::string& pod, Accident what) const {
+    if (on_accident) on_accident(pod, what);
+  }
+
+  void tell_accidents(const std::string& node, Accident what) const {
+    for (const auto& [uid, pod] : pods) {
+      if (pod->node == node) tell_accident(uid, what);
+    }
+  }
+
   void crash(const std::string& name) {
     nodes[name].running = false;
+    tell_accidents(name, Accident::kMachineOff);
     for (const auto& [uid, pod] : pods) {
       if (pod->node != name) continue;
       for (Container& container : pod->containers) container.process.reset();
@@ -1076,6 +1089,9 @@ void Kubelets::remove_image(const std::string& image) {
 void Kubelets::set_process_factory(ProcessFactory factory) {
   impl_->factory = std::move(factory);
 }
+void Kubelets::set_on_accident(std::function<void(const std::string& pod, Accident what)> call) {
+  impl_->on_accident = std::move(call);
+}
 
 void Kubelets::crash_node(const std::string& name) {
   impl_->crash(name);
@@ -1087,6 +1103,7 @@ void Kubelets::restart_node(const std::string& name) {
 }
 void Kubelets::cut_node(const std::string& name) {
   impl_->nodes[name].connected = false;
+  impl_->tell_accidents(name, Accident::kMachineCut);
   impl_->lose(name);
 }
 void Kubelets::heal_node(const std::string& name) {
@@ -1112,6 +1129,7 @@ void Kubelets::delete_node(const std::string& name) {
 void Kubelets::fail_pod(const kube::Key& key, const std::string& reason) {
   for (const auto& [uid, pod] : impl_->pods) {
     if (pod->key != key || pod->stopping) continue;
+    impl_->tell_accident(uid, Accident::kFailed);
     pod->failed_reason = reason;
     for (Container& container : pod->containers) {
       if (container.process) {

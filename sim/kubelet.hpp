@@ -77,6 +77,14 @@ class Process {
 /// Null: a process that is ready at once, and, in an init container, ends with 0.
 using ProcessFactory = std::function<std::unique_ptr<Process>(PodView pod, const std::string& container)>;
 
+/// What nobody asked for.
+enum class Accident {
+  kMachineOff,  ///< Its processes end.
+  kMachineCut,  ///< From the API server; its processes live on.
+  kFailed,      ///< As under pressure of resources.
+  kProbe,       ///< A probe ends a container.
+};
+
 struct KubeletOptions {
   core::Duration least_schedule{5}, most_schedule{100};
   core::Duration least_start{50}, most_start{600};  ///< Sandbox and each container.
@@ -103,6 +111,8 @@ class Kubelets {
   void preload_image(const std::string& image);
   void remove_image(const std::string& image);
   void set_process_factory(ProcessFactory factory);
+  /// Told of each pod (by its uid) that has an accident, right before.
+  void set_on_accident(std::function<void(const std::string& pod, Accident what)> call);
 
   /// The machine stops: processes are gone, nothing is reported any more.
   void crash_node(const std::string& name);

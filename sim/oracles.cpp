@@ -152,7 +152,13 @@ std::string Tap::identity_of(const net::HttpRequest& request) {
   return agent != request.headers.end() && agent->second.starts_with(prefix) ? agent->second.substr(prefix.size()) : "";
 }
 
-Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site) : loop_(loop), api_(api), site_(site) {
+Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
+    : loop_(loop),
+      api_(api),
+      site_(site),
+      jobs_(
+          loop, api, site, [this](std::string text) { violation(std::move(text)); },
+          [this](std::string text) { note(std::move(text)); }) {
   watch_admission();
   watch_store();
   site_.on_cluster = [this](SlurmSite::Cluster& cluster) { watch_cluster(cluster); };
@@ -515,6 +521,7 @@ void OracleLogger::log(core::Level level, std::string_view message, std::vector<
 // --- Slurm ------------------------------------------------------------------------------------------------------------
 
 void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
+  jobs_.watch(cluster);
   cluster.slurm->on_update = [this, &cluster](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     const auto place = std::pair(cluster.controller, node.name);
     Hold& hold = foreign_[place];

@@ -1,11 +1,12 @@
 // Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened.
 //
-// At every step: no worker with jobs is taken away by the operator, nor one that Slurm may still give jobs, nor the record of
-// such a one; no drain of somebody else's is undone by it, or lost with its record; it makes no more workers than were wished
-// for, and deletes none while there is no Controller; what it deletes it names by uid; it writes only while it holds the
-// Lease; no secret leaves through plans, status, events, logs or labels; observedGeneration never goes back; Secrets and
-// ConfigMaps of users are not written to; a token that is not to be refreshed is minted once. At the end (see unmet): the
-// declared state is reached. At rest: nothing is written but what keeps tokens fresh.
+// At every step: no job is lost but by who may do so (sim/job_oracle.hpp); no worker with jobs is taken away by the operator,
+// nor one that Slurm may still give jobs, nor the record of such a one; no drain of somebody else's is undone by it, or lost
+// with its record; it makes no more workers than were wished for, and deletes none while there is no Controller; what it
+// deletes it names by uid; it writes only while it holds the Lease; no secret leaves through plans, status, events, logs or
+// labels; observedGeneration never goes back; Secrets and ConfigMaps of users are not written to; a token that is not to be
+// refreshed is minted once. At the end (see unmet): the declared state is reached. At rest: nothing is written but what keeps
+// tokens fresh.
 //
 // What may go is told by the simulated Slurm and by what runs in the simulated pods, never by the operator's evidence.
 #pragma once
@@ -20,6 +21,7 @@
 
 #include "core/log.hpp"
 #include "plan/plan.hpp"
+#include "sim/job_oracle.hpp"
 #include "sim/kube_api.hpp"
 #include "sim/server.hpp"
 #include "sim/slurm_site.hpp"
@@ -56,6 +58,9 @@ class Oracles {
   /// A request of an operator, on its way to the API server or to slurmrestd. `identity`: its name in the Lease; "": it needs
   /// none.
   void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
+  /// A pod (by its uid) has one.
+  void accident(const std::string& pod, Accident what) { jobs_.accident(pod, what); }
+  [[nodiscard]] const JobOracle& jobs() const { return jobs_; }
   void log_line(std::string_view line);
   /// A plan that an operator made: all that could be shown of it.
   void read_plan(const plan::Plan& plan);
@@ -108,6 +113,7 @@ class Oracles {
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
+  JobOracle jobs_;
   std::vector<std::string> violations_, namespaces_;
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "core/hostlist.hpp"
 #include "slurm/conf/conf.hpp"
@@ -105,6 +106,44 @@ std::string_view to_string(SimJob::State state) {
   return "";
 }
 
+std::string_view to_string(JobLoss::What what) {
+  switch (what) {
+    case JobLoss::What::kLost:
+      return "lost";
+    case JobLoss::What::kRequeued:
+      return "requeued";
+    case JobLoss::What::kStranded:
+      return "stranded";
+  }
+  return "";
+}
+
+std::string_view to_string(JobLoss::Cause cause) {
+  switch (cause) {
+    case JobLoss::Cause::kDown:
+      return "its node was set DOWN";
+    case JobLoss::Cause::kSilence:
+      return "its node was silent for SlurmdTimeout";
+    case JobLoss::Cause::kSlurmdEnded:
+      return "the slurmd of its node ended";
+    case JobLoss::Cause::kSlurmdBegan:
+      return "another slurmd took the name of its node";
+    case JobLoss::Cause::kNoSlurmd:
+      return "it was started where no slurmd is";
+    case JobLoss::Cause::kPartitionGone:
+      return "its partition is gone";
+    case JobLoss::Cause::kNodeGone:
+      return "a node that it asks for is gone";
+    case JobLoss::Cause::kStateLost:
+      return "slurmctld lost its state";
+    case JobLoss::Cause::kRecordGone:
+      return "the record of its node was deleted";
+    case JobLoss::Cause::kProlog:
+      return "its prolog failed";
+  }
+  return "";
+}
+
 SimSlurm::SimSlurm(core::Loop& loop, core::Random& random, ConfigSource config, SlurmOptions options)
     : loop_(loop), random_(random), config_(std::move(config)), options_(std::move(options)) {}
 
@@ -188,7 +227,7 @@ void SimSlurm::put_in_force(Loaded loaded) {
   // Jobs of a partition that is gone: running ones are killed, pending ones cannot run any more.
   for (auto& [id, job] : jobs_) {
     if (job.ended() || job.completing || loaded.partitions.contains(job.request.partition)) continue;
-    end_job(job, SimJob::State::kNodeFail);
+    fail_job(job, JobLoss::Cause::kPartitionGone);
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
@@ -196,7 +235,7 @@ void SimSlurm::put_in_force(Loaded loaded) {
                       std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
                                   [&](const std::string& n) { return !nodes_.contains(n); });
     // "Invalid node in JobId": what was asked for by name is looked up again, and is gone.
-    if (lost) end_job(job, SimJob::State::kNodeFail);
+    if (lost) fail_job(job, JobLoss::Cause::kNodeGone);
   }
   partitions_changed_ = now_seconds();
   recompute_membership();
@@ -261,6 +300,13 @@ void SimSlurm::stop() {
 void SimSlurm::lose_state() {
   if (on_delete) {
     for (const auto& [name, node] : nodes_) on_delete(node, {}, "");
+  }
+  for (const auto& [id, job] : jobs_) {
+    if (job.ended() || job.completing) continue;
+    tell_loss(job, {.cause = JobLoss::Cause::kStateLost,
+                    .node = job.nodes.empty() ? "" : job.nodes.front(),
+                    .pending = job.state == SimJob::State::kPending,
+                    .told = job.doomed});
   }
   nodes_.clear();
   jobs_.clear();
@@ -348,7 +394,18 @@ void SimSlurm::reload_slurmd(const std::string& name) {
 }
 
 void SimSlurm::stop_slurmd(const std::string& name) {
-  if (slurmds_.erase(name) > 0) watch_silence(name);
+  if (slurmds_.erase(name) == 0) return;
+  doom_jobs(name);
+  watch_silence(name);
+}
+
+/// Their processes are gone; slurmctld learns that by silence, or from the next slurmd of the name.
+void SimSlurm::doom_jobs(const std::string& name) {
+  for (auto& [id, job] : jobs_) {
+    if (!job.holds(name) || job.completing || job.doomed) continue;
+    job.doomed = true;
+    tell_loss(job, {.what = JobLoss::What::kStranded, .cause = JobLoss::Cause::kSlurmdEnded, .node = name});
+  }
 }
 
 /// The end of a slurmd is noticed by silence: after a third of SlurmdTimeout, and after all of it the node is DOWN.
@@ -372,7 +429,7 @@ void SimSlurm::watch_silence(const std::string& name) {
       node->reason = "Not responding";
       node->reason_user = "slurm";
     }
-    set_down(*node);
+    set_down(*node, JobLoss::Cause::kSilence, "slurm");
   });
 }
 
@@ -479,7 +536,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
     node.instance_id = slurmd.instance;
     node.registered_at = now_seconds();
   }
-  if (kind == Registration::kStart) release_jobs(node.name, true);
+  if (kind == Registration::kStart) release_jobs(node.name, JobLoss::Cause::kSlurmdBegan, "");
   const bool own_silence = node.reason == "Not responding";
   // One that lacks something stays DOWN.
   if (check_resources(node) && node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence))) {
@@ -553,7 +610,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
     if (clears_reason) node.reason.clear();
     ask_again(name);
   } else if (state == "DOWN") {
-    set_down(node);
+    set_down(node, JobLoss::Cause::kDown, user);
   } else if (state == "IDLE") {
     const bool was = node.down || node.drain;
     node.down = node.drain = false;
@@ -569,10 +626,10 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   return SlurmErrno::kSuccess;
 }
 
-void SimSlurm::set_down(SimNode& node) {
+void SimSlurm::set_down(SimNode& node, JobLoss::Cause cause, const std::string& by) {
   node.down = true;
   const bool had_jobs = busy(node.name);
-  release_jobs(node.name, true);
+  release_jobs(node.name, cause, by);
   touch_nodes();
   // The end of its jobs makes slurmd register again.
   if (had_jobs && slurmds_.contains(node.name)) ask_again(node.name);
@@ -589,6 +646,13 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
     return SlurmErrno::kBusy;
   }
   if (on_delete) on_delete(it->second, holders, user);
+  for (const SimJob* job : holders) {
+    tell_loss(*job, {.what = JobLoss::What::kStranded,
+                     .cause = JobLoss::Cause::kRecordGone,
+                     .node = name,
+                     .by = user,
+                     .told = job->doomed});
+  }
   forget_record(name);
   return SlurmErrno::kSuccess;
 }
@@ -730,12 +794,20 @@ bool SimSlurm::try_start(SimJob& job) {
   job.nodes = std::move(chosen);
   job.state = SimJob::State::kRunning;
   job.start = now_seconds();
+  job.started = loop_.clock().mono();
+  job.doomed = false;
   job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
   // A node that works needs no reason (before 26.05 an old one stays until then).
   for (const std::string& name : job.nodes) nodes_[name].reason.clear();
   touch_jobs();
   touch_nodes();
   start_clock(job);
+  for (const std::string& name : job.nodes) {
+    const auto slurmd = slurmds_.find(name);
+    if (job.doomed || (slurmd != slurmds_.end() && slurmd->second.registered)) continue;
+    job.doomed = true;
+    tell_loss(job, {.what = JobLoss::What::kStranded, .cause = JobLoss::Cause::kNoSlurmd, .node = name});
+  }
   return true;
 }
 
@@ -750,8 +822,9 @@ void SimSlurm::start_clock(SimJob& job) {
 void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
-  const bool heard = up_ && std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
-                                        [&](const std::string& node) { return slurmds_.contains(node); });
+  const bool heard = up_ && !it->second.doomed &&
+                     std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
+                                 [&](const std::string& node) { return slurmds_.contains(node); });
   if (!heard) {
     // slurmd tells when slurmctld is back; of a dead slurmd's jobs nobody tells.
     later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
@@ -784,8 +857,17 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   });
 }
 
+void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
+  const JobLoss loss{.cause = cause,
+                     .node = job.nodes.empty() ? "" : job.nodes.front(),
+                     .pending = job.state == SimJob::State::kPending,
+                     .told = job.doomed};
+  end_job(job, SimJob::State::kNodeFail);
+  tell_loss(job, loss);
+}
+
 /// The node's jobs end with it: requeued, or failed. Epilogs are not awaited.
-void SimSlurm::release_jobs(const std::string& node, bool may_requeue) {
+void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;
     ++turns_[id];
@@ -794,7 +876,9 @@ void SimSlurm::release_jobs(const std::string& node, bool may_requeue) {
     job.nodes.clear();
     touch_jobs();
     if (ended_already) continue;
-    if (may_requeue && job.request.requeue) {
+    JobLoss loss{.cause = cause, .node = node, .by = by, .told = std::exchange(job.doomed, false)};
+    if (job.request.requeue) {
+      loss.what = JobLoss::What::kRequeued;
       job.state = SimJob::State::kPending;
       job.left = job.request.duration;
       job.not_before = loop_.clock().mono() + options_.requeue_delay;
@@ -803,6 +887,7 @@ void SimSlurm::release_jobs(const std::string& node, bool may_requeue) {
       job.state = SimJob::State::kNodeFail;
       job.end = now_seconds();
     }
+    tell_loss(job, loss);
   }
   schedule_soon();
 }

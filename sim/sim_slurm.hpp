@@ -107,12 +107,43 @@ struct SimJob {
   core::MonoTime not_before;        ///< Of a requeued one.
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
+  core::MonoTime started;  ///< When it last was given its nodes.
+  bool doomed = false;     ///< Its processes ended with a slurmd, and Slurm does not know yet.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
   [[nodiscard]] bool holds(std::string_view node) const;
 };
 std::string_view to_string(SimJob::State state);
+
+/// A job that neither ran to its end nor was ended by its user.
+struct JobLoss {
+  enum class What {
+    kLost,      ///< It has failed.
+    kRequeued,  ///< It begins anew, if it ever does.
+    kStranded,  ///< Slurm has it running or suspended, and it never ends by itself: its processes are gone, or nobody hears
+                ///< them.
+  };
+  enum class Cause {
+    kDown,           ///< `by` set its node DOWN.
+    kSilence,        ///< slurmctld heard nothing of its node for SlurmdTimeout.
+    kSlurmdEnded,    ///< And all processes with it.
+    kSlurmdBegan,    ///< Another process registered under the name of the one that ran it.
+    kNoSlurmd,       ///< It was started where no slurmd had registered.
+    kPartitionGone,  ///< From the configuration, at a start or reconfigure.
+    kNodeGone,       ///< Pending, and a node that it asks for by name was gone at a start or reconfigure.
+    kStateLost,      ///< With slurmctld's volume.
+    kRecordGone,     ///< `by` deleted its node while it was suspended.
+    kProlog,         ///< Its prolog failed.
+  };
+  What what = What::kLost;
+  Cause cause = Cause::kDown;
+  std::string node{}, by{};
+  bool pending = false;  ///< It had not begun.
+  bool told = false;     ///< Stranded before, and reported then.
+};
+std::string_view to_string(JobLoss::What what);
+std::string_view to_string(JobLoss::Cause cause);
 
 struct SimPartition {
   std::string name;
@@ -215,6 +246,8 @@ class SimSlurm {
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
   /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state (by "").
   std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user)> on_delete;
+  /// Told of every job that is lost, requeued or stranded, wherever that happens, once the job is in its new state.
+  std::function<void(const SimJob& job, const JobLoss& loss)> on_job_loss;
 
  private:
   struct Loaded;
@@ -246,8 +279,13 @@ class SimSlurm {
   void mark_reserved();
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
-  void set_down(SimNode& node);
-  void release_jobs(const std::string& node, bool may_requeue);
+  void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
+  void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by);
+  void doom_jobs(const std::string& node);
+  void fail_job(SimJob& job, JobLoss::Cause cause);
+  void tell_loss(const SimJob& job, const JobLoss& loss) const {
+    if (on_job_loss) on_job_loss(job, loss);
+  }
   void schedule_soon();
   void schedule();
   bool try_start(SimJob& job);

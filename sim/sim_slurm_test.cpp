@@ -302,5 +302,95 @@ TEST_P(SimSlurmTest, FaultsAreFaults) {
   EXPECT_EQ(slurm.node("cpu-0")->comment, "done");
 }
 
+/// "requeued: its node was set DOWN", in their order.
+class LossTest : public SimSlurmTest {
+ protected:
+  LossTest() {
+    slurm.on_job_loss = [this](const SimJob&, const JobLoss& loss) {
+      told.push_back(std::string(to_string(loss.what)) + ": " + std::string(to_string(loss.cause)) +
+                     (loss.told      ? ", told"
+                      : loss.pending ? ", pending"
+                                     : ""));
+    };
+  }
+  std::int64_t run(JobRequest request = {}) {
+    request.duration = 10min;
+    const std::int64_t id = slurm.submit(std::move(request));
+    loop.run_for(1s);
+    return id;
+  }
+
+  std::vector<std::string> told;
+};
+INSTANTIATE_TEST_SUITE_P(Releases, LossTest, testing::Values("24.11.5", "26.05.5"));
+
+TEST_P(LossTest, AJobThatEndsByItselfOrByItsUserIsNotLost) {
+  nodes(1);
+  slurm.submit({.duration = 2s});
+  loop.run_for(10s);
+  slurm.cancel(run());
+  loop.run_for(10s);
+  EXPECT_EQ(told, Words());
+}
+
+TEST_P(LossTest, DownLosesOrRequeues) {
+  nodes(1);
+  run();
+  run({.requeue = false});
+  EXPECT_EQ(slurm.update_node("cpu-0", {.state = "DOWN"}), SlurmErrno::kSuccess);
+  EXPECT_EQ(told, (Words{"requeued: its node was set DOWN", "lost: its node was set DOWN"}));
+}
+
+TEST_P(LossTest, TheEndOfASlurmdStrandsItsJobsUntilSlurmHearsOfIt) {
+  nodes(1);
+  const std::int64_t job = run();
+  slurm.stop_slurmd("cpu-0");
+  EXPECT_EQ(told, Words{"stranded: the slurmd of its node ended"});
+  EXPECT_EQ(slurm.jobs().at(job).state, SimJob::State::kRunning);
+  loop.run_for(10min);
+  EXPECT_EQ(told.back(), "requeued: its node was silent for SlurmdTimeout, told");
+  EXPECT_EQ(told.size(), 2U);
+}
+
+TEST_P(LossTest, WhatDiedDoesNotCompleteBecauseAnotherSlurmdBegins) {
+  nodes(1);
+  const std::int64_t job = slurm.submit({.duration = 3s, .requeue = false});
+  loop.run_for(1s);
+  slurm.stop_slurmd("cpu-0");
+  slurm.stop();
+  slurm.start_slurmd("cpu-0", "'Features=cpu'");
+  loop.run_for(5s);
+  EXPECT_TRUE(slurm.start());
+  loop.run_for(30s);
+  EXPECT_EQ(slurm.jobs().at(job).state, SimJob::State::kNodeFail);
+  EXPECT_EQ(told.back(), "lost: another slurmd took the name of its node, told");
+}
+
+TEST_P(LossTest, AJobStartedWhereNoSlurmdIs) {
+  nodes(1);
+  slurm.stop_slurmd("cpu-0");
+  run();
+  EXPECT_EQ(told, Words{"stranded: it was started where no slurmd is"});
+}
+
+TEST_P(LossTest, APartitionThatGoes) {
+  nodes(1);
+  run({.partition = "cpu"});
+  slurm.submit({.partition = "cpu", .nodes = 3});
+  text = "ClusterName=c\nSlurmctldHost=ctld(127.0.0.1)\nMaxNodeCount=4\nSlurmUser=slurm\nPartitionName=all Nodes=ALL\n";
+  EXPECT_EQ(slurm.reconfigure(), SlurmErrno::kSuccess);
+  EXPECT_EQ(told, (Words{"lost: its partition is gone", "lost: its partition is gone, pending"}));
+}
+
+TEST_P(LossTest, TheStateAndARecordUnderASuspendedJob) {
+  nodes(1);
+  const std::int64_t job = run();
+  slurm.suspend(job);
+  EXPECT_EQ(slurm.delete_node("cpu-0"), SlurmErrno::kSuccess);
+  slurm.stop();
+  slurm.lose_state();
+  EXPECT_EQ(told, (Words{"stranded: the record of its node was deleted", "lost: slurmctld lost its state"}));
+}
+
 }  // namespace
 }  // namespace sim

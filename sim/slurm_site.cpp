@@ -131,8 +131,8 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   ~Slurmd() override {
     if (!mine()) return;
     Cluster& cluster = *site_.at_host(host_);
-    cluster.slurmds.erase(node_);
     cluster.slurm->stop_slurmd(node_);
+    cluster.slurmds.erase(node_);
   }
   [[nodiscard]] bool ready() const override { return mine() && site_.at_host(host_)->slurm->slurmd_ready(node_); }
   void pre_stop() override {

@@ -80,6 +80,7 @@ World::World(WorldOptions options)
   kube_->nodes().set_process_factory(
       [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
   oracles_ = std::make_unique<Oracles>(loop_, kube_->api(), site_);
+  kube_->nodes().set_on_accident([this](const std::string& pod, Accident what) { oracles_->accident(pod, what); });
   oracles_->limit_to(options_.namespaces);
   kube_->api().add_admission(worker_policy());
   kube_->api().add_admission(cluster_policy(kube_->api()));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ void print_notes(const std::deque<std::string>& notes, int count) {
 void run_seeds(const Flags& flags, Sum& sum) {
   const auto begun = std::chrono::steady_clock::now();
   std::uint64_t steps = 0;
+  std::map<sim::Blame, int> losses;
   for (std::uint64_t i = 0; i < flags.seeds; ++i) {
     const std::uint64_t seed = flags.seed_base + i;
     if (seed % flags.parts != flags.part) continue;
@@ -76,6 +78,7 @@ void run_seeds(const Flags& flags, Sum& sum) {
       wrong.push_back(std::string("exception: ") + error.what());
     }
     steps += world.loop().steps();
+    for (const auto& [blame, count] : world.oracles().jobs().losses()) losses[blame] += count;
     ++(wrong.empty() ? sum.passed : sum.failed);
     if (!wrong.empty()) {
       fmt::print("seed {} failed\n", seed);
@@ -87,6 +90,10 @@ void run_seeds(const Flags& flags, Sum& sum) {
       fmt::print("{} of {} seeds, {} failed, {} events, {:.0f} s\n", i + 1, flags.seeds, sum.failed, steps, seconds);
       std::fflush(stdout);
     }
+  }
+  for (const auto& [blame, count] : losses) {
+    const char* judged = sim::is_judged(blame) ? "" : sim::is_excused(blame) ? ", excused" : ", not judged yet";
+    fmt::print("jobs lost: {} ({}{})\n", count, sim::to_string(blame), judged);
   }
 }
 

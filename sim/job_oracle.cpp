@@ -1,0 +1,265 @@
+#include "sim/job_oracle.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "api/well_known.hpp"
+#include "operator/common/names.hpp"
+#include "sim/oracles.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+namespace kinds = kube::resources;
+
+/// What is known to happen, each until the operator prevents it. Take a line away, and it is judged.
+constexpr std::array kNotJudgedYet{
+    Blame::kNewWorker,      // Scale-in deletes a worker that is just starting, with its first job.
+    Blame::kDyingWorker,    // ReturnToService ends the DOWN of preStop, and the next jobs start there.
+    Blame::kGoneWorker,     // Nobody drains the record of a pod that is gone.
+    Blame::kEviction,       // Workers are protected only once they were seen to be busy.
+    Blame::kNameTaken,      // The names of two NodeSets' workers may be the same.
+    Blame::kPartition,      // Partitions go under running jobs,
+    Blame::kPartitionWait,  // and under waiting ones.
+    Blame::kTaint,          // A kubelet that is away for five minutes costs its workers.
+    Blame::kProbe,          // Liveness ends slurmd before SlurmdTimeout would.
+};
+
+/// From a deletion to the preStop of its kubelet.
+constexpr core::Duration kPreStop{5000};
+/// What the operator may not know yet: a watch that is late, a slow Slurm, an operator that stands still.
+constexpr core::Duration kNews{90000};
+/// What the end of a Controller costs may show only after SlurmdTimeout.
+constexpr core::Duration kAfterEnd{600000};
+
+bool terminating(const Json& object) {
+  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+std::string label(const Json& object, std::string_view name) {
+  return core::get_string(object, {"metadata", "labels", name});
+}
+bool is_worker(const Json& pod) {
+  return label(pod, api::kLabelName) == "slurmd" && !label(pod, api::kLabelCluster).empty();
+}
+bool disrupted(const Json& pod, std::string_view reason) {
+  const Json* conditions = core::find(pod, {"status", "conditions"});
+  return conditions != nullptr && std::ranges::any_of(*conditions, [&](const Json& c) {
+           return core::get_string(c, {"type"}) == "DisruptionTarget" && core::get_string(c, {"reason"}) == reason;
+         });
+}
+
+}  // namespace
+
+std::string_view to_string(Blame blame) {
+  switch (blame) {
+    case Blame::kUser:
+      return "its user";
+    case Blame::kAdmin:
+      return "an administrator";
+    case Blame::kAccident:
+      return "an accident";
+    case Blame::kClusterEnds:
+      return "the end of its cluster";
+    case Blame::kOperator:
+      return "the operator deleted its worker";
+    case Blame::kOperatorDown:
+      return "the operator set its node DOWN";
+    case Blame::kNewWorker:
+      return "the operator deleted its worker, which had just registered";
+    case Blame::kDyingWorker:
+      return "it was started on a worker that was being deleted";
+    case Blame::kGoneWorker:
+      return "it was started on the record of a worker that was gone";
+    case Blame::kEviction:
+      return "its worker was evicted";
+    case Blame::kTaint:
+      return "the taint manager deleted its worker";
+    case Blame::kCleaning:
+      return "Kubernetes' cleaning deleted its worker";
+    case Blame::kProbe:
+      return "a probe ended its slurmd";
+    case Blame::kProcess:
+      return "its slurmd ended";
+    case Blame::kNameTaken:
+      return "another worker took the name of its node";
+    case Blame::kPartition:
+      return "its partition went while it ran";
+    case Blame::kPartitionWait:
+      return "its partition went while it waited";
+    case Blame::kSilence:
+      return "slurmctld lost a slurmd that runs";
+    case Blame::kState:
+      return "slurmctld's volume went";
+  }
+  return "";
+}
+
+bool is_excused(Blame blame) {
+  return blame == Blame::kUser || blame == Blame::kAdmin || blame == Blame::kAccident || blame == Blame::kClusterEnds;
+}
+
+bool is_judged(Blame blame) {
+  return !is_excused(blame) && std::ranges::find(kNotJudgedYet, blame) == kNotJudgedYet.end();
+}
+
+JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell violation, Tell note)
+    : loop_(loop), api_(api), site_(site), violation_(std::move(violation)), note_(std::move(note)) {
+  listen();
+}
+
+/// Processes end after it, and then nobody judges.
+JobOracle::~JobOracle() {
+  for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
+}
+
+void JobOracle::watch(SlurmSite::Cluster& cluster) {
+  cluster.slurm->on_job_loss = [this, &cluster](const SimJob& job, const JobLoss& loss) { judge(cluster, job, loss); };
+}
+
+void JobOracle::accident(const std::string& pod, Accident what) {
+  Worker& worker = workers_[pod];
+  const core::MonoTime now = loop_.clock().mono();
+  (what == Accident::kMachineCut ? worker.cut : what == Accident::kProbe ? worker.probed : worker.off) = now;
+}
+
+// --- What becomes of workers ------------------------------------------------------------------------------------------
+
+Blame JobOracle::deleter(const AdmissionRequest& request) {
+  const std::string& user = request.user;
+  if (user == kOperatorAgent) return Blame::kOperator;
+  if (disrupted(*request.before, "EvictionByEvictionAPI")) return Blame::kEviction;
+  if (user.ends_with(":taint-eviction-controller")) return Blame::kTaint;
+  if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
+  return user.starts_with("system:") ? Blame::kCleaning : Blame::kUser;
+}
+
+void JobOracle::listen() {
+  api_.add_admission([this](const AdmissionRequest& request) -> std::optional<Refusal> {
+    if (request.operation == "DELETE" && request.resource == kinds::kPod && request.before != nullptr &&
+        !terminating(*request.before)) {
+      asked_[request.key] = deleter(request);
+    }
+    return {};
+  });
+  api_.store().listen([this](const std::string& table, const ChangePtr& change) {
+    const core::MonoTime now = loop_.clock().mono();
+    const bool gone = change->type == Change::Type::kDeleted;
+    if (table == table_name(op::resources::kController) && gone) gone_[change->key] = now;
+    const Json& pod = change->object->body;
+    if (table != "pods" || !is_worker(pod)) return;
+    const std::string uid = core::get_string(pod, {"metadata", "uid"}), phase = core::get_string(pod, {"status", "phase"});
+    Worker& worker = workers_[uid];
+    const std::string node = slurm_node_of(pod);
+    if (change->type == Change::Type::kAdded || worker.node != node) {
+      worker.node = node;
+      last_[{{change->key.ns, label(pod, api::kLabelCluster)}, node}] = uid;
+    }
+    if (!worker.deleted && (gone || terminating(pod))) {
+      worker.deleted = now;
+      const auto asked = asked_.find(change->key);
+      worker.by = asked == asked_.end() ? Blame::kUser : asked->second;
+    }
+    if (!worker.ended && (gone || phase == "Failed" || phase == "Succeeded")) worker.ended = now;
+    if (gone) worker.gone = now;
+  });
+}
+
+// --- Who is to blame --------------------------------------------------------------------------------------------------
+
+bool JobOracle::lately(std::optional<core::MonoTime> at, core::Duration length) const {
+  return at && loop_.clock().mono() - *at <= length;
+}
+
+bool JobOracle::cluster_ends(const kube::Key& controller) const {
+  const Json* object = api_.peek(op::resources::kController, controller);
+  const auto gone = gone_.find(controller);
+  if (object == nullptr || (gone != gone_.end() && lately(gone->second, kAfterEnd))) return true;
+  const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
+  const bool goes = terminating(*object) || space == nullptr || terminating(*space);
+  return goes && core::get_string(*object, {"spec", "deletionPolicy"}) != "Drain";
+}
+
+bool JobOracle::without_volume(const kube::Key& controller) const {
+  const Json* object = api_.peek(op::resources::kController, controller);
+  return object != nullptr && !core::get_bool(*object, {"spec", "persistence", "enabled"}, true);
+}
+
+/// Of a partition that is a NodeSet's.
+bool JobOracle::nodeset_stays(const kube::Key& controller, const std::string& name) const {
+  const Json* nodeset = api_.peek(op::resources::kNodeSet, {controller.ns, name});
+  return nodeset != nullptr && !terminating(*nodeset);
+}
+
+/// Its slurmd ended under the job.
+Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const {
+  const auto runs = cluster.slurmds.find(node);
+  const auto newest = last_.find({cluster.controller, node});
+  const std::string uid = runs != cluster.slurmds.end() ? runs->second : newest != last_.end() ? newest->second : "";
+  const auto found = workers_.find(uid);
+  if (found == workers_.end()) return Blame::kProcess;
+  const Worker& worker = found->second;
+  if (lately(worker.off, core::Duration{0})) return Blame::kAccident;
+  if (!worker.deleted) return worker.probed ? Blame::kProbe : Blame::kProcess;
+  if (job.started > *worker.deleted + kPreStop) return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
+  const SimNode* record = cluster.slurm->node(node);
+  const std::int64_t age = record == nullptr ? 0 : cluster.slurm->now_seconds() - record->registered_at;
+  return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;
+}
+
+/// No slurmd had registered there when the job was started.
+Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const {
+  const auto newest = last_.find({cluster.controller, node});
+  if (newest == last_.end()) return Blame::kGoneWorker;
+  const Worker& worker = workers_.at(newest->second);
+  if (worker.off) return !worker.ended || lately(worker.ended, kNews) ? Blame::kAccident : Blame::kGoneWorker;
+  if (!worker.deleted) return Blame::kGoneWorker;
+  if (worker.gone) return lately(worker.gone, kNews) ? worker.by : Blame::kGoneWorker;
+  if (lately(worker.deleted, kPreStop)) return worker.by;
+  return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
+}
+
+Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const {
+  using Cause = JobLoss::Cause;
+  const kube::Key& controller = cluster.controller;
+  if (loss.by == kSlurmAdmin) return Blame::kAdmin;
+  if (cluster_ends(controller)) return Blame::kClusterEnds;
+  switch (loss.cause) {
+    case Cause::kDown:
+      // preStop comes as root.
+      return loss.by == "root" ? blame_for_end(cluster, job, loss.node) : Blame::kOperatorDown;
+    case Cause::kSlurmdEnded:
+      return blame_for_end(cluster, job, loss.node);
+    case Cause::kNoSlurmd:
+      return blame_for_start(cluster, loss.node);
+    case Cause::kSlurmdBegan:
+      return Blame::kNameTaken;
+    case Cause::kSilence:
+      return Blame::kSilence;
+    case Cause::kPartitionGone:
+      if (!loss.pending) return Blame::kPartition;
+      return nodeset_stays(controller, job.request.partition) ? Blame::kPartitionWait : Blame::kUser;
+    case Cause::kNodeGone:
+      return Blame::kUser;
+    case Cause::kStateLost:
+      return without_volume(controller) ? Blame::kUser : Blame::kState;
+    case Cause::kRecordGone:
+      return Blame::kOperator;
+    case Cause::kProlog:
+      return Blame::kAccident;
+  }
+  return Blame::kProcess;
+}
+
+void JobOracle::judge(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) {
+  if (loss.told) return;
+  const Blame whose = blame(cluster, job, loss);
+  ++losses_[whose];
+  const std::string text = fmt::format("job {} was {} ({}, on \"{}\"): {}", job.id, to_string(loss.what), to_string(loss.cause),
+                                       loss.node, to_string(whose));
+  is_judged(whose) ? violation_(text) : note_(text);
+}
+
+}  // namespace sim

@@ -1,0 +1,150 @@
+#include "sim/job_oracle.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/world.hpp"
+
+namespace sim {
+namespace {
+
+using core::Duration;
+using core::Json;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+namespace kinds = kube::resources;
+
+/// Two workers, and a long job on both of them.
+class JobOracleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    world.start_operators();
+    world.apply(controller_json());
+    world.apply(restapi_json());
+    world.apply(nodeset_json("cpu", 2));
+    ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
+    job = submit(2);
+    // What is new is another one's blame.
+    world.loop().run_for(Duration{120000});
+    ASSERT_EQ(state(), SimJob::State::kRunning);
+    ASSERT_THAT(losses(), IsEmpty());
+  }
+  std::int64_t submit(int nodes) {
+    JobRequest request;
+    request.partition = "cpu";
+    request.nodes = nodes;
+    request.duration = Duration{3600000};
+    return world.slurm()->submit(request);
+  }
+  [[nodiscard]] SimJob::State state() const { return world.slurm()->jobs().at(job).state; }
+  [[nodiscard]] const std::map<Blame, int>& losses() { return world.oracles().jobs().losses(); }
+  [[nodiscard]] std::string machine_of(const std::string& pod) {
+    return core::get_string(*world.find(kinds::kPod, pod), {"spec", "nodeName"});
+  }
+  void delete_worker(const std::string& name, const std::string& user) {
+    Caller caller;
+    caller.user = user;
+    ASSERT_TRUE(world.api().remove(kinds::kPod, {World::kNamespace, name}, {}, caller));
+    world.loop().run_for(Duration{1000});
+  }
+  void set_state(const std::string& node, const char* state, std::string_view user) {
+    SimNodeUpdate change;
+    change.state = state;
+    ASSERT_EQ(world.slurm()->update_node(node, change, std::string(user)), SlurmErrno::kSuccess);
+  }
+
+  World world{WorldOptions{}};
+  std::int64_t job = 0;
+};
+
+TEST_F(JobOracleTest, AWorkerThatItsUserDeletesIsTheUsers) {
+  delete_worker("cpu-0", "user");
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST_F(JobOracleTest, OneThatTheOperatorDeletesIsNot) {
+  delete_worker("cpu-0", std::string(kOperatorAgent));
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kOperator, 1)));
+  EXPECT_THAT(world.oracles().violations(), testing::Contains(testing::HasSubstr("the operator deleted its worker")));
+}
+
+TEST_F(JobOracleTest, NorOneThatTheTaintManagerOrAnEvictionTakes) {
+  delete_worker("cpu-0", "system:serviceaccount:kube-system:taint-eviction-controller");
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kTaint, 1)));
+}
+
+TEST_F(JobOracleTest, WhatAnAdministratorSetsDownIsHis) {
+  set_state("cpu-0", "DOWN", kSlurmAdmin);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAdmin, 1)));
+}
+
+TEST_F(JobOracleTest, WhatTheOperatorSetsDownIsItsBlame) {
+  set_state("cpu-0", "DOWN", "slurm");
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kOperatorDown, 1)));
+  EXPECT_THAT(world.oracles().violations(), testing::Contains(testing::HasSubstr("the operator set its node DOWN")));
+}
+
+TEST_F(JobOracleTest, AMachineThatStopsIsAnAccidentAndAJobIsCountedOnce) {
+  world.kube().nodes().crash_node(machine_of("cpu-0"));
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_EQ(state(), SimJob::State::kRunning);
+  world.loop().run_for(std::chrono::minutes{10});
+  EXPECT_NE(state(), SimJob::State::kRunning);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+}
+
+TEST_F(JobOracleTest, APodThatFailsIsAnAccident) {
+  world.kube().nodes().fail_pod({World::kNamespace, "cpu-0"});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+}
+
+TEST_F(JobOracleTest, SlurmdThatEndsForNoReasonIsNone) {
+  world.slurm()->stop_slurmd("cpu-0");
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kProcess, 1)));
+  EXPECT_THAT(world.oracles().violations(), testing::Contains(testing::HasSubstr("the slurmd of its node ended")));
+}
+
+TEST_F(JobOracleTest, WhatIsStartedAfterASlurmdEndedIsLostToo) {
+  set_state("cpu-0", "DOWN", kSlurmAdmin);
+  world.slurm()->stop_slurmd("cpu-1");
+  world.slurm()->cancel(job);
+  world.loop().run_for(Duration{2000});
+  job = submit(1);
+  world.loop().run_for(Duration{2000});
+  EXPECT_EQ(state(), SimJob::State::kRunning);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAdmin, 1), Pair(Blame::kGoneWorker, 1)));
+}
+
+TEST_F(JobOracleTest, TheStateOfASlurmctldWithAVolumeIsNobodysToLose) {
+  SimSlurm& slurm = *world.slurm();
+  slurm.stop();
+  slurm.lose_state();
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kState, 1)));
+}
+
+TEST_F(JobOracleTest, ItIsLostWithoutOneAndWithTheController) {
+  SimSlurm& slurm = *world.slurm();
+  world.remove(op::resources::kController, World::kCluster);
+  slurm.stop();
+  slurm.lose_state();
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kClusterEnds, 1)));
+}
+
+TEST_F(JobOracleTest, APartitionThatGoesTakesItsJobs) {
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"partition", {{"enabled", false}}}}}});
+  world.loop().run_for(Duration{60000});
+  for (const auto& [blame, count] : losses()) EXPECT_EQ(blame, Blame::kPartition) << to_string(blame);
+}
+
+TEST(BlameTest, NothingIsBothExcusedAndJudged) {
+  for (int i = 0; i <= static_cast<int>(Blame::kState); ++i) {
+    const Blame blame = static_cast<Blame>(i);
+    EXPECT_FALSE(to_string(blame).empty()) << i;
+    EXPECT_FALSE(is_excused(blame) && is_judged(blame)) << to_string(blame);
+  }
+}
+
+}  // namespace
+}  // namespace sim
