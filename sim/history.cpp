@@ -803,15 +803,14 @@ void History::calm() {
     world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
   }
   help_by_hand();
-  // Whoever was deleted at the last moment comes back: the cluster is to stand at the end.
-  bool mended = false;
+  // Whoever was deleted at the last moment comes back: the cluster is to stand at the end. A RestApi that waits for workers may
+  // need its Controller back before it can go.
   std::vector<std::string> unmet;
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 3; ++round) {
     unmet = world_.settle(kSettle);
     const bool whole = world_.find(op::resources::kController, World::kCluster) != nullptr &&
                        world_.find(op::resources::kRestApi, World::kCluster) != nullptr;
-    if (whole || mended || !world_.oracles().ok()) break;
-    mended = true;
+    if (whole || !world_.oracles().ok()) break;
     world_.apply(controller());
     world_.apply(restapi_json());
   }
@@ -836,7 +835,7 @@ void History::end() {
   const bool drain = random_.chance(0.6);
   // The namespace takes what users made with it, whatever the policy: a slurmctld that restarts meanwhile lacks its keys or
   // files.
-  const bool whole = random_.chance(0.5) && (!drain || inputs().empty());
+  const bool whole = random_.chance(0.5) && (!drain || (inputs().empty() && !taken_key_));
   world_.oracles().note(
       fmt::format("--- the {} is deleted, {} ---", whole ? "namespace" : "cluster", drain ? "Drain" : "Immediate"));
   world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", drain ? "Drain" : "Immediate"}}}});

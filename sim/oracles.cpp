@@ -328,10 +328,7 @@ void Oracles::watch_store() {
         gone_[change->key] = loop_.clock().mono();
       }
       if (table == "pods") left_[change->key] = loop_.clock().mono();
-      // Nor was a record stamped when nobody owned its worker.
-      if (table == "pods" && is_worker(change->object->body) && owner_uid(change->object->body, "NodeSet").empty())
-        abandoned_.insert(
-            {{change->key.ns, label(change->object->body, api::kLabelCluster)}, slurm_node_of(change->object->body)});
+      if (table == "pods" && is_worker(change->object->body)) abandon_record(change->object->body);
       return;
     }
     const Json& body = change->object->body;
@@ -366,6 +363,14 @@ void Oracles::watch_store() {
       before = now;
     }
   });
+}
+
+/// Of a worker that goes. Its record was not stamped when nobody owned the worker; and while there is no Controller, nobody can
+/// reach it.
+void Oracles::abandon_record(const Json& pod) {
+  const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
+  if (!owner_uid(pod, "NodeSet").empty() && api_.peek(op::resources::kController, controller) != nullptr) return;
+  abandoned_.insert({controller, slurm_node_of(pod)});
 }
 
 void Oracles::abandon_records(const kube::Key& controller) {

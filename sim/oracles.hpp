@@ -96,6 +96,7 @@ class Oracles {
   void look(const std::string& node);
   [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
   void abandon_records(const kube::Key& controller);
+  void abandon_record(const core::Json& pod);
   [[nodiscard]] bool acts_in(std::string_view ns) const;
   void learn_secret(const core::Json& secret);
   void learn_form(const std::string& text);
@@ -120,14 +121,15 @@ class Oracles {
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
   /// By a NodeSet's uid: the workers that were wished for, and since when.
   std::map<std::string, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
-  std::map<kube::Key, core::MonoTime> gone_;               ///< When a Controller last went.
-  std::map<kube::Key, core::MonoTime> left_;               ///< When a worker last ended, was deleted, or is gone.
-  std::map<std::string, Look> asked_;                      ///< When an operator last asked for a Slurm node by itself.
-  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< Records that outlived their Controller, or an orphan.
-  std::set<std::string> secrets_;                          ///< In every form in which they might show.
-  std::deque<std::string> plans_;                          ///< The last ones: a secret may be known only once it is written.
-  std::map<std::string, std::int64_t> observed_;           ///< observedGeneration by uid.
-  std::map<std::string, int> made_;                        ///< Workers, by name.
+  std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller last went.
+  std::map<kube::Key, core::MonoTime> left_;  ///< When a worker last ended, was deleted, or is gone.
+  std::map<std::string, Look> asked_;         ///< When an operator last asked for a Slurm node by itself.
+  std::set<std::pair<kube::Key, std::string>>
+      abandoned_;                                 ///< Records that outlived their Controller, or whose worker was nobody's.
+  std::set<std::string> secrets_;                 ///< In every form in which they might show.
+  std::deque<std::string> plans_;                 ///< The last ones: a secret may be known only once it is written.
+  std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
+  std::map<std::string, int> made_;               ///< Workers, by name.
   std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By a token's Secret: from what, and the text.
 };
 

@@ -140,6 +140,24 @@ TEST_F(OraclesTest, AnotherClustersPodIsNoneForARecord) {
   EXPECT_THAT(world.oracles().unmet(), testing::Contains(HasSubstr("node cpu-0 is a record without a pod")));
 }
 
+/// Without a comment nobody can tell whose they are, when their cluster comes back.
+TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
+  for (const char* node : {"cpu-0", "cpu-1"}) {
+    SimNodeUpdate change;
+    change.comment = "";
+    world.pause_operator(0, core::Duration{60000});
+    ASSERT_EQ(world.slurm()->update_node(node, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
+  }
+  world.tear_away(op::resources::kController, World::kCluster);
+  world.tear_away(op::resources::kNodeSet, "cpu");
+  for (const char* pod : {"cpu-0", "cpu-1"}) world.remove(kinds::kPod, pod);
+  world.loop().run_for(core::Duration{60000});
+  ASSERT_THAT(world.workers(), IsEmpty());
+  world.apply(controller_json());
+  EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
+  EXPECT_NE(world.slurm()->node("cpu-0"), nullptr);
+}
+
 TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
   for (const char* node : {"cpu-0", "cpu-1"}) {
     set_state(node, "DRAIN", kSlurmAdmin);
