@@ -4,6 +4,11 @@
 
 namespace slurm {
 
+bool down_by_slurm(const Node& node) {
+  if (node.state.base != "DOWN" || node.state.has("DRAIN") || node.state.has("FAIL")) return false;
+  return slurms_own(node.reason) || node.reason.ends_with(" : Not responding");
+}
+
 core::Json DrainNodes::describe() const {
   return {{"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"nodes", nodes}, {"reason", reason}};
 }
@@ -25,6 +30,10 @@ core::Json DeleteNode::describe() const {
   core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"node", node}, {"why", why}};
   if (expect_down) out["expectDown"] = true;
   return out;
+}
+
+core::Json ConfirmIdle::describe() const {
+  return {{"act", "slurm.ConfirmIdle"}, {"cluster", cluster}, {"node", node}};
 }
 
 core::Json Reconfigure::describe() const {
@@ -57,6 +66,13 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down) {
   auto act = std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why));
   act->expect_down = expect_down;
+  return act;
+}
+
+plan::ActPtr confirm_idle(ClusterKey cluster, std::string node) {
+  auto act = std::make_shared<ConfirmIdle>();
+  act->cluster = std::move(cluster);
+  act->node = std::move(node);
   return act;
 }
 

@@ -17,9 +17,19 @@ inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
   return reason.starts_with(kReasonPrefix);
 }
 
-/// Neither ours nor slurmctld's own for a silent slurmd: somebody else gave it.
+/// slurmctld's word for a node whose slurmd is silent. It writes its own reasons over this one, and over no other.
+inline constexpr std::string_view kNotResponding = "Not responding";
+/// slurmctld's own, for a slurmd that is silent, or whose machine has started anew.
+[[nodiscard]] inline bool slurms_own(std::string_view reason) {
+  return reason == kNotResponding || reason == "Not responding : Not responding" || reason == "Node unexpectedly rebooted";
+}
+/// slurmctld set it down for its silence, or when its machine had started anew. It adds the first to a reason that is left over
+/// (before 26.05), never to one of a node that is down.
+[[nodiscard]] bool down_by_slurm(const Node& node);
+
+/// Neither ours nor slurmctld's own for a slurmd that is away: somebody else gave it.
 [[nodiscard]] inline bool given_by_others(std::string_view reason) {
-  return !reason.empty() && reason != "Not responding" && !ours(reason);
+  return !reason.empty() && !slurms_own(reason) && !ours(reason);
 }
 
 /// Drains nodes with our reason (given without prefix). A node that is draining already keeps its reason and owner. Batched
@@ -31,8 +41,9 @@ struct DrainNodes final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Takes our own drain or down off a node: UNDRAIN when it is drained, RESUME when it is down. Refused (kConflict) when the
-/// live node's reason is not ours, or when there is nothing to undo.
+/// Takes our own drain or down off a node, or a down of slurmctld's own: UNDRAIN when it is drained, RESUME when it is down.
+/// Refused (kConflict) when the live node's reason is another, or when there is nothing to undo. Leaves a reason that is not
+/// ours: before 26.05 none goes by itself, and Slurm's next drain would keep it.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
@@ -60,6 +71,13 @@ struct DeleteNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Fails (kConflict, kBusy) unless Slurm, asked live, keeps the node from work and no job holds it. Changes nothing.
+struct ConfirmIdle final : plan::Act {
+  ClusterKey cluster;
+  std::string node;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// `scontrol reconfigure`. A refused configuration is a failed outcome (kInvalid) with slurmctld's error.
 struct Reconfigure final : plan::Act {
   ClusterKey cluster;
@@ -70,6 +88,7 @@ plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std
 plan::ActPtr resume_node(ClusterKey cluster, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
+plan::ActPtr confirm_idle(ClusterKey cluster, std::string node);
 plan::ActPtr reconfigure(ClusterKey cluster);
 
 }  // namespace slurm

@@ -40,6 +40,7 @@ struct Node {
   NodeState state;
   std::vector<std::string> features, active_features, partitions;
   std::optional<core::WallTime> slurmd_start_time, boot_time;
+  std::optional<core::WallTime> reason_time;  ///< When the reason was given.
   std::int64_t cpus = 0, real_memory_mib = 0;
   friend bool operator==(const Node&, const Node&) = default;
 };

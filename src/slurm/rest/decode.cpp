@@ -111,6 +111,8 @@ Node node_of(od::object object) {
       });
     } else if (key == "reason") {
       node.reason = text_of(value);
+    } else if (key == "reason_changed_at") {
+      node.reason_time = time_of(value);
     } else if (key == "comment") {
       node.comment = text_of(value);
     } else if (key == "address") {

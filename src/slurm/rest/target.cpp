@@ -163,7 +163,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     for (const Node& node : found.nodes) {
       if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) {
         wish.kept.push_back(node.name);
-      } else if ((node.state.base == "DOWN" && given_by_others(node.reason)) ||
+      } else if ((node.state.base == "DOWN" && given_by_others(node.reason) && !down_by_slurm(node)) ||
                  (node.state.has("FAIL") && !ours(node.reason))) {
         wish.theirs.push_back(node.name);
       } else {
@@ -209,13 +209,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                  if (!node) return self.fail(job, node.error());
                  if (!kept_from_work(*node))
                    return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
-                 if (!ours(node->reason)) {
+                 if (!ours(node->reason) && !down_by_slurm(*node)) {
                    return self.fail(job, {ErrorCode::kConflict, "its reason is not ours: \"" + node->reason + "\"", 0, {}, {}});
                  }
                  if (node->state.has("FAIL"))
                    return self.fail(job, {ErrorCode::kConflict, "somebody set it failing", 0, {}, {}});
                  NodeUpdate update;
                  update.state = node->state.base == "DOWN" ? "RESUME" : "UNDRAIN";
+                 update.reason = kNotResponding;  // An empty one changes nothing.
                  if (Client* again = self.client(job)) {
                    again->update_node(name, update, self.finish_write(job, {{"resumed", name}, {"by", *update.state}}));
                  }
@@ -245,17 +246,23 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   void remove(const DeleteNode& act, Done done) {
     begin(act.cluster, "delete " + act.node, std::move(done),
           [this, name = act.node, expect_down = act.expect_down](const JobPtr& job) {
-            Client* to = client(job);
-            if (to == nullptr) return;
-            to->node(name, guard<Node>([job, name, expect_down](Impl& self, core::Result<Node> node) {
-                       if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                       if (!node) return self.fail(job, node.error());
-                       if (expect_down && !kept_from_work(*node)) {
-                         return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
-                       }
-                       self.remove_unless_held(job, name);
-                     }));
+            if_let_go(job, name, expect_down, [this, job, name] {
+              Client* to = client(job);
+              if (to == nullptr) return;
+              job->wrote = loop.clock().mono();
+              to->delete_node(name, guard<void>([job, name](Impl& self, core::Result<void> result) {
+                                if (result) return self.succeed(job, {{"deleted", true}});
+                                if (result.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                                self.fail(job, result.error());
+                              }));
+            });
           });
+  }
+
+  void confirm(const ConfirmIdle& act, Done done) {
+    begin(act.cluster, "look at " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
+      if_let_go(job, name, /*expect_down=*/true, [this, job] { succeed(job, {{"idle", true}}); });
+    });
   }
 
   /// It is gone already. A snapshot that still has it is behind, or was told of no change.
@@ -264,26 +271,33 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     succeed(job, {{"deleted", false}});
   }
 
-  /// slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended.
-  void remove_unless_held(const JobPtr& job, const std::string& name) {
+  /// Calls `then` when the live node is as expected, and no job holds it: slurmctld refuses to delete a node with running jobs,
+  /// but not one whose jobs are all suspended. Done when there is no such node.
+  void if_let_go(const JobPtr& job, const std::string& name, bool expect_down, std::function<void()> then) {
+    Client* to = client(job);
+    if (to == nullptr) return;
+    to->node(name, guard<Node>([job, name, expect_down, then = std::move(then)](Impl& self, core::Result<Node> node) {
+               if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+               if (!node) return self.fail(job, node.error());
+               if (expect_down && !kept_from_work(*node)) {
+                 return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
+               }
+               self.unless_held(job, name, then);
+             }));
+  }
+
+  void unless_held(const JobPtr& job, const std::string& name, std::function<void()> then) {
     clusters.live_jobs(
         job->cluster,
         guard<std::vector<std::shared_ptr<const slurm::Job>>>(
-            [job, name](Impl& self, core::Result<std::vector<std::shared_ptr<const slurm::Job>>> jobs) {
+            [job, name, then = std::move(then)](Impl& self, core::Result<std::vector<std::shared_ptr<const slurm::Job>>> jobs) {
               if (!jobs) return self.fail(job, jobs.error());
               for (const auto& row : *jobs) {
                 if (!row->holds_nodes() || std::ranges::find(row->nodes, name) == row->nodes.end()) continue;
                 return self.fail(
                     job, {ErrorCode::kBusy, "job " + std::to_string(row->id) + " (" + row->state + ") holds it", 0, {}, {}});
               }
-              Client* to = self.client(job);
-              if (to == nullptr) return;
-              job->wrote = self.loop.clock().mono();
-              to->delete_node(name, self.guard<void>([job, name](Impl& me, core::Result<void> result) {
-                if (result) return me.succeed(job, {{"deleted", true}});
-                if (result.error().code == ErrorCode::kNotFound) return me.found_none(job, name);
-                me.fail(job, result.error());
-              }));
+              then();
             }));
   }
 
@@ -321,7 +335,7 @@ Target::~Target() = default;
 bool Target::handles(const plan::Act& act) const {
   return dynamic_cast<const DrainNodes*>(&act) != nullptr || dynamic_cast<const ResumeNode*>(&act) != nullptr ||
          dynamic_cast<const UpdateNode*>(&act) != nullptr || dynamic_cast<const DeleteNode*>(&act) != nullptr ||
-         dynamic_cast<const Reconfigure*>(&act) != nullptr;
+         dynamic_cast<const ConfirmIdle*>(&act) != nullptr || dynamic_cast<const Reconfigure*>(&act) != nullptr;
 }
 
 void Target::execute(plan::ActPtr act, Done done) {
@@ -329,6 +343,7 @@ void Target::execute(plan::ActPtr act, Done done) {
   if (const auto* resume = dynamic_cast<const ResumeNode*>(act.get())) return impl_->resume(*resume, std::move(done));
   if (const auto* update = dynamic_cast<const UpdateNode*>(act.get())) return impl_->update(*update, std::move(done));
   if (const auto* remove = dynamic_cast<const DeleteNode*>(act.get())) return impl_->remove(*remove, std::move(done));
+  if (const auto* confirm = dynamic_cast<const ConfirmIdle*>(act.get())) return impl_->confirm(*confirm, std::move(done));
   if (const auto* reconfigure = dynamic_cast<const Reconfigure*>(act.get()))
     return impl_->reconfigure(*reconfigure, std::move(done));
   impl_->refuse(std::move(done), {ErrorCode::kUnsupported, "not an act of Slurm", 0, {}, {}});

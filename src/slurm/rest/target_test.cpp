@@ -186,6 +186,17 @@ TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
   EXPECT_EQ(bodies[0]["state"], (core::Json{"UNDRAIN"}));
   EXPECT_EQ(bodies[1]["state"], (core::Json{"RESUME"}));
   EXPECT_EQ(bodies[2]["state"], (core::Json{"RESUME"}));
+  for (const core::Json& body : bodies) EXPECT_EQ(body["reason"], "Not responding") << "Slurm writes over that, and we do not";
+}
+
+TEST_F(TargetTest, ResumesADownOfSlurmsOwn) {
+  for (const char* reason :
+       {"Not responding", "Not responding : Not responding", "left over : Not responding", "Node unexpectedly rebooted"}) {
+    live("n1", R"("DOWN")", reason);
+    EXPECT_TRUE(run(resume_node("c", "n1")).value) << reason;
+    live("n1", R"("DOWN","DRAIN")", reason);
+    EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict) << "somebody drained it and gave no reason";
+  }
 }
 
 TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
