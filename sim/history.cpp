@@ -755,8 +755,8 @@ void History::give_memory_back(SimSlurm& slurm) {
   for (const auto& [name, node] : slurm.nodes()) {
     if (node.invalid_reg) slurm.reload_slurmd(name);
     // The reason of a DOWN or a drain that is over stays over a drain for lack of memory.
-    const bool lacked =
-        node.reason.starts_with("Low RealMemory") || (!node.down && (node.reason == kBadPower || node.reason == kBadDisk));
+    const bool lacked = node.reason.starts_with("Low RealMemory") ||
+                        (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
     if (node.drain && !node.invalid_reg && lacked) drained.push_back(name);
   }
   SimNodeUpdate change;

@@ -79,6 +79,7 @@ class DefaultProcess final : public Process {
 struct PodView::State {
   kube::Key key;
   std::string uid, node, ip;
+  std::int64_t machine_started = 0;
   Json object;
   std::vector<Container> containers;     ///< Init containers first.
   std::map<std::string, Files> volumes;  ///< By volume.
@@ -112,6 +113,9 @@ const std::string& PodView::uid() const {
 }
 const std::string& PodView::node() const {
   return state_->node;
+}
+std::int64_t PodView::machine_started() const {
+  return state_->machine_started;
 }
 const std::string& PodView::ip() const {
   return state_->ip;
@@ -188,6 +192,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     bool connected = true;  ///< To the API server.
     std::set<std::string> images;
     std::uint64_t outage = 0;
+    std::int64_t started = 0;  ///< Seconds of the wall clock.
   };
 
   KubeApi& api;
@@ -375,6 +380,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     pod->key = key;
     pod->uid = core::get_string(object, {"metadata", "uid"});
     pod->node = core::get_string(object, {"spec", "nodeName"});
+    pod->machine_started = nodes[pod->node].started;
     pod->object = object;
     pod->start_time = now();
     pod->ip = fmt::format("10.244.{}.{}", (last_ip >> 8) & 255, last_ip & 255);
@@ -1001,6 +1007,9 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   /// The kubelet is back: it forgets what it held and takes on what the API server has for it.
   void come_back(const std::string& name, bool restarted) {
     ++nodes[name].outage;
+    if (restarted) {
+      nodes[name].started = std::chrono::duration_cast<std::chrono::seconds>(api.loop().clock().wall().since_epoch).count();
+    }
     set_node_ready(name, "True", "KubeletReady");
     std::vector<PodPtr> mine;
     for (const auto& [uid, pod] : pods) {
@@ -1026,6 +1035,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
 
   /// Containers of a machine that was switched off begin again.
   void restart_pod(const PodPtr& pod) {
+    pod->machine_started = nodes[pod->node].started;
     for (Container& container : pod->containers) {
       container.starting = container.ready = container.started = container.killing = container.replaced = false;
       container.backoffs = container.started_once ? 1 : 0;

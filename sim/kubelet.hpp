@@ -29,8 +29,9 @@ class PodView {
   [[nodiscard]] const std::string& uid() const;
   [[nodiscard]] const std::string& node() const;  ///< Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::string hostname() const;      ///< spec.hostname, or the pod's name; the node's with hostNetwork.
-  [[nodiscard]] const core::Json& object() const;  ///< As the kubelet last saw it.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: before all else.
+  [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; the node's with hostNetwork.
+  [[nodiscard]] const core::Json& object() const;      ///< As the kubelet last saw it.
   /// spec.containers or spec.initContainers item; null when there is none.
   [[nodiscard]] const core::Json* container(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> args(const std::string& container) const;

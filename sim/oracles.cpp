@@ -302,8 +302,7 @@ void Oracles::record_deletion(const SlurmSite::Cluster& cluster, const SimNode& 
   const auto held = foreign_.find({cluster.controller, node.name});
   const Hold hold = held == foreign_.end() ? Hold{} : held->second;
   // With the record the word of its admin goes, which is meant for the next pod of the name as well.
-  if ((hold.drain || (hold.down && node.down)) && loop_.clock().mono() - hold.since > kNews &&
-      wants_worker(cluster.controller, node.name)) {
+  if ((hold.drain || hold.down) && loop_.clock().mono() - hold.since > kNews && wants_worker(cluster.controller, node.name)) {
     violation(fmt::format("the record of node {} was deleted, which an admin holds, and a NodeSet wants: {}", node.name,
                           shown(*cluster.slurm, node)));
   }
@@ -530,8 +529,6 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   cluster.slurm->on_update = [this, &cluster](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     const auto place = std::pair(cluster.controller, node.name);
     Hold& hold = foreign_[place];
-    // By ReturnToService, registration ends any DOWN, also an admin's.
-    if (!node.down) hold.down = false;
     if (update.state) note(fmt::format("node {} {} by {}: {}", node.name, *update.state, user, update.reason.value_or("")));
     const std::string state = update.state.value_or("");
     const bool frees = state == "RESUME" || state == "UNDRAIN" || state == "IDLE";
@@ -608,9 +605,11 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
     const auto held = foreign_.find({controller, node_name});
     const Hold hold = held == foreign_.end() ? Hold{} : held->second;
     if (!slurm->usable(*node)) all_usable = false;
-    if (hold.drain || (hold.down && node->down)) {
+    if (hold.drain || hold.down) {
       if (hold.drain && !node->drain)
         out.push_back("node " + node_name + " is not drained any more, though its admin did not free it");
+      if (hold.down && !node->down)
+        out.push_back("node " + node_name + " is not down any more, though its admin did not free it");
     } else if (cordoned) {
       if (!node->drain) out.push_back("node " + node_name + " is not drained, though cordoned");
     } else if (!slurm->usable(*node)) {
@@ -650,6 +649,11 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
                             return api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
     if (nameless && abandoned_.contains({cluster.controller, name})) continue;
+    // An admin's word outlives the worker.
+    if (const auto held = foreign_.find({cluster.controller, name});
+        held != foreign_.end() && (held->second.drain || held->second.down)) {
+      continue;
+    }
     if (!has_pod) out.push_back("node " + name + " is a record without a pod: " + shown(*cluster.slurm, node));
   }
 }

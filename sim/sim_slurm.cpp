@@ -360,7 +360,7 @@ std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::
 }
 
 bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, const std::string& address,
-                            const std::string& instance, const std::string& conf_server) {
+                            const std::string& instance, const std::string& conf_server, std::int64_t booted) {
   const std::string words = unquoted(given);
   const conf::NodeConf parsed = conf::parse_node_conf(words);
   // Also what the parser only suspects ends slurmd: it knows all its keys.
@@ -373,6 +373,7 @@ bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, c
                   .address = address,
                   .instance = instance,
                   .incarnation = ++last_incarnation_,
+                  .booted = booted,
                   .keys = key_file(name),
                   .finds = way_to_slurmctld(split(conf_server, ','))};
   const core::Duration wait = up_ ? options_.registration + slurmd.finds.value_or(core::Duration{0}) : options_.config_retry;
@@ -395,6 +396,7 @@ void SimSlurm::reload_slurmd(const std::string& name) {
 
 void SimSlurm::stop_slurmd(const std::string& name) {
   if (slurmds_.erase(name) == 0) return;
+  if (const auto node = nodes_.find(name); node != nodes_.end()) node->second.heard_of = now_seconds();
   doom_jobs(name);
   watch_silence(name);
 }
@@ -425,8 +427,10 @@ void SimSlurm::watch_silence(const std::string& name) {
     SimNode* node = still();
     if (node == nullptr || node->down) return;
     node->not_responding = true;
-    if (node->reason.empty()) {
-      node->reason = "Not responding";
+    // A reason that is there is added to, once.
+    if (node->reason.find(" : Not responding") == std::string::npos) {
+      node->reason += node->reason.empty() ? "Not responding" : " : Not responding";
+      node->reason_at = now_seconds();
       node->reason_user = "slurm";
     }
     set_down(*node, JobLoss::Cause::kSilence, "slurm");
@@ -469,7 +473,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   node.instance_id = slurmd.instance;
   node.cpus = options_.cpus;
   node.real_memory = options_.memory;
-  node.registered_at = now_seconds();
+  node.registered_at = node.heard_of = now_seconds();
   std::string reason;
   for (const conf::Setting& s : conf::parse_node_conf(slurmd.conf).settings) {
     const std::string key = lower(s.key);
@@ -520,7 +524,7 @@ bool SimSlurm::check_resources(SimNode& node) const {
   }
   node.invalid_reg = !lacks.empty();
   if (lacks.empty()) return true;
-  if (node.drain || node.reason.empty()) {
+  if (node.drain || node.reason.empty() || node.reason.starts_with("Not responding")) {
     node.reason = lacks.substr(0, lacks.size() - 2);
     node.reason_user = "slurm";
   }
@@ -538,11 +542,21 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   }
   if (kind == Registration::kStart) release_jobs(node.name, JobLoss::Cause::kSlurmdBegan, "");
   const bool own_silence = node.reason == "Not responding";
+  const bool rebooted = slurmd.booted > node.heard_of;
+  node.heard_of = now_seconds();
   // One that lacks something stays DOWN.
-  if (check_resources(node) && node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence))) {
+  if (!check_resources(node)) return touch_nodes();
+  if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence && !rebooted))) {
     node.down = false;
     // The reason of a drain stays with the drain.
     if (!node.drain && (release_at_least(26, 5) || own_silence)) node.reason.clear();
+  } else if (rebooted && !node.drain && return_to_service_ != 2) {
+    if (node.reason.empty() || own_silence) {
+      node.reason = "Node unexpectedly rebooted";
+      node.reason_at = now_seconds();
+      node.reason_user = "slurm";
+    }
+    set_down(node, JobLoss::Cause::kSlurmdBegan, "slurm");
   }
   touch_nodes();
   schedule_soon();
@@ -587,8 +601,9 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   // Whether the machine has it is looked at with the next registration.
   if (update.gres) node.gres = *update.gres;
   if (update.features) node.features = node.active_features = *update.features;
-  if (update.reason) {
+  if (update.reason && !update.reason->empty()) {
     node.reason = *update.reason;
+    node.reason_at = now_seconds();
     node.reason_user = user;
   }
   if (!update.state) return SlurmErrno::kSuccess;
@@ -607,6 +622,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
     }
     node.down = node.drain = false;
     node.not_responding = true;
+    node.heard_of = now_seconds();
     if (clears_reason) node.reason.clear();
     ask_again(name);
   } else if (state == "DOWN") {

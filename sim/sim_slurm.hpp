@@ -82,6 +82,8 @@ struct SimNode {
   int conf_weight = 1;  ///< Of --conf: what a reconfigure goes back to.
   std::int64_t real_memory = 1000;
   std::int64_t registered_at = 0;  ///< Seconds, wall clock.
+  std::int64_t reason_at = 0;      ///< Likewise.
+  std::int64_t heard_of = 0;       ///< Likewise: its slurmd answered, or somebody freed it.
 };
 
 struct JobRequest {
@@ -191,9 +193,9 @@ class SimSlurm {
 
   // slurmd. Names are the Slurm nodes' names.
   /// slurmd -Z --conf. False: it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,..."; with a host twice
-  /// it finds nobody; "": this slurmctld.
+  /// it finds nobody; "": this slurmctld. `booted`: when its machine was started, seconds of the wall clock.
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
-                    const std::string& instance = "", const std::string& conf_server = "");
+                    const std::string& instance = "", const std::string& conf_server = "", std::int64_t booted = 0);
   /// SIGHUP: it starts anew under its jobs, and registers, also when its record was deleted or refused.
   void reload_slurmd(const std::string& name);
   /// What slurmds see of their machines from their next registrations on, MiB.
@@ -259,6 +261,7 @@ class SimSlurm {
   struct Slurmd {
     std::string conf, address, instance;
     std::uint64_t incarnation = 0;
+    std::int64_t booted = 0;
     bool refused = false;     ///< slurmctld said success, but made no record; it does not try again.
     bool registered = false;  ///< Acknowledged since it started.
     SlurmKeys keys;

@@ -146,6 +146,23 @@ TEST_P(SimSlurmTest, DownKeepsDownWithoutReturnToService) {
   EXPECT_EQ(words("cpu-0"), (Words{"IDLE", "DYNAMIC_NORM"}));
 }
 
+TEST_P(SimSlurmTest, AMachineThatStartedAnewIsDownUnlessEverythingReturns) {
+  nodes(1);
+  const auto comes_back = [&] {
+    slurm.stop_slurmd("cpu-0");
+    loop.run_for(5s);
+    slurm.start_slurmd("cpu-0", "Features=cpu", "10.0.0.1", "", "", slurm.now_seconds());
+    loop.run_for(2s);
+  };
+  comes_back();
+  EXPECT_EQ(words("cpu-0"), (Words{"DOWN", "DYNAMIC_NORM"}));
+  EXPECT_EQ(slurm.node("cpu-0")->reason, "Node unexpectedly rebooted");
+  text += "ReturnToService=2\n";
+  EXPECT_TRUE(ask<void>([&](auto done) { client.reconfigure(done); }));
+  comes_back();
+  EXPECT_EQ(words("cpu-0"), (Words{"IDLE", "DYNAMIC_NORM"}));
+}
+
 TEST_P(SimSlurmTest, DeletingAsksWhoHoldsTheNode) {
   nodes(2);
   const auto remove = [&](const std::string& name) { return ask<void>([&](auto done) { client.delete_node(name, done); }); };

@@ -334,6 +334,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"active_features", node.active_features},
             {"partitions", std::vector<std::string>(node.partitions.begin(), node.partitions.end())},
             {"reason", node.reason},
+            {"reason_changed_at", triple(node.reason_at)},
             {"reason_set_by_user", node.reason.empty() ? "" : node.reason_user},
             {"comment", node.comment},
             {"extra", node.extra},

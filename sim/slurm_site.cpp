@@ -42,13 +42,22 @@ std::string slurmctld_host(const std::string& conf) {
 
 }  // namespace
 
-void run_pre_stop(SimSlurm& slurm, const std::string& node) {
+void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& pod_uid) {
   const SimNode* known = slurm.node(node);
   if (known == nullptr) return;
-  const bool kept = (known->drain || known->down) && !known->reason.empty() && known->reason != "Not responding";
+  const bool own = known->reason.starts_with("slurm-operator: ");
+  const bool slurms = known->reason == "Not responding" || known->reason == "Not responding : Not responding" ||
+                      known->reason == "Node unexpectedly rebooted";
+  const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurms;
   SimNodeUpdate update;
+  update.reason = kept                   ? known->reason
+                  : known->drain && !own ? "drained without a reason"
+                                         : "slurm-operator: Pod is terminating (" + pod_uid + ")";
+  if (!kept && (own || !known->drain)) {
+    update.state = "DRAIN";
+    slurm.update_node(node, update, "root");
+  }
   update.state = "DOWN";
-  update.reason = kept ? known->reason : known->drain ? "drained without a reason" : "slurm-operator: Pod is terminating";
   slurm.update_node(node, update, "root");
 }
 
@@ -125,7 +134,8 @@ class SlurmSite::Slurmd final : public SlurmProcess {
       return;
     }
     cluster->slurmds[node_] = pod_.uid();  // Its keys are asked for.
-    failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid());
+    failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid(), "",
+                                            pod_.machine_started());
     if (failed_) cluster->slurmds.erase(node_);
   }
   ~Slurmd() override {
@@ -139,7 +149,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
     const Json* container = pod_.container(container_);
     const Json* hook = container == nullptr ? nullptr : core::find(*container, {"lifecycle", "preStop", "exec", "command"});
     const bool ours = hook != nullptr && hook->dump().find("slurm-operator: Pod is terminating") != std::string::npos;
-    if (ours && mine()) run_pre_stop(*site_.at_host(host_)->slurm, node_);
+    if (ours && mine()) run_pre_stop(*site_.at_host(host_)->slurm, node_, pod_.uid());
   }
   [[nodiscard]] std::string node() const override { return node_; }
 

@@ -81,8 +81,9 @@ class SlurmSite {
   std::map<std::string, int> starts_;
 };
 
-/// What the workers' preStop script does to its node: down, with the reason of whoever took it from work before, or its own.
-void run_pre_stop(SimSlurm& slurm, const std::string& node);
+/// What the workers' preStop script does to its node: down, with the reason of whoever took it from work before; or drained and
+/// down, with its own.
+void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& pod_uid);
 /// The Slurm node that a worker pod is.
 std::string slurm_node_of(const core::Json& pod);
 

@@ -118,7 +118,7 @@ class Server {
   }
 
   void stop_worker(const std::string& name) {
-    sim::run_pre_stop(slurm_, name);
+    sim::run_pre_stop(slurm_, name, name);
     slurm_.stop_slurmd(name);
   }
 

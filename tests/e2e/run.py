@@ -350,6 +350,78 @@ def the_garbage_collector_may_not_kill_busy_workers(ns):
     ready_cluster(ns)
 
 
+# --- Workers that end, and the word of administrators -----------------------------------------------------------------
+
+def queue_while(ns, what):
+    """Eighteen short jobs that may not be requeued, on one CPU each, while `what` happens to cpu-1: only those that run there
+    may be lost. Each of the others leaves a line on the worker where it ended."""
+    jobs = [ns.submit("sleep 3; echo $SLURM_JOB_ID >>/tmp/ended", "--no-requeue", "--exclusive", "-N1") for _ in range(18)]
+    wait("a job runs on cpu-1", lambda: any(job["nodes"] == "cpu-1" for job in ns.jobs().values() if job["job_id"] in jobs))
+    what()
+    ended_at = time.time()
+    wait("the queue is empty", lambda: not any(job["job_state"][0] in ("PENDING", "RUNNING", "COMPLETING")
+                                               for number, job in ns.jobs().items() if number in jobs), 180)
+    ended = "".join(ns.kubectl("exec", pod, "-c", "slurmd", "--", "sh", "-c", "cat /tmp/ended 2>/dev/null || true").stdout
+                    for pod in ns.workers()).split()
+    for number in jobs:
+        job = json.loads(ns.slurm("scontrol", "show", "job", str(number), "--json").stdout)["jobs"][0]
+        if job["nodes"] == "cpu-1" and (job["job_state"] == ["COMPLETED"] or job["start_time"]["number"] <= ended_at + 1):
+            continue  # It was there when the worker ended, or its file went with a worker.
+        expect(job["job_state"] == ["COMPLETED"] and job["restart_cnt"] == 0, f"job {number} is {job['job_state']} on {job['nodes']}")
+        expect(str(number) in ended, f"job {number} left no line")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_worker_that_ends_gets_no_further_jobs(ns):
+    queue_while(ns, lambda: ns.kubectl("delete", "pod", "cpu-1", "--wait=false"))
+
+
+@test
+def a_worker_that_is_removed_by_force_gets_no_further_jobs(ns):
+    queue_while(ns, lambda: ns.kubectl("delete", "pod", "cpu-1", "--force", "--grace-period=0"))
+
+
+@test
+def a_resume_leaves_no_reason_of_ours(ns):
+    job = ns.submit_until_told("-w", "cpu-2", "-N1", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.kubectl("annotate", "pod", "cpu-2", "nodeset.slinky.slurm.net/pod-cordon=true")
+    wait("drained", lambda: "DRAIN" in ns.nodes()["cpu-2"][0], 15)
+    ns.kubectl("annotate", "pod", "cpu-2", "nodeset.slinky.slurm.net/pod-cordon-")
+    wait("resumed", lambda: "DRAIN" not in ns.nodes()["cpu-2"][0], 15)
+    reason = ns.nodes()["cpu-2"][1]
+    expect(not reason.startswith("slurm-operator: "), f"Slurm's next drain would keep this and be taken for ours: {reason}")
+    ns.tell(job)
+    wait("the job completes", lambda: ns.completed(job), 60)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def an_admins_drain_and_down_outlive_their_workers(ns):
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=drain", "reason=admin: bad disk")
+    ns.slurm("scontrol", "update", "nodename=cpu-2", "state=down", "reason=admin: power supply")
+
+    def held(when):
+        nodes = ns.nodes()
+        expect("DRAIN" in nodes["cpu-1"][0] and "bad disk" in nodes["cpu-1"][1], f"{when}: the drain is gone: {nodes['cpu-1']}")
+        expect("DOWN" in nodes["cpu-2"][0] and "power supply" in nodes["cpu-2"][1], f"{when}: the down is gone: {nodes['cpu-2']}")
+
+    ns.slurm("scontrol", "reconfigure")  # As when a NodeSet is added: all slurmds register.
+    time.sleep(8)
+    held("after a reconfigure")
+    ns.scale("cpu", 0)
+    wait("no worker", lambda: not ns.workers())
+    ns.scale("cpu", 3)
+    wait("cpu-0 is idle", lambda: ns.idle() == ["cpu-0"], 90)
+    wait("all are ready", lambda: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get("readyReplicas") == 3, 90)
+    time.sleep(5)
+    held("after scaling in and out")
+    for name in ("cpu-1", "cpu-2"):
+        ns.slurm("scontrol", "update", f"nodename={name}", "state=resume")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
 @test
 def no_secret_is_told(ns):
     key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]

@@ -89,9 +89,9 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // A worker that registers is usable, whether its Kubernetes node was lost, or rebooted, or slurmctld missed it: its pod says
-  // the rest. Drains survive a registration at any setting.
-  out.set("ReturnToService", "2");
+  // Who was silent returns by itself. Any other DOWN stays, also an administrator's: with 2 it would end with the next
+  // registration, and all slurmds register with a reconfigure. What else Slurm sets down by itself, the operator resumes.
+  out.set("ReturnToService", "1");
   // Dynamic nodes need a table for them; this is as large as Slurm lets it be without odd corners.
   out.set("MaxNodeCount", "65533");
   // Under --systemd the daemons log to their standard error, which is the container's log; a file is only of use to a sidecar.

@@ -20,6 +20,7 @@ using core::Json;
 constexpr std::string_view kSlurmd = "slurmd";
 constexpr std::string_view kWaitController = "wait-controller";
 constexpr std::string_view kLogfile = "logfile";
+constexpr std::string_view kPodUid = "POD_UID";
 constexpr std::string_view kEtcVolume = "slurm-etc";
 constexpr std::string_view kLogVolume = "slurm-logfile";
 constexpr std::string_view kLogDir = "/var/log/slurm";
@@ -30,16 +31,22 @@ constexpr int kKeyMode = 0600;
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it. The reason of a drain,
-/// of a fail, or of a down that is not mere silence, is kept: who took the node from work must be seen, and must not be taken
-/// for us. Who gave no reason was not us either. Where the record is gone already, as with a scale-in, nothing is left to do.
+/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it; and no other starts
+/// there: a DOWN may end with the next registration, a drain does not. Its reason names the pod, so that only its successor, or
+/// a slurmd that starts anew, is resumed. The reason of a drain, of a fail, or of a down that is neither ours nor slurmctld's
+/// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. Who gave no
+/// reason was not us either, and a drain would end a fail. Where the record is gone already, as with a scale-in, nothing is
+/// left to do.
 constexpr std::string_view kPreStop =
-    "timeout 2 sh -c 'n=$(hostname);"
-    " s=$(scontrol -o show node \"$n\") || exit 0;"
-    " r=$(printf \"%s\\n\" \"$s\" | sed -n \"/ Reason=Not responding \\[/!"
-    "s/.* State=[^ ]*\\(D\\(RAIN\\|OWN\\)\\|FAIL\\).* Reason=\\(.*\\) \\[[^ ]*@[0-9T:-]*\\].*/\\3/p;t;"
-    "s/.* State=[^ ]*\\(DRAIN\\|FAIL\\).*/drained without a reason/p\");"
-    " scontrol update nodename=\"$n\" state=down reason=\"${r:-slurm-operator: Pod is terminating}\"' || true";
+    R"(timeout 2 sh -c 'n=$(hostname);)"
+    R"( s=$(scontrol -o show node "$n") || exit 0;)"
+    R"( r=$(printf "%s\n" "$s" | sed -n "/ State=[^ ]*FAIL/!{/ Reason=slurm-operator: /d};)"
+    R"(/ Reason=\(Not responding\( : Not responding\)\?\|Node unexpectedly rebooted\) \[/!)"
+    R"(s/.* State=[^ ]*\(D\(RAIN\|OWN\)\|FAIL\).* Reason=\(.*\) \[[^ ]*@[0-9T:-]*\].*/\3/p;t;)"
+    R"(s/.* State=[^ ]*\(DRAIN\|FAIL\).*/drained without a reason/p");)"
+    R"sh( [ -n "$r" ] || { r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
+    R"( scontrol update nodename="$n" state=drain reason="$r"; };)"
+    R"( scontrol update nodename="$n" state=down reason="$r"' || true)";
 
 /// What the sidecar runs when users give it no command: makes the FIFO that slurmd logs to, and copies it out.
 constexpr std::string_view kLogfileScript =
@@ -100,6 +107,7 @@ Json env_vars(const api::NodeSetSpec& spec) {
       {{{"name", "POD_TOPOLOGY"},
         {"valueFrom",
          {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
+       {{"name", kPodUid}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}},
        {{"name", "POD_CPUS"}, {"value", std::to_string(limits.cpus)}},
        {{"name", "POD_MEMORY"}, {"value", std::to_string(limits.memory_mib)}}});
 }
@@ -254,6 +262,10 @@ PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec) {
     return said == nullptr ? 0 : whole(*said);
   };
   return {limit("cpu"), limit("memory") / (std::int64_t{1} << 20)};
+}
+
+std::string terminating_reason(std::string_view pod_uid) {
+  return fmt::format("Pod is terminating ({})", pod_uid);
 }
 
 std::string shell_word(std::string_view text) {

@@ -29,6 +29,9 @@ struct PodLimits {
 /// `slurmd`: spec.slurmd of a NodeSet; `pod_spec`: spec.template.spec, in which a container slurmd says more.
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 
+/// The reason, without prefix, with which a worker's own preStop drains its node.
+std::string terminating_reason(std::string_view pod_uid);
+
 /// One word for a shell, whatever it holds.
 std::string shell_word(std::string_view text);
 

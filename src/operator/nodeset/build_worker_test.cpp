@@ -79,7 +79,7 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   const std::string stop = slurmd["lifecycle"]["preStop"]["exec"]["command"][2];
   EXPECT_TRUE(stop.starts_with("timeout 2 "));
   EXPECT_THAT(stop, ::testing::HasSubstr("show node \"$n\") || exit 0;")) << "nothing is left to do without a record";
-  EXPECT_THAT(stop, ::testing::HasSubstr("state=down reason=\"${r:-slurm-operator: Pod is terminating}\""));
+  EXPECT_EQ(named(slurmd["env"], "POD_UID")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
   ASSERT_EQ(spec["initContainers"].size(), 1U);
   const Json& wait = spec["initContainers"][0];
   EXPECT_EQ(wait["name"], "wait-controller");
@@ -90,8 +90,8 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("sleep 0.2;")) << "every 0.2 s";
 }
 
-/// The reason with which preStop sets the node down, of which scontrol shows this after " State="; "": it does not.
-std::string reason_after_pre_stop(const std::string& shown) {
+/// What preStop does to the node, of which scontrol shows this after " State=": "drain and down REASON" or "down REASON".
+std::string after_pre_stop(const std::string& shown) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("pre-stop-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);
   const auto stand_in = [&](const char* name, const char* script) {
@@ -101,34 +101,45 @@ std::string reason_after_pre_stop(const std::string& shown) {
   stand_in("hostname", "echo cpu-3");
   stand_in("scontrol", R"(if [ "$2" = show ]; then printf '%s\n' "$SHOWN"; else printf '[%s]' "$@"; fi)");
   kube::System::Command command;
-  command.argv = {"/usr/bin/env", "PATH=" + bin.string() + ":/usr/bin:/bin",
+  command.argv = {"/usr/bin/env", "PATH=" + bin.string() + ":/usr/bin:/bin", "POD_UID=uid-7",
                   "SHOWN=NodeName=cpu-3 NodeAddr=10.0.0.1 State=" + shown + " Comment={\"podName\":\"cpu-3\"} "};
   const Json hook = slurmd_of(pod_of(Json::object()))["lifecycle"]["preStop"]["exec"]["command"];
   command.argv.insert(command.argv.end(), hook.begin(), hook.end());
   const core::Result<std::string> said = kube::real_system().run(command);
   std::filesystem::remove_all(bin);
   EXPECT_TRUE(said) << said.error().message;
-  const std::string before = "[update][nodename=cpu-3][state=down][reason=";
-  return said && said->starts_with(before) ? said->substr(before.size(), said->size() - before.size() - 1) : "";
+  const std::string drain = "[update][nodename=cpu-3][state=drain][reason=",
+                    down = "[update][nodename=cpu-3][state=down][reason=";
+  const std::size_t at = said ? said->find(down) : std::string::npos;
+  if (at == std::string::npos) return "";
+  const std::string reason = said->substr(at + down.size(), said->size() - at - down.size() - 1);
+  if (at == 0) return "down " + reason;
+  return *said == drain + reason + "]" + down + reason + "]" ? "drain and down " + reason : *said;
 }
 
 TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
   constexpr const char* kTime = " [root@2026-01-02T03:04:05]";
-  const std::string ours = "slurm-operator: Pod is terminating", silent = "drained without a reason";
+  const std::string ours = "drain and down slurm-operator: Pod is terminating (uid-7)",
+                    silent = "down drained without a reason";
   const auto after = [&](const char* state, const std::string& reason) {
-    return reason_after_pre_stop(std::string(state) + " ThreadsPerCore=1 NextState=UNKNOWN" +
-                                 (reason.empty() ? "" : "  Reason=" + reason + kTime));
+    return after_pre_stop(std::string(state) + " ThreadsPerCore=1 NextState=UNKNOWN" +
+                          (reason.empty() ? "" : "  Reason=" + reason + kTime));
   };
   EXPECT_EQ(after("IDLE+DYNAMIC_NORM", ""), ours);
   EXPECT_EQ(after("IDLE+DYNAMIC_NORM", "left over"), ours) << "before 26.05 a reason stays on a node that works";
-  EXPECT_EQ(after("IDLE+DRAIN+DYNAMIC_NORM", "bad disk"), "bad disk");
-  EXPECT_EQ(after("DOWN+DYNAMIC_NORM", "repair, until [3pm]"), "repair, until [3pm]");
-  EXPECT_EQ(after("MIXED+FAIL", "ECC errors"), "ECC errors");
+  EXPECT_EQ(after("IDLE+DRAIN+DYNAMIC_NORM", "bad disk"), "down bad disk");
+  EXPECT_EQ(after("DOWN+DYNAMIC_NORM", "repair, until [3pm]"), "down repair, until [3pm]");
+  EXPECT_EQ(after("MIXED+FAIL", "ECC errors"), "down ECC errors");
+  EXPECT_EQ(after("MIXED+FAIL", "slurm-operator: x"), "down slurm-operator: x") << "a drain would end the fail";
+  EXPECT_EQ(after("IDLE+DRAIN", "slurm-operator: Node (a) was cordoned"), ours) << "and not when the node is uncordoned";
+  EXPECT_EQ(after("DOWN+DRAIN+NOT_RESPONDING", "slurm-operator: x : Not responding"), ours);
   EXPECT_EQ(after("IDLE+DRAIN", ""), silent) << "nobody undoes what we did not do";
   EXPECT_EQ(after("IDLE+FAIL", ""), silent);
   EXPECT_EQ(after("DOWN", "Not responding"), ours) << "that is slurmctld's";
   EXPECT_EQ(after("DOWN+DRAIN+NOT_RESPONDING", "Not responding"), silent);
-  EXPECT_EQ(after("DOWN", "Not responding to IPMI, RMA 12"), "Not responding to IPMI, RMA 12");
+  EXPECT_EQ(after("DOWN", "Not responding to IPMI, RMA 12"), "down Not responding to IPMI, RMA 12");
+  EXPECT_EQ(after("DOWN", "Not responding : Not responding"), ours);
+  EXPECT_EQ(after("DOWN", "Node unexpectedly rebooted"), ours);
 }
 
 TEST(BuildWorker, OlderReleasesAndUnknownTagsAreProbedByTcp) {

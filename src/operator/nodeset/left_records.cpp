@@ -16,15 +16,6 @@ bool all_placed(const Pass& pass) {
          std::ranges::none_of(pass.workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
 }
 
-/// Our worker was the last behind the node.
-bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
-  const std::string& uid = pass.in.meta().uid;
-  // Most nodes are others': a look at the text is cheaper than reading it.
-  if (node.comment.find(uid) == std::string::npos) return false;
-  const auto comment = worker_comment(node.comment);
-  return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
-}
-
 /// What slurmctld says of a slurmd that has less than its record, where a record made anew fits.
 constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
                                                    "Low socket*core*thread count"};
@@ -36,6 +27,14 @@ bool refused_by_slurm(const Pass& pass, const slurm::Node& node) {
 }
 
 }  // namespace
+
+bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
+  const std::string& uid = pass.in.meta().uid;
+  // Most nodes are others': a look at the text is cheaper than reading it.
+  if (node.comment.find(uid) == std::string::npos) return false;
+  const auto comment = worker_comment(node.comment);
+  return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
+}
 
 bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_view revision) {
   const auto hash = pass.conf_hashes.find(revision);

@@ -101,12 +101,34 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   return nullptr;
 }
 
+void Seen::note_gone(const Observed& observed) {
+  std::map<std::string, std::string, std::less<>> now;
+  std::set<std::string, std::less<>> held;
+  for (const auto* pods : {&observed.pods, &observed.orphans, &observed.strangers}) {
+    for (const kube::PodPtr& pod : *pods) {
+      const slurm::Node* node = find_slurm_node(observed, *pod);
+      const std::string name = node == nullptr ? slurm_node_name(*pod) : node->name;
+      held.insert(name);
+      if (pods == &observed.pods) now.emplace(pod->meta.uid, name);
+    }
+  }
+  for (const auto& [uid, node] : workers) {
+    if (!now.contains(uid)) gone.insert_or_assign(node, uid);
+  }
+  const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
+  std::erase_if(gone, [&](const auto& entry) {
+    return held.contains(entry.first) || (answers && observed.snapshot->node(entry.first) == nullptr);
+  });
+  workers = std::move(now);
+}
+
 void Seen::look(const Observed& observed) {
   if (!observed.meta().terminating() || !observed.pods.empty()) {
     podless_since.reset();
   } else if (!podless_since) {
     podless_since = observed.mono;
   }
+  note_gone(observed);
   const auto keep = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
     std::map<std::string, core::MonoTime, std::less<>> out;
     for (const auto* pods : {&observed.pods, &observed.orphans}) {

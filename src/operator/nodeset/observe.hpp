@@ -43,7 +43,10 @@ struct Observed;
 /// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it
 /// is later.
 struct Seen {
-  std::optional<core::MonoTime> podless_since;  ///< The last pod of a NodeSet that was deleted is gone.
+  std::optional<core::MonoTime> podless_since;              ///< The last pod of a NodeSet that was deleted is gone.
+  std::map<std::string, std::string, std::less<>> workers;  ///< Slurm nodes of the pods at the last look, by uid.
+  /// Slurm nodes whose pods we saw, and which have none any more: the pods' uids. As long as Slurm has them.
+  std::map<std::string, std::string, std::less<>> gone;
   /// Pods that were deleted, but are not gone, by uid.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
   /// Pods that are ready while Slurm, which answered completely, has no node of theirs, by uid.
@@ -51,6 +54,9 @@ struct Seen {
   /// Pods of which a kubelet says that no container of theirs ever ran, by uid.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
   void look(const Observed& observed);
+
+ private:
+  void note_gone(const Observed& observed);
 };
 
 struct Observed {

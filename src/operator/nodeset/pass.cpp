@@ -339,9 +339,17 @@ std::optional<core::WallTime> missing_since(const kube::PodRecord& pod) {
   return since ? std::optional(*since) : std::nullopt;
 }
 
+bool keeps_others_word(const slurm::Node& node) {
+  return slurm::given_by_others(node.reason) && !slurm::down_by_slurm(node) &&
+         (node.state.has("DRAIN") || node.state.has("FAIL") || node.state.base == "DOWN");
+}
+
 bool keeps_others_word(const Worker& worker) {
-  return worker.record != nullptr && slurm::given_by_others(worker.record->reason) &&
-         (worker.has_flag("DRAIN") || worker.has_flag("FAIL") || worker.record->state.base == "DOWN");
+  return worker.record != nullptr && keeps_others_word(*worker.record);
+}
+
+bool outlives_worker(const Pass& pass, const slurm::Node& node) {
+  return pass.goal == Goal::kServe && keeps_others_word(node) && !node.state.has("INVALID_REG");
 }
 
 std::string self_text(const Pass& pass) {

@@ -85,6 +85,7 @@ class Pass {
   int records_left = 0;                                         ///< Slurm records of workers that are gone for good.
   std::string doubtful_record;                                  ///< One that looks like it, but answers still; "": none.
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
+  std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains.
   bool conf_refused = false;  ///< slurmd would end at spec.extraConf: no worker is made with it.
   std::string conf_doubts;    ///< What slurmd may not know in spec.extraConf; "": nothing.
   bool slurm_blank = false;   ///< Slurm should remember our workers, and has known no node at all for long.
@@ -193,10 +194,12 @@ inline constexpr std::string_view kReport = "report Slurm state on Pod";
 core::Duration backoff(const plan::Outcome& outcome);
 
 // The parts of a pass, in the order in which plan.cpp calls them.
-void choose_goal(Pass& pass);       // plan.cpp
-void check_conf(Pass& pass);        // plan.cpp
-void keep_revisions(Pass& pass);    // revision.cpp
-void choose_victims(Pass& pass);    // scale_in.cpp
+void choose_goal(Pass& pass);     // plan.cpp
+void check_conf(Pass& pass);      // plan.cpp
+void keep_revisions(Pass& pass);  // revision.cpp
+void choose_victims(Pass& pass);  // scale_in.cpp
+/// The lowest free ordinals, as many as workers are missing.
+void find_vacancies(Pass& pass);    // workers.cpp
 void set_drains(Pass& pass);        // slurm_states.cpp
 void delete_workers(Pass& pass);    // scale_in.cpp
 void keep_metadata(Pass& pass);     // slurm_states.cpp
@@ -213,6 +216,13 @@ void write_status(Pass& pass);      // status.cpp
 /// The message of the condition that a worker has while Slurm does not know its node (any more), and its way back.
 [[nodiscard]] std::string missing_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
+/// Our worker was the last behind the node.
+[[nodiscard]] bool stamped_by_us(const Pass& pass, const slurm::Node& node);
+/// An administrator's drain, fail or down is meant for the next worker of the name too: its record stays, however long there is
+/// none. Not where the NodeSet goes, nor for a drain that nobody can end.
+[[nodiscard]] bool outlives_worker(const Pass& pass, const slurm::Node& node);
+/// A worker that is to be adopted, or that was left to somebody on purpose, is behind the record, or may be.
+[[nodiscard]] bool is_orphans(const Pass& pass, std::string_view node);
 /// In the comment of a Slurm node: the hash of the extraConf and the limits with which its record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";
 /// The record is known to come from a pod of another extraConf, or with other limits, than pods of `revision` have.
@@ -226,6 +236,7 @@ enum class OldRecord { kStays, kGoesFirst, kSettles };
   return worker.pod->meta.key().str();
 }
 /// An administrator drained its node, or set it down or failing.
+[[nodiscard]] bool keeps_others_word(const slurm::Node& node);
 [[nodiscard]] bool keeps_others_word(const Worker& worker);
 /// "NodeSet default/cpu".
 [[nodiscard]] std::string self_text(const Pass& pass);

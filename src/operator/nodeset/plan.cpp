@@ -79,6 +79,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   check_conf(pass);
   choose_victims(pass);
   keep_revisions(pass);
+  find_vacancies(pass);
   set_drains(pass);
   delete_workers(pass);
   keep_metadata(pass);

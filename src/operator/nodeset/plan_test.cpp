@@ -412,8 +412,45 @@ TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
   node.slurmd_start_time = world.now;
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
-  node.reason = "Not responding";
-  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
+}
+
+TEST(NodeSetPlan, ResumesWhatSlurmItselfSetDown) {
+  World world = serving(2);
+  slurm::Node& node = world.node("cpu-1");
+  node.state.base = "DOWN";
+  for (const char* reason : {"Not responding", "left over : Not responding", "Node unexpectedly rebooted"}) {
+    node.reason = reason;
+    node.state.flags = {"NOT_RESPONDING"};
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "its slurmd is still away";
+    node.state.flags = {"DRAIN"};
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "somebody drained it";
+    node.state.flags = {};
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << reason;
+  }
+  for (const char* reason : {"", "Node unexpectedly rebooted, see ticket 7", "Not responding to IPMI"}) {
+    node.reason = reason;
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << reason;
+  }
+}
+
+TEST(NodeSetPlan, ThePreStopOfAPodIsUndoneForItsSuccessorOrForASlurmdThatStartsAnew) {
+  World world = serving(2);
+  slurm::Node& node = world.node("cpu-1");
+  node.state = slurm::NodeState{"DOWN", {"DRAIN"}};
+  node.reason = "slurm-operator: Pod is terminating (" + world.pod("cpu-1").meta.uid + ")";
+  node.reason_time = world.now;
+  node.slurmd_start_time = world.now - core::Duration{60000};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "its deletion is not heard of yet";
+  node.slurmd_start_time = world.now + core::Duration{2000};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << "only its container was started anew";
+  node.slurmd_start_time = world.now - core::Duration{60000};
+  world.now = world.now + core::Duration{60000};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << "the clocks of the machines differ";
+  world.now = world.now - core::Duration{60000};
+  node.reason = "slurm-operator: Pod is terminating";
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "as a release before wrote it";
+  node.reason = "slurm-operator: Pod is terminating (another-uid)";
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
 }
 
 TEST(NodeSetPlan, ReplacesEndedPodsWithBackoff) {

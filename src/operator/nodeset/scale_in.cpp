@@ -60,10 +60,10 @@ auto rank(const Pass& pass, const Worker& worker) {
                       worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
   const core::WallTime never{core::Duration{0}};
   return std::tuple(!(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(pod),
-                    pod.ready(), deletion_cost(pod), !pass.jobs_waiting_for(worker.node).empty(), deadline_rank(worker),
-                    worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon),
-                    -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(),
-                    -pod.meta.created.since_epoch.count());
+                    pod.ready(), deletion_cost(pod), keeps_others_word(worker), !pass.jobs_waiting_for(worker.node).empty(),
+                    deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
+                    !(worker.user_cordon || worker.kube_cordon), -worker.ordinal,
+                    -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
 std::string delete_id(const Worker& worker) {
@@ -139,11 +139,24 @@ std::string what_holds(const Worker& worker) {
 }
 
 /// With the record an administrator's drain would go, which is meant for the next pod of the name as well; and so would jobs
-/// that wait for the node by its name. Without the fence: the node is drained, and the pod is deleted only as it was seen, with
-/// a slurmd that does not serve.
+/// that wait for the node of a worker that only is replaced.
 bool leaves_record(const Pass& pass, const Worker& worker) {
-  if (!worker.outdated || worker.record == nullptr) return false;
-  return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
+  if (worker.record == nullptr) return false;
+  if (worker.outdated) return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
+  return outlives_worker(pass, *worker.record);
+}
+
+/// Without the fence. A slurmd that does not serve is deleted only as it was seen; of one that does, Slurm is asked last.
+void delete_leaving_record(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
+  if (!worker.outdated) {
+    const std::string id = "confirm Slurm node " + worker.node;
+    if (!pass.step(lane_of(pass, worker), id, "its record stays, with the word of who took it from work",
+                   slurm::confirm_idle(pass.cluster(), worker.node))) {
+      return;
+    }
+    lane_of(pass, worker).then();
+  }
+  delete_pod(pass, worker, evidence, why, worker.outdated ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny);
 }
 
 /// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.
@@ -199,7 +212,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   }
   if (!worker.busy() && !reserved(*worker.record)) {
     if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, uid, pass.in.mono)) {
-      if (leaves_record(pass, worker)) return delete_pod(pass, worker, *evidence, why, kube::PodVersion::kAsSeen);
+      if (leaves_record(pass, worker)) return delete_leaving_record(pass, worker, *evidence, why);
       tell_waiting_jobs(pass, worker);
       delete_fenced(pass, worker, *evidence, why);
       return;
@@ -291,13 +304,12 @@ Ours is_ours(const Pass& pass, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
-/// A worker that is to be adopted, or that was left to somebody on purpose, is behind the record, or may be.
+}  // namespace
+
 bool is_orphans(const Pass& pass, std::string_view node) {
   const auto named = [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == node; };
   return std::ranges::any_of(pass.in.orphans, named) || std::ranges::any_of(pass.in.strangers, named);
 }
-
-}  // namespace
 
 void choose_victims(Pass& pass) {
   if (pass.goal == Goal::kHold) return;
@@ -353,6 +365,7 @@ void delete_records(Pass& pass) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || pass.keeps(it->first, *ordinal) || is_orphans(pass, it->first)) continue;
     const Ours ours = is_ours(pass, *it->second);
+    if (outlives_worker(pass, *it->second)) continue;
     if (ours == Ours::kPerhaps && pass.doubtful_record.empty()) pass.doubtful_record = it->first;
     if (ours != Ours::kYes) continue;
     if (!pass.slurm_fresh_or_again()) return;

@@ -156,6 +156,10 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       put_pod(value);
     } else if (verb == "user_deletes") {
       world_.user_deletes(value);
+    } else if (verb == "deleted_without_pre_stop") {
+      world_.deleted_without_pre_stop(value);
+    } else if (verb == "vanish") {
+      world_.pods.erase(value.get<std::string>());
     } else if (verb == "kube_node") {
       check_keys(value, {"name", "unschedulable", "reason"});
       world_.kube_nodes[value["name"]] = {value.value("unschedulable", false), value.value("reason", "")};

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/acts.hpp"
 
@@ -25,6 +27,10 @@ constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
 constexpr core::Duration kSkew{1000};
+/// So long after its preStop, a pod that is not known to be deleted has only had its container started anew.
+constexpr core::Duration kDeletionTold{60000};
+/// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
+constexpr std::string_view kPodGone = "Pod is gone";
 /// A worker this young is soon ready and registered; later, it may not be for long.
 constexpr core::Duration kStarting{60000};
 /// What a job without limit gives as the worker's deadline.
@@ -67,6 +73,8 @@ std::string clean_reason(std::string_view text) {
 
 /// Why the worker's node must take no jobs, or "" when it may.
 std::string drain_reason(const Pass& pass, const Worker& worker) {
+  // Its preStop says the same, if it runs, and if slurmctld answers it in time.
+  if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
   if (worker.victim) return scale_in_reason(pass);
   if (worker.kube_cordon) {
     const std::string given = clean_reason(pass.in.nodes.find(worker.pod->node_name)->second.cordon_reason);
@@ -76,28 +84,77 @@ std::string drain_reason(const Pass& pass, const Worker& worker) {
   return {};
 }
 
+/// A node that is down or failing takes no jobs; its reason is somebody else's, or Slurm's.
+bool takes_jobs(const slurm::Node& node) {
+  return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
+}
+
 bool needs_drain(const Worker& worker) {
-  if (worker.record == nullptr || worker.life != Life::kLive || worker.has_flag("DRAIN")) return false;
-  if (worker.victim) return true;
-  // A node that is down or failing takes no jobs; its reason is somebody else's, or Slurm's.
-  return worker.record->state.base != "DOWN" && !worker.has_flag("FAIL");
+  if (worker.record == nullptr) return false;
+  return worker.victim ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
+}
+
+/// Its record is not deleted at once: a successor comes, or Slurm keeps it for jobs or a reservation.
+bool stays(const Pass& pass, const slurm::Node& node, std::optional<int> ordinal) {
+  return !ordinal || pass.vacant.contains(*ordinal) || pass.work_on(node.name).jobs > 0 || node.state.base != "IDLE" ||
+         node.state.has("COMPLETING") || node.state.has("RESERVED");
+}
+
+/// Slurm nodes of pods that are gone: no slurmd is behind them, and Slurm gives them jobs until it misses that.
+std::vector<std::string> nodes_of_gone_pods(const Pass& pass) {
+  std::set<std::string> out;
+  if (!pass.in.older_namesake.empty()) return {};
+  const std::string prefix = host_prefix(*pass.in.object);
+  const auto look = [&](const slurm::Node& node) {
+    const std::string& name = node.name;
+    if (pass.keeps(name, -1) || pass.in.other_workers.contains(name) || is_orphans(pass, name)) return;
+    if (takes_jobs(node) && stays(pass, node, ordinal_of(name, prefix))) out.insert(name);
+  };
+  const auto& nodes = pass.in.snapshot->nodes;
+  for (const auto& [name, uid] : pass.in.seen.gone) {
+    if (const slurm::Node* node = pass.in.snapshot->node(name)) look(*node);
+  }
+  // Those that went before we looked. A machine may run a slurmd of its own.
+  if (!uses_host_network(pass.in.nodeset.spec)) {
+    for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
+      if (ordinal_of(it->first, prefix) && stamped_by_us(pass, *it->second)) look(*it->second);
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
+/// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
+bool drained_by_its_pod(const Worker& worker) {
+  const std::string& reason = worker.record->reason;
+  return reason.starts_with(std::string(slurm::kReasonPrefix) + terminating_reason(worker.pod->meta.uid)) ||
+         reason == "slurm-operator: Pod is terminating";
 }
 
 /// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
 bool registered_anew(const Pass& pass, const Worker& worker) {
   const slurm::Node& node = *worker.record;
+  if (drained_by_its_pod(worker) && node.reason_time) {
+    return (node.slurmd_start_time && *node.slurmd_start_time >= *node.reason_time) ||
+           pass.in.now - *node.reason_time >= kDeletionTold;
+  }
   if (node.slurmd_start_time && *node.slurmd_start_time + kSkew >= worker.pod->meta.created) return true;
   if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
   const std::optional<core::WallTime> since = worker.pod->ready_since;
   return since && pass.in.now - *since >= kRegistrationGrace;
 }
 
-/// Nothing but our word keeps it from taking jobs.
+/// Slurm's down of a slurmd that has answered since. With ReturnToService=1 it ends by itself only where no reason was left
+/// over, and the machine has not started anew.
+bool down_though_back(const Worker& worker) {
+  return worker.record != nullptr && slurm::down_by_slurm(*worker.record) && !worker.has_flag("NOT_RESPONDING");
+}
+
+/// Nothing but our word, or Slurm's about a slurmd that is back, keeps it from taking jobs.
 bool wants_resume(const Worker& worker) {
   if (worker.victim || worker.user_cordon || worker.kube_cordon || worker.unplaced || worker.life != Life::kLive) return false;
   // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there; and a fail, which resuming
   // would end, is never ours.
-  return worker.drained_by_us() && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
+  return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
 bool must_resume(const Pass& pass, const Worker& worker) {
@@ -230,16 +287,22 @@ bool starting(const Pass& pass, const Worker& worker) {
 void set_drains(Pass& pass) {
   if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
   std::map<std::string, std::vector<std::string>> nodes;
+  std::set<std::string> cordoned;
   for (const Worker& worker : pass.workers) {
     const std::string reason = drain_reason(pass, worker);
-    if (!reason.empty() && needs_drain(worker)) nodes[reason].push_back(worker.node);
+    if (reason.empty() || !needs_drain(worker)) continue;
+    nodes[reason].push_back(worker.node);
+    if (worker.life == Life::kLive && !worker.victim) cordoned.insert(reason);
   }
+  if (auto gone = nodes_of_gone_pods(pass); !gone.empty()) nodes.emplace(kPodGone, std::move(gone));
   for (auto& [reason, names] : nodes) {
     for (const std::string& name : names) pass.out.intent.add(kDrain, name);
     const std::string list = core::compress_hostlist(names);
+    const std::set<std::string> drained(names.begin(), names.end());
     const bool added = pass.step(pass.out.lane("drain"), "drain: " + reason, "drain " + list,
                                  slurm::drain_nodes(pass.cluster(), std::move(names), reason));
-    if (added && reason != scale_in_reason(pass)) {
+    if (added) pass.draining.insert(drained.begin(), drained.end());
+    if (added && cordoned.contains(reason)) {
       pass.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
     }
   }
@@ -254,8 +317,9 @@ void resume_workers(Pass& pass) {
         pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
       continue;
     }
-    const std::string why = fmt::format("it is wanted and ready, and {} by us: {}",
-                                        worker.has_flag("DRAIN") ? "drained" : "down", worker.record->reason);
+    const std::string why =
+        fmt::format("it is wanted and ready, and {} by {}: {}", worker.has_flag("DRAIN") ? "drained" : "down",
+                    worker.drained_by_us() ? "us" : "slurmctld", worker.record->reason);
     pass.step(pass.out.lane("resume"), "resume " + worker.node, why, slurm::resume_node(pass.cluster(), worker.node));
   }
 }

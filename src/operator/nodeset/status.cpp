@@ -193,8 +193,9 @@ void judge_intent(Pass& pass) {
   const kube::ObjectMeta& self = pass.in.meta();
   const api::NodeSetSpec& spec = pass.in.nodeset.spec;
   for (const std::string& id : pass.wishes()) {
-    // The first two were told by node and pod; an event changes nothing.
-    if (!id.starts_with("drain: ") && !id.starts_with("clear ") && !id.starts_with("event ")) intent.add_step(id);
+    // The first two were told by node and pod; the others change nothing.
+    const auto is = [&](std::string_view prefix) { return id.starts_with(prefix); };
+    if (!is("drain: ") && !is("clear ") && !is("event ") && !is("confirm ")) intent.add_step(id);
   }
   const std::set<int> created = ordinals_to_create(pass);
   const std::string prefix = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), self.name);
@@ -207,7 +208,8 @@ void judge_intent(Pass& pass) {
   if (named && (pass.goal == Goal::kServe || pass.goal == Goal::kDrainAll) && pass.in.older_namesake.empty()) {
     for (const Worker& worker : pass.workers) {
       const bool goes = worker.victim || worker.life != Life::kLive;
-      if (goes && worker.record != nullptr && !created.contains(worker.ordinal)) intent.add(kDeleteRecord, worker.node);
+      const bool record_goes = worker.record != nullptr && !outlives_worker(pass, *worker.record);
+      if (goes && record_goes && !created.contains(worker.ordinal)) intent.add(kDeleteRecord, worker.node);
     }
   }
   if (self.terminating() && kube::has_finalizer(self, api::kFinalizerNodeSet)) intent.add_step("remove finalizer");

@@ -60,39 +60,6 @@ bool name_taken(Pass& pass, int ordinal) {
   return taken;
 }
 
-/// The lowest free ordinals, as many as workers are missing.
-void find_vacancies(Pass& pass) {
-  int held = 0, leaving = 0;
-  std::optional<core::Duration> wait;
-  std::set<int> used;
-  const auto hold = [&](const kube::PodRecord& pod) {
-    ++held;
-    if (!pod.meta.terminating()) return;
-    ++leaving;
-    const core::Duration left = holds_for(pass, pod);
-    wait = wait ? std::min(*wait, left) : left;
-  };
-  for (const Worker& worker : pass.workers) {
-    used.insert(worker.ordinal);
-    if (holds_place(pass, worker)) hold(*worker.pod);
-  }
-  for (const kube::PodPtr& pod : pass.in.orphans) {
-    used.insert(ordinal_in(pass, *pod));
-    if (holds_place(pass, *pod)) hold(*pod);
-  }
-  for (const kube::PodPtr& pod : pass.in.strangers) used.insert(ordinal_in(pass, *pod));
-  if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
-  int missing = std::max(0, pass.desired - held);
-  for (int ordinal = 0; missing > 0; ++ordinal) {
-    if (used.contains(ordinal)) continue;
-    const Pass::Name name = pass.name_of(ordinal);
-    if (name == Pass::Name::kNodeSets || name_taken(pass, ordinal)) continue;
-    if (name == Pass::Name::kOurs) pass.vacant.insert(ordinal);
-    --missing;
-  }
-  pass.to_create = static_cast<int>(pass.vacant.size());
-}
-
 /// Says why no worker can be created, if so.
 bool may_create(Pass& pass) {
   const ControllerView& controller = *pass.in.controller;
@@ -164,6 +131,11 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
     core::Json one = worker_pod(pod, pass.in, ordinal);
     std::string name = core::get_string(one, {"metadata", "name"});
     const std::string node = core::get_string(one, {"spec", "hostname"});
+    // Slurm has no conditional write: the drain of the last pod's node must not meet the slurmd of the next one.
+    if (pass.draining.contains(node)) {
+      pass.out.wake_after(kNextAnswer, "waiting for the drain of " + node);
+      continue;
+    }
     const std::string record_id = delete_record_id(node);
     const OldRecord old = judge_old_record(pass, node);
     if (old == OldRecord::kSettles &&
@@ -229,6 +201,39 @@ bool asked_since_podless(const Pass& pass) {
 
 }  // namespace
 
+void find_vacancies(Pass& pass) {
+  if (pass.goal != Goal::kServe) return;
+  int held = 0, leaving = 0;
+  std::optional<core::Duration> wait;
+  std::set<int> used;
+  const auto hold = [&](const kube::PodRecord& pod) {
+    ++held;
+    if (!pod.meta.terminating()) return;
+    ++leaving;
+    const core::Duration left = holds_for(pass, pod);
+    wait = wait ? std::min(*wait, left) : left;
+  };
+  for (const Worker& worker : pass.workers) {
+    used.insert(worker.ordinal);
+    if (holds_place(pass, worker)) hold(*worker.pod);
+  }
+  for (const kube::PodPtr& pod : pass.in.orphans) {
+    used.insert(ordinal_in(pass, *pod));
+    if (holds_place(pass, *pod)) hold(*pod);
+  }
+  for (const kube::PodPtr& pod : pass.in.strangers) used.insert(ordinal_in(pass, *pod));
+  if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
+  int missing = std::max(0, pass.desired - held);
+  for (int ordinal = 0; missing > 0; ++ordinal) {
+    if (used.contains(ordinal)) continue;
+    const Pass::Name name = pass.name_of(ordinal);
+    if (name == Pass::Name::kNodeSets || name_taken(pass, ordinal)) continue;
+    if (name == Pass::Name::kOurs) pass.vacant.insert(ordinal);
+    --missing;
+  }
+  pass.to_create = static_cast<int>(pass.vacant.size());
+}
+
 void adopt_orphans(Pass& pass) {
   if (pass.goal != Goal::kServe) return;
   tell_strangers(pass);
@@ -254,7 +259,6 @@ void adopt_orphans(Pass& pass) {
 
 void create_workers(Pass& pass) {
   if (pass.goal != Goal::kServe) return;
-  find_vacancies(pass);
   // Orphans come first. What is vacant is known before: their records are kept.
   if (std::ranges::any_of(pass.in.orphans, to_be_adopted)) return;
   plan::Lane& lane = pass.out.lane("create");

@@ -363,9 +363,64 @@ TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
     pass(3s);
     EXPECT_EQ(state("n1"), "DOWN") << mode;
     EXPECT_EQ(state("n2"), "IDLE+DRAIN") << mode;
+    // Nor does a new slurmd end it, as when a worker's pod is replaced.
+    world->stop_node("n1");
+    world->start_node("n1", kNodeConf);
+    pass(5s);
+    EXPECT_EQ(state("n1"), "DOWN") << mode;
     free("n1");
     free("n2");
   }
+}
+
+TEST_P(SlurmRules, ASilentNodeIsDownAndReturnsWithReturnToService1) {
+  configure("ReturnToService=1\nSlurmdTimeout=10\n");
+  ASSERT_TRUE(update("n1", "DRAIN", "bad disk"));
+  ASSERT_TRUE(update("n1", "UNDRAIN"));
+  ASSERT_TRUE(becomes("n1", "IDLE", 10s));
+  for (const char* name : {"n1", "n2"}) world->stop_node(name);
+  for (const char* name : {"n1", "n2"}) ASSERT_TRUE(becomes(name, "DOWN+NOT_RESPONDING", 60s));
+  EXPECT_EQ(reason("n2"), "Not responding");
+  EXPECT_EQ(reason("n1"), before_26_05() ? "bad disk : Not responding" : "Not responding") << "what is left over is added to";
+  for (const char* name : {"n1", "n2"}) world->start_node(name, kNodeConf);
+  EXPECT_TRUE(becomes("n2", "IDLE", 20s));
+  EXPECT_TRUE(becomes("n1", before_26_05() ? "DOWN" : "IDLE", 20s)) << "only for that very reason";
+  if (!before_26_05()) return;
+  EXPECT_TRUE(slurm::down_by_slurm(*node("n1")));
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, "n1")).value);
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s));
+}
+
+TEST_P(SlurmRules, AResumeLeavesAReasonThatSlurmWritesOver) {
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, {"n1"}, "x")).value);
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, "n1")).value);
+  ASSERT_TRUE(becomes("n1", "IDLE", 10s));
+  EXPECT_EQ(reason("n1"), before_26_05() ? "Not responding" : "");
+  configure("GresTypes=gpu\n");
+  ASSERT_EQ(post("node/n1", {{"gres", "gpu:1"}}).first, 200);
+  configure("GresTypes=gpu\nMessageTimeout=11\n");
+  ASSERT_TRUE(becomes("n1", "IDLE+DRAIN+INVALID_REG", 10s));
+  EXPECT_EQ(reason("n1"), "gres/gpu count reported lower than configured (0 < 1)");
+  EXPECT_FALSE(run(slurm::resume_node(kCluster, "n1")).value) << "that drain is Slurm's";
+  ASSERT_EQ(post("node/n1", {{"gres", ""}}).first, 200);
+  world->reload_node("n1");
+  ASSERT_TRUE(becomes("n1", "IDLE+DRAIN", 10s));
+  free("n1");
+}
+
+TEST_P(SlurmRules, WhatAPreStopDrainedStaysSo) {
+  const std::string ours = "slurm-operator: Pod is terminating (uid)";
+  ASSERT_TRUE(update("n1", "DRAIN", ours));
+  ASSERT_TRUE(update("n1", "DOWN", ours));
+  EXPECT_EQ(state("n1"), "DOWN+DRAIN");
+  world->reload_node("n1");
+  EXPECT_TRUE(becomes("n1", "IDLE+DRAIN", 10s)) << "ReturnToService=2 ends the DOWN only";
+  const auto shown = node("n1");
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->reason, ours);
+  ASSERT_TRUE(shown->reason_time && shown->slurmd_start_time);
+  EXPECT_LT(core::WallTime{} - *shown->reason_time, core::Duration{0});
+  free("n1");
 }
 
 // --- Reconfigure ------------------------------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ class World {
   /// Terminating pods go.
   /// A user deletes a pod: its jobs die, and its node is set down by its own preStop.
   void user_deletes(const std::string& name);
+  /// The same, and its preStop does not run: its kubelet is dead.
+  void deleted_without_pre_stop(const std::string& name);
   void finish_pods();
   /// A new process of the operator.
   void restart() {

@@ -287,7 +287,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   if (const auto* resume = dynamic_cast<const slurm::ResumeNode*>(&act)) {
     const auto it = nodes.find(resume->node);
     if (it == nodes.end()) return core::fail(core::ErrorCode::kNotFound, resume->node);
-    if (!slurm::ours(it->second.reason)) {
+    if (!slurm::ours(it->second.reason) && !slurm::down_by_slurm(it->second)) {
       violations.push_back("undid a foreign drain: " + resume->node);
       return core::fail(core::ErrorCode::kConflict, "not ours");
     }
@@ -306,6 +306,12 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     }
     nodes.erase(it);
     return {};
+  }
+  if (const auto* confirm = dynamic_cast<const slurm::ConfirmIdle*>(&act)) {
+    if (job_on(confirm->node)) return core::fail(core::ErrorCode::kBusy, "a job holds it");
+    const auto it = nodes.find(confirm->node);
+    if (it == nodes.end() || it->second.state.base == "DOWN" || it->second.state.has("DRAIN")) return {};
+    return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
   }
   if (const auto* update = dynamic_cast<const slurm::UpdateNode*>(&act)) {
     if (update->update.state || update->update.reason) violations.push_back("a state with an update: " + update->node);
@@ -336,8 +342,8 @@ void World::start_pods() {
       node.state.base = "IDLE";
       node.features = {"cpu"};
     }
-    // Slurm takes a node back that registers; what our own preStop did is left to the plan.
-    if (node.state.base == "DOWN" && !slurm::ours(node.reason)) {
+    // Slurm takes a node back that was silent; any other down is left as it is (ReturnToService=1).
+    if (node.state.base == "DOWN" && node.reason == slurm::kNotResponding) {
       node.state.base = "IDLE";
       if (!node.state.has("DRAIN") && !node.state.has("FAIL")) node.reason.clear();
     }
@@ -358,9 +364,18 @@ void World::user_deletes(const std::string& name) {
   for (const std::int64_t id : dead) end_job(id);
   const auto node = nodes.find(host);
   if (node == nodes.end()) return;
-  node->second.state.base = "DOWN";
-  if (!node->second.state.has("DRAIN") && !node->second.state.has("FAIL"))
-    node->second.reason = "slurm-operator: Pod is terminating";
+  slurm::NodeState& state = node->second.state;
+  const bool held = slurm::given_by_others(node->second.reason) && (state.base == "DOWN" || state.has("DRAIN"));
+  if (!held && !state.has("FAIL")) {
+    state.flags.insert("DRAIN");
+    node->second.reason = "slurm-operator: Pod is terminating (" + pod.meta.uid + ")";
+    node->second.reason_time = now;
+  }
+  state.base = "DOWN";
+}
+
+void World::deleted_without_pre_stop(const std::string& name) {
+  pods.at(name).meta.deletion_timestamp = now + core::Duration{30000};
 }
 
 void World::finish_pods() {
