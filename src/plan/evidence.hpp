@@ -21,7 +21,7 @@ class Evidence {
     kDrained,          ///< A fresh, complete Slurm snapshot says by every sign that the node runs nothing and takes nothing.
     kNeverStarted,     ///< The pod has no Kubernetes node yet.
     kEnded,            ///< The pod's phase is Failed or Succeeded.
-    kNeverRegistered,  ///< Never stamped as seen in Slurm, and absent from a fresh snapshot.
+    kNeverRegistered,  ///< Never stamped as seen in Slurm, absent from a fresh snapshot, and not about to register.
     kForgotten,        ///< Registered once, but absent for long from Slurm's fresh answers, and no job names it.
     kOwnerEnds,        ///< The user deleted the Controller, without deletionPolicy Drain: the cluster ends.
   };

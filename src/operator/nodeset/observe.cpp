@@ -122,6 +122,12 @@ void Seen::note_gone(const Observed& observed) {
   workers = std::move(now);
 }
 
+bool slurmd_started(const kube::PodRecord& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
+    return container.name == kAppWorker && container.started_once;
+  });
+}
+
 void Seen::look(const Observed& observed) {
   if (!observed.meta().terminating() || !observed.pods.empty()) {
     podless_since.reset();
@@ -147,10 +153,15 @@ void Seen::look(const Observed& observed) {
   });
   // While Slurm does not answer, nothing is known to have changed.
   const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
-  unknown_since = keep(unknown_since, [&](const kube::PodRecord& pod) {
-    if (!pod.ready()) return false;
-    return answers ? find_slurm_node(observed, pod) == nullptr : unknown_since.contains(pod.meta.uid);
-  });
+  const auto keep_unknown = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
+    return keep(before, [&](const kube::PodRecord& pod) {
+      if (!holds(pod)) return false;
+      return answers ? find_slurm_node(observed, pod) == nullptr : before.contains(pod.meta.uid);
+    });
+  };
+  unknown_since = keep_unknown(unknown_since, [](const kube::PodRecord& pod) { return pod.ready(); });
+  placed_since = keep_unknown(placed_since, [](const kube::PodRecord& pod) { return !pod.node_name.empty(); });
+  started_since = keep_unknown(started_since, slurmd_started);
 }
 
 NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Options options)

@@ -53,6 +53,10 @@ struct Seen {
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
   /// Pods of which a kubelet says that no container of theirs ever ran, by uid.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
+  /// Pods that a kubelet has, while Slurm, which answered completely, has no node of theirs, by uid: since they were placed,
+  std::map<std::string, core::MonoTime, std::less<>> placed_since;
+  /// and since their slurmd was started.
+  std::map<std::string, core::MonoTime, std::less<>> started_since;
   void look(const Observed& observed);
 
  private:
@@ -92,6 +96,9 @@ struct Observed {
 /// own name, which need not be the Kubernetes node's: then it is known by our feature, the pod's address and when slurmd was
 /// started.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
+
+/// Says the API server, a moment later than it is so.
+[[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.

@@ -20,9 +20,6 @@ namespace {
 constexpr core::Duration kShown{30000};
 constexpr core::Duration kFreshAgain{1000};
 constexpr core::Duration kEventAgain{10 * 60 * 1000};
-/// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
-constexpr core::Duration kRegistration{3 * 60 * 1000};
-
 /// How long a kubelet may take to start the first container of a worker whose template has changed since.
 constexpr core::Duration kStart{60 * 1000};
 
@@ -36,6 +33,15 @@ Life life_of(const kube::PodRecord& pod) {
 
 bool is_true(std::string_view text) {
   return text == "true" || text == "True" || text == "TRUE" || text == "1" || text == "t" || text == "T";
+}
+
+/// Its kubelet says why it does not start slurmd, or what comes before it.
+bool held_back(const kube::PodRecord& pod) {
+  return std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
+    const std::string& why = container.waiting_reason;
+    return (container.init || container.name == kAppWorker) && !container.started_once && !why.empty() &&
+           why != "ContainerCreating" && why != "PodInitializing";
+  });
 }
 
 bool seen_in_slurm(const kube::PodRecord& pod) {
@@ -61,12 +67,6 @@ std::string conf_hash(const kube::Object& revision) {
 }
 
 }  // namespace
-
-bool slurmd_started(const kube::PodRecord& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
-    return container.name == kAppWorker && container.started_once;
-  });
-}
 
 bool Worker::drained_by_us() const {
   return record != nullptr && slurm::ours(record->reason) && (record->state.has("DRAIN") || record->state.base == "DOWN");
@@ -184,7 +184,14 @@ void Pass::read_workers() {
 
 core::Duration Pass::registration_left(const Worker& worker) const {
   const auto since = in.seen.unknown_since.find(worker.pod->meta.uid);
-  return kRegistration - (since == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - since->second);
+  return slurm::kRegistration - (since == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - since->second);
+}
+
+std::optional<core::MonoTime> Pass::may_register_since(const Worker& worker) const {
+  if (worker.cleared || worker.outdated || held_back(*worker.pod)) return {};
+  const auto& seen = slurmd_started(*worker.pod) ? in.seen.started_since : in.seen.placed_since;
+  const auto since = seen.find(worker.pod->meta.uid);
+  return since == seen.end() ? in.mono : since->second;
 }
 
 bool Pass::will_not_register(const Worker& worker) {

@@ -105,6 +105,8 @@ class Pass {
   [[nodiscard]] const std::vector<std::int64_t>& jobs_waiting_for(std::string_view node) const;
   /// How much longer a ready worker that Slurm does not know may take to register (again); not positive: it is overdue.
   [[nodiscard]] core::Duration registration_left(const Worker& worker) const;
+  /// Since when the slurmd of a worker that Slurm does not know may be about to register; nullopt: it cannot.
+  [[nodiscard]] std::optional<core::MonoTime> may_register_since(const Worker& worker) const;
   /// A pod has that Slurm node's name, or will have it.
   [[nodiscard]] bool keeps(std::string_view node, int ordinal) const {
     return nodes_.contains(node) || vacant.contains(ordinal);
@@ -176,9 +178,6 @@ inline constexpr std::string_view kDeleteRecord = "delete Slurm node";
 inline constexpr std::string_view kDrain = "drain";
 inline constexpr std::string_view kResume = "resume";
 inline constexpr std::string_view kReport = "report Slurm state on Pod";
-
-/// Says the API server, a moment later than it is so.
-[[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
 
 /// An orphan that becomes a worker, for it does not end.
 [[nodiscard]] inline bool to_be_adopted(const kube::PodPtr& orphan) {

@@ -312,6 +312,12 @@ TEST(NodeSetPlan, AnUnregisteredWorkerGoesAfterTheFence) {
   kube::PodRecord& pod = world.add_pod(2);
   std::erase_if(pod.conditions, [](const auto& c) { return c.type.starts_with("SlurmNodeState"); });
   world.nodes.erase("cpu-2");
+  kube::ContainerState slurmd;
+  slurmd.name = "slurmd";
+  slurmd.started_once = true;
+  pod.containers = {slurmd};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains(HasSubstr("delet")))) << "it may register, and get a job";
+  world.advance(slurm::kRegistration);
   const plan::Plan plan = plan_nodeset(world.observe());
   const auto& groups = plan.lanes().at("delete cpu-2").groups();
   ASSERT_EQ(groups.size(), 4U);

@@ -116,6 +116,9 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   if (!pass.room(kFencedSteps)) return;
   plan::Lane& lane = lane_of(pass, worker);
   if (!worker.cleared) pass.step(lane, mark_id(worker), why, clear_for_deletion(*worker.pod, evidence));
+  const bool unregistered = evidence.kind() == plan::Evidence::Kind::kNeverRegistered;
+  // Its kubelet may start it after all: with the mark on it, it goes as it was seen.
+  if (unregistered && !worker.cleared && !slurmd_started(*worker.pod)) return;
   lane.then();
   pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
@@ -123,7 +126,7 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
     return worker.cleared ? delete_pod(pass, worker, evidence, why, kube::PodVersion::kAsSeen, core::Duration::max())
                           : delete_pod(pass, worker, evidence, why);
   }
-  const bool let_go = worker.let_go || evidence.kind() != plan::Evidence::Kind::kNeverRegistered;
+  const bool let_go = worker.let_go || !unregistered;
   const core::Duration late = let_go ? core::Duration::max() : worker.lost ? kStillLost : core::Duration{0};
   delete_pod(pass, worker, evidence, why, kube::PodVersion::kAny, late);
 }
@@ -192,12 +195,17 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
     // one that never started was an earlier pod's.
     const bool stamped = worker.stamped && !worker.cleared && !worker.outdated;
+    const std::optional<core::MonoTime> since = pass.may_register_since(worker);
     const auto evidence =
         worker.lost && worker.missing_since
             ? slurm::SnapshotWitness::forgotten(snapshot, worker.node, uid, *worker.missing_since, pass.in.mono)
-            : slurm::SnapshotWitness::never_registered(snapshot, worker.node, uid, stamped, pass.in.mono);
+            : slurm::SnapshotWitness::never_registered(snapshot, worker.node, uid, stamped, since, pass.in.mono);
     if (evidence) {
       delete_fenced(pass, worker, *evidence, why);
+    } else if (!stamped) {
+      pass.waiting("ScalingIn", fmt::format("Pod {} may be starting: it is drained once it has registered with Slurm, and goes "
+                                            "when it has not for three minutes",
+                                            pod_text(worker)));
     } else if (missed(pass, worker) && pass.registration_left(worker).count() > 0) {
       pass.waiting("ScalingIn",
                    fmt::format("Pod {} goes once Slurm has had no node {} for three minutes", pod_text(worker), worker.node));

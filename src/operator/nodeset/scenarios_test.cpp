@@ -94,7 +94,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   plan::Plan last_;
 
   void put_pod(const Json& want) {
-    check_keys(want, {"name", "phase", "node", "waiting", "init", "ready", "annotations"});
+    check_keys(want, {"name", "phase", "node", "waiting", "init", "slurmd", "ready", "annotations"});
     kube::PodRecord& pod = world_.pod(want["name"]);
     if (want.contains("phase")) pod.phase = want["phase"];
     if (want.contains("node")) pod.node_name = want["node"];
@@ -108,6 +108,12 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       kube::ContainerState& init = pod.containers.emplace_back();
       init.name = "wait";
       init.init = init.started_once = true;
+    }
+    if (want.contains("slurmd")) {
+      if (want["slurmd"] != "started") unknown(want["slurmd"].dump());
+      kube::ContainerState& slurmd = pod.containers.emplace_back();
+      slurmd.name = "slurmd";
+      slurmd.started_once = true;
     }
     if (want.contains("ready")) {
       for (kube::PodCondition& condition : pod.conditions) {

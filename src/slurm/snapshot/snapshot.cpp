@@ -66,8 +66,10 @@ std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot,
 }
 
 std::optional<plan::Evidence> SnapshotWitness::never_registered(const Snapshot& snapshot, std::string_view node,
-                                                                std::string_view pod_uid, bool stamped, core::MonoTime now) {
+                                                                std::string_view pod_uid, bool stamped,
+                                                                std::optional<core::MonoTime> since, core::MonoTime now) {
   if (stamped || !snapshot.fresh(now) || snapshot.node(node) != nullptr) return std::nullopt;
+  if (since && now - *since < kRegistration) return std::nullopt;
   return plan::Evidence(plan::Evidence::Kind::kNeverRegistered, std::string(pod_uid),
                         "node " + std::string(node) + " never registered with Slurm");
 }

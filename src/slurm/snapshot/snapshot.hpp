@@ -57,14 +57,18 @@ class SnapshotWitness {
   /// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
   static std::optional<plan::Evidence> drained(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
                                                core::MonoTime now);
-  /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false).
+  /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false), and whose slurmd may
+  /// have registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get a job.
   static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node,
-                                                        std::string_view pod_uid, bool stamped, core::MonoTime now);
+                                                        std::string_view pod_uid, bool stamped,
+                                                        std::optional<core::MonoTime> since, core::MonoTime now);
   /// Absent from a fresh snapshot in which no job names it, for a worker whose node the caller has missed since `since`.
   static std::optional<plan::Evidence> forgotten(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
                                                  core::WallTime since, core::MonoTime now);
 };
 
+/// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
+inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The age at which a snapshot counts as evidence whatever it cost, ...
 inline constexpr core::Duration kFresh{3000};
 /// ... and the longest at which any does. What is destroyed is looked at live all the same.

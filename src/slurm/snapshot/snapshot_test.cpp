@@ -100,15 +100,27 @@ TEST(Witness, SaysNothingOfANodeThatIsNotThere) {
 }
 
 TEST(Witness, NeverRegisteredNeedsAbsenceAndNoStamp) {
+  const core::MonoTime kLong = kNow - kRegistration;
   Snapshot snapshot = snapshot_with({"IDLE", {}});
-  const auto evidence = SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kNow);
+  const auto evidence = SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kLong, kNow);
   ASSERT_TRUE(evidence);
   EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kNeverRegistered);
   EXPECT_EQ(evidence->subject(), "uid-1");
-  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", true, kNow));
-  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-0", "uid-0", false, kNow));
+  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", true, kLong, kNow));
+  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-0", "uid-0", false, kLong, kNow));
   snapshot.health = Snapshot::Health::kStale;
-  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kNow));
+  EXPECT_FALSE(SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, kLong, kNow));
+}
+
+TEST(Witness, NeverRegisteredIsNotSaidOfASlurmdThatMayBeAboutTo) {
+  const Snapshot snapshot = snapshot_with({"IDLE", {}});
+  const auto told = [&](std::optional<core::MonoTime> since) {
+    return SnapshotWitness::never_registered(snapshot, "cpu-1", "uid-1", false, since, kNow).has_value();
+  };
+  EXPECT_FALSE(told(kNow));
+  EXPECT_FALSE(told(kNow - kRegistration + core::Duration{1}));
+  EXPECT_TRUE(told(kNow - kRegistration));
+  EXPECT_TRUE(told({})) << "it cannot register";
 }
 
 TEST(Witness, ForgottenNeedsAbsenceAndThatNoJobNamesIt) {
