@@ -9,6 +9,7 @@
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/plan.hpp"
+#include "slurm/acts.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -60,18 +61,24 @@ std::string find_older_namesake(const Caches& caches, const kube::Object& self, 
   return {};
 }
 
+/// What goes on there may take days: jobs run there, and no others start.
+bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
+  return node.state.has("DRAIN") && slurm::ours(node.reason) &&
+         (node.state.has("RESERVED") || !snapshot.jobs_on(node.name).empty());
+}
+
 /// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
 bool waits_for_slurm(const Observed& observed) {
   if (observed.seen.podless_since) return true;
   const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
-  int live = 0;
-  bool registering = false;
+  int going = all_go ? 0 : -observed.nodeset.spec.replicas;
   for (const kube::PodPtr& pod : observed.pods) {
     if (pod->meta.terminating()) continue;
-    ++live;
-    registering = registering || (pod->ready() && observed.snapshot && find_slurm_node(observed, *pod) == nullptr);
+    const slurm::Node* node = find_slurm_node(observed, *pod);
+    if (node == nullptr && pod->ready() && observed.snapshot != nullptr) return true;
+    if (node == nullptr || !waits_for_jobs(*observed.snapshot, *node)) ++going;
   }
-  return registering || live > (all_go ? 0 : observed.nodeset.spec.replicas);
+  return going > 0;
 }
 
 bool owned_by(const kube::PodRecord& pod, const std::string& uid) {

@@ -307,6 +307,35 @@ TEST_F(ObserveNodeSet, WithHostNetworkingKnowsTheNodesOfOtherWorkers) {
   EXPECT_EQ(observe()->other_workers, (std::set<std::string, std::less<>>{"kube-2"}));
 }
 
+TEST_F(ObserveNodeSet, DoesNotHurryPollsWhileJobsHoldWhatIsScaledIn) {
+  fill_all();
+  fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
+  const auto hurried = [&](std::set<std::string, std::less<>> flags, const std::string& reason, bool job) {
+    auto snapshot = std::make_shared<slurm::Snapshot>();
+    snapshot->health = slurm::Snapshot::Health::kComplete;
+    for (const char* name : {"cpu-0", "cpu-1"}) {
+      slurm::Node node;
+      node.name = name;
+      node.state.base = "ALLOCATED";
+      if (node.name == "cpu-1") node.state.flags = flags;
+      node.reason = reason;
+      snapshot->nodes.insert_or_assign(node.name, std::make_shared<slurm::Node>(node));
+    }
+    slurm::Job running;
+    running.id = 1;
+    running.state = "RUNNING";
+    running.nodes = {"cpu-1"};
+    if (job) snapshot->jobs.insert_or_assign(running.id, std::make_shared<slurm::Job>(running));
+    snapshots_["default/demo"] = snapshot;
+    hurried_.clear();
+    observe();
+    return !hurried_.empty();
+  };
+  EXPECT_FALSE(hurried({"DRAIN"}, "slurm-operator: NodeSet default/cpu was scaled in", true));
+  EXPECT_TRUE(hurried({"DRAIN"}, "slurm-operator: NodeSet default/cpu was scaled in", false)) << "it is about to go";
+  EXPECT_TRUE(hurried({}, "", true)) << "it is about to be drained";
+}
+
 TEST_F(ObserveNodeSet, HurriesPollsWhileItWaitsForSlurm) {
   fill_all();
   observe();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <utility>
 
 #include "operator/nodeset/testing/world.hpp"
 #include "plan/executor.hpp"
@@ -187,6 +188,42 @@ TEST(NodeSetPlan, WaitsForJobsOfBusyVictims) {
   EXPECT_TRUE(world.pod("cpu-2").meta.terminating());
   EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
   EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, TheDeadlineOfASharedWorkerIsWrittenOnceAMinute) {
+  World world = serving(1);
+  const auto writes = [&] {
+    world.settle(2);
+    return std::ranges::count(std::exchange(world.done, {}), "mark Pod default/cpu-0");
+  };
+  std::vector<std::int64_t> jobs;
+  const auto start = [&](int minutes) {
+    jobs.push_back(world.add_job({"cpu-0"}));
+    world.jobs[jobs.back()].end = world.now + core::Duration{minutes * 60000};
+  };
+  start(10);
+  EXPECT_EQ(writes(), 1);
+  for (int i = 11; i < 20; ++i) {
+    start(i);
+    EXPECT_EQ(writes(), 0);
+    EXPECT_EQ(writes(), 0) << "nor is it forgotten where nothing changed";
+  }
+  world.advance(core::Duration{61000});
+  EXPECT_EQ(writes(), 1);
+  EXPECT_EQ(world.pod("cpu-0").meta.annotation("nodeset.slinky.slurm.net/pod-deadline"),
+            core::format_rfc3339(*world.jobs[jobs.back()].end));
+  for (const auto job : jobs) world.end_job(job);
+  EXPECT_EQ(writes(), 1) << "that nothing runs is told at once";
+}
+
+TEST(NodeSetPlan, JobsThatHoldVictimsAreNotWatchedInHaste) {
+  World world = serving(2);
+  world.add_job({"cpu-1"});
+  world.add_job({"cpu-0"});
+  world.edit("replicas", 1);
+  world.settle(3);
+  ASSERT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+  EXPECT_GE(plan_nodeset(world.observe()).wake().value_or(core::Duration{60000}).count(), 1000);
 }
 
 TEST(NodeSetPlan, ASuspendedJobHoldsItsWorker) {

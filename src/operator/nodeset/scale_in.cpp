@@ -15,6 +15,8 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
+/// The same where jobs, or a reservation, hold a worker for as long as they last. Their end wakes the key by itself.
+constexpr core::Duration kWatchJobs{60000};
 /// Mark, record, pod, event.
 constexpr std::size_t kFencedSteps = 4;
 /// Jobs that an event names, of those that lose their node.
@@ -24,9 +26,11 @@ constexpr core::Duration kStillLost{5000};
 /// A worker that ended later than this after it was replaced is replaced at once again.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
-int phase_rank(const kube::PodRecord& pod) {
-  if (pod.phase == "Pending") return 0;
-  return pod.phase == "Unknown" ? 1 : 2;
+/// A kubelet that does not hear of a worker's slurmd, or of which nothing is heard, ends no job.
+int phase_rank(const Worker& worker) {
+  if (worker.busy()) return 2;
+  if (worker.pod->phase == "Pending") return 0;
+  return worker.pod->phase == "Unknown" ? 1 : 2;
 }
 
 std::int64_t deletion_cost(const kube::PodRecord& pod) {
@@ -59,11 +63,11 @@ auto rank(const Pass& pass, const Worker& worker) {
   const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
                       worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
   const core::WallTime never{core::Duration{0}};
-  return std::tuple(!(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(pod),
-                    pod.ready(), deletion_cost(pod), keeps_others_word(worker), !pass.jobs_waiting_for(worker.node).empty(),
-                    deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
-                    !(worker.user_cordon || worker.kube_cordon), -worker.ordinal,
-                    -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
+  return std::tuple(
+      !(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
+      pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker), !pass.jobs_waiting_for(worker.node).empty(),
+      deadline_rank(worker), worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon),
+      -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
 std::string delete_id(const Worker& worker) {
@@ -183,7 +187,8 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) pass.wish(id);
     return;
   }
-  pass.out.wake_after(kWatchSlurm, "waiting for Slurm to let workers go");
+  const bool held = worker.record != nullptr && worker.has_flag("DRAIN") && (worker.work.jobs > 0 || reserved(*worker.record));
+  pass.out.wake_after(held && pass.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
   if (!pass.slurm_fresh()) {
     const bool none = pass.in.snapshot == nullptr || pass.in.snapshot->error.empty();
     pass.waiting("WaitingForSlurm", none ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);

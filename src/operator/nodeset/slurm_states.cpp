@@ -33,6 +33,8 @@ constexpr core::Duration kDeletionTold{60000};
 constexpr std::string_view kPodGone = "Pod is gone";
 /// A worker this young is soon ready and registered; later, it may not be for long.
 constexpr core::Duration kStarting{60000};
+/// How often the deadline of a worker is written anew while jobs come and go there.
+constexpr core::Duration kDeadlineEvery{60000};
 /// What a job without limit gives as the worker's deadline.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
@@ -161,7 +163,21 @@ bool must_resume(const Pass& pass, const Worker& worker) {
   return wants_resume(worker) && worker.ready() && registered_anew(pass, worker);
 }
 
-Json marks(const Pass& pass, const Worker& worker) {
+std::string mark_id(const Worker& worker) {
+  return "mark Pod " + pod_text(worker);
+}
+
+/// Its deadline was written a moment ago: on a node that many jobs share it changes with each of them.
+bool deadline_waits(Pass& pass, const Worker& worker) {
+  const auto marked = pass.in.outcomes.find(mark_id(worker));
+  if (marked == pass.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return false;
+  const core::Duration left = kDeadlineEvery - (pass.in.mono - marked->second.last);
+  if (left.count() <= 0) return false;
+  pass.out.remember(marked->first);
+  return true;
+}
+
+Json marks(Pass& pass, const Worker& worker) {
   const kube::ObjectMeta& meta = worker.pod->meta;
   Json labels = Json::object(), annotations = Json::object();
   if (pass.slurm_known()) {
@@ -172,7 +188,11 @@ Json marks(const Pass& pass, const Worker& worker) {
     std::string deadline;
     if (worker.work.running)
       deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
-    if (deadline != meta.annotation(api::kAnnotationPodDeadline)) {
+    const std::string_view told = meta.annotation(api::kAnnotationPodDeadline);
+    // Whether there is one is told at once.
+    const bool waits = !deadline.empty() && !told.empty() && deadline_waits(pass, worker);
+    if (waits && deadline != told) pass.out.wake_after(kDeadlineEvery, "the deadlines of workers");
+    if (deadline != told && !waits) {
       annotations[std::string(api::kAnnotationPodDeadline)] = deadline.empty() ? Json(nullptr) : Json(deadline);
     }
   }
@@ -335,8 +355,7 @@ void keep_metadata(Pass& pass) {
     act->key = worker.pod->meta.key();
     act->uid = worker.pod->meta.uid;
     act->patch = std::move(patch);
-    pass.step(pass.out.lane("protect"), "mark Pod " + pod_text(worker), worker.busy() ? "it runs jobs" : "it runs no job",
-              std::move(act));
+    pass.step(pass.out.lane("protect"), mark_id(worker), worker.busy() ? "it runs jobs" : "it runs no job", std::move(act));
   }
 }
 
