@@ -36,7 +36,8 @@ inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm
 // Annotations of worker pods that the operator sets.
 /// Why this worker may be deleted: set before a deletion that others carry out (garbage collector, namespace controller).
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// Stamped once the worker's node was seen in Slurm; from then on its absence there is no evidence of anything.
+/// Stamped once the worker's node was seen in Slurm, with the node's name ("true" by earlier releases): nothing that changes
+/// later makes it another one. From then on its absence there is no evidence of anything.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
 // Annotations of Kubernetes Nodes that users set.

@@ -93,6 +93,7 @@ struct ContainerState {
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
+  bool host_network = false;
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::optional<core::WallTime> ready_since;  ///< Since when it is ready, where it is and says so.

@@ -214,6 +214,7 @@ core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom
   if (object["spec"].get(spec) == simdjson::SUCCESS) {
     pod->node_name = text(spec, "nodeName");
     pod->hostname = text(spec, "hostname");
+    pod->host_network = flag(spec, "hostNetwork");
   }
   dom::element status;
   if (object["status"].get(status) != simdjson::SUCCESS) return pod;

@@ -35,6 +35,7 @@ Json full_pod() {
        {"spec",
         {{"nodeName", "node-1"},
          {"hostname", "cpu-0"},
+         {"hostNetwork", true},
          {"containers", {{{"name", "slurmd"}, {"image", std::string(2000, 'z')}}}}}}});
   pod["status"] = Json::parse(R"({
     "phase": "Running", "podIP": "10.0.0.7", "reason": "", "message": "fine",
@@ -71,6 +72,7 @@ TEST(RecordTest, APodIsReadInto) {
   EXPECT_EQ(*pod.meta.controller_owner(), (OwnerReference{"slinky.slurm.net/v1beta1", "NodeSet", "cpu", "set", true}));
   EXPECT_EQ(pod.node_name, "node-1");
   EXPECT_EQ(pod.hostname, "cpu-0");
+  EXPECT_TRUE(pod.host_network);
   EXPECT_EQ(pod.phase, "Running");
   EXPECT_EQ(pod.pod_ip, "10.0.0.7");
   EXPECT_EQ(pod.message, "fine");

@@ -39,10 +39,19 @@ bool uses_host_network(const api::NodeSetSpec& spec) {
   return core::get_bool(spec.pod_template.spec, {"hostNetwork"});
 }
 
+std::string_view stamped_node_name(const kube::PodRecord& pod) {
+  // Earlier releases said no more than that.
+  const std::string_view stamp = pod.meta.annotation(api::kAnnotationRegistered);
+  return stamp == "true" ? "" : stamp;
+}
+
 std::string slurm_node_name(const kube::PodRecord& pod) {
-  if (!pod.hostname.empty()) return pod.hostname;
-  const std::string_view label = pod.meta.label(api::kLabelPodHostname);
-  if (!label.empty()) return std::string(label);
+  if (const std::string_view stamp = stamped_node_name(pod); !stamp.empty()) return std::string(stamp);
+  if (!pod.host_network) {
+    if (!pod.hostname.empty()) return pod.hostname;
+    const std::string_view label = pod.meta.label(api::kLabelPodHostname);
+    if (!label.empty()) return std::string(label);
+  }
   return pod.node_name.empty() ? pod.meta.name : pod.node_name;
 }
 

@@ -20,7 +20,10 @@ std::string pod_name(std::string_view nodeset, int ordinal, int padding);
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
 /// Whether workers are named after the Kubernetes nodes that run them.
 bool uses_host_network(const api::NodeSetSpec& spec);
-/// The name under which a worker is a Slurm node: its hostname; for host networking its Kubernetes node's name; else the pod's.
+/// The name of the Slurm node that was seen behind a worker first; "" where it was not, or that was not written down.
+std::string_view stamped_node_name(const kube::PodRecord& pod);
+/// The name under which a worker is a Slurm node: the stamped one; else, by the pod itself, its hostname, or for host
+/// networking its Kubernetes node's name; else the pod's. What its NodeSet says by now changes nothing.
 std::string slurm_node_name(const kube::PodRecord& pod);
 /// The comment that names the pod and the NodeSet behind a Slurm node, read back; empty when it is not one of ours.
 std::optional<core::Json> worker_comment(const std::string& comment);

@@ -42,6 +42,18 @@ TEST(WorkerNames, TheSlurmNodeIsTheHostname) {
   EXPECT_EQ(slurm_node_name(pod), "kube-3");  // Host networking: such pods have no hostname of their own.
   pod.hostname = "node1";
   EXPECT_EQ(slurm_node_name(pod), "node1");
+  pod.host_network = true;
+  EXPECT_EQ(slurm_node_name(pod), "kube-3") << "its hostname is the host's";
+}
+
+TEST(WorkerNames, TheSlurmNodeStaysTheOneThatWasSeenFirst) {
+  kube::PodRecord pod;
+  pod.meta.name = "cpu-1";
+  pod.hostname = "cpu-1";
+  pod.meta.annotations["nodeset.slinky.slurm.net/registered"] = "true";
+  EXPECT_EQ(slurm_node_name(pod), "cpu-1") << "stamped by an earlier release";
+  pod.meta.annotations["nodeset.slinky.slurm.net/registered"] = "machine-7";
+  EXPECT_EQ(slurm_node_name(pod), "machine-7");
 }
 
 }  // namespace

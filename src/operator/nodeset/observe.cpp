@@ -93,19 +93,30 @@ bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) 
   return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
 }
 
+/// Our comment does, whatever has become of the features.
+bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
+  const auto comment = worker_comment(node.comment);
+  return comment && core::get_string(*comment, {"podName"}) == worker.meta.name &&
+         core::get_string(*comment, {"namespace"}) == worker.meta.ns;
+}
+
 }  // namespace
 
 const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker) {
   if (observed.snapshot == nullptr) return nullptr;
   const slurm::Node* named = observed.snapshot->node(slurm_node_name(worker));
-  if (named != nullptr || worker.pod_ip.empty() || !uses_host_network(observed.nodeset.spec)) return named;
+  if (named != nullptr || worker.pod_ip.empty() || !worker.host_network || !stamped_node_name(worker).empty()) return named;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
+  const slurm::Node* found = nullptr;
   for (const auto& [name, node] : observed.snapshot->nodes) {
-    if (node->address != worker.pod_ip || std::ranges::find(node->features, feature) == node->features.end()) continue;
+    if (node->address != worker.pod_ip) continue;
+    if (std::ranges::find(node->features, feature) == node->features.end() && !names_pod(*node, worker)) continue;
     // A machine that is gone may have had the address before.
-    if (node->slurmd_start_time && *node->slurmd_start_time + kClocksDiffer >= worker.meta.created) return node.get();
+    if (!node->slurmd_start_time || *node->slurmd_start_time + kClocksDiffer < worker.meta.created) continue;
+    if (found != nullptr) return nullptr;
+    found = node.get();
   }
-  return nullptr;
+  return found;
 }
 
 void Seen::note_gone(const Observed& observed) {

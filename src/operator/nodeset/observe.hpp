@@ -93,8 +93,8 @@ struct Observed {
 };
 
 /// The Slurm node behind a worker, as last seen; null: there is none. With host networking slurmd registers under the host's
-/// own name, which need not be the Kubernetes node's: then it is known by our feature, the pod's address and when slurmd was
-/// started.
+/// own name, which need not be the Kubernetes node's: until that is stamped on the pod, it is known by our feature or comment,
+/// the pod's address and when slurmd was started; two that fit are none.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
 
 /// Says the API server, a moment later than it is so.

@@ -1055,6 +1055,42 @@ TEST(NodeSetPlan, WithHostNetworkingAWorkerIsKnownByItsAddressToo) {
   EXPECT_THAT(other.message("Ready"), HasSubstr("is not registered in Slurm")) << "of a machine that had the address before";
 }
 
+TEST(NodeSetPlan, WithHostNetworkingAWorkerStaysTheNodeThatWasSeenFirst) {
+  World world(Json{{"replicas", 1}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
+  world.settle(3);
+  world.start_pods();
+  slurm::Node real = world.nodes.begin()->second;
+  real.name = "real-0";
+  real.address = world.pod("cpu-0").pod_ip = "10.1.0.0";
+  world.nodes = {{"real-0", real}};
+  world.add_job({"real-0"});
+  world.settle(5);
+  EXPECT_EQ(world.pod("cpu-0").meta.annotation("nodeset.slinky.slurm.net/registered"), "real-0");
+  world.node("real-0").features = {"fast"};
+  world.node("real-0").comment = "of an administrator";
+  world.edit("template", Json::object());
+  world.settle(5);
+  world.advance(core::Duration{181000});
+  world.settle(5);
+  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
+  EXPECT_EQ(world.condition("Ready"), "True Ready");
+  EXPECT_TRUE(world.nodes.contains("real-0"));
+  EXPECT_THAT(world.violations, IsEmpty());
+
+  World two(Json{{"replicas", 1}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
+  two.settle(3);
+  two.start_pods();
+  real.features = {"cpu"};
+  real.comment.clear();
+  real.address = two.pod("cpu-0").pod_ip = "10.1.0.0";
+  real.slurmd_start_time = two.now;
+  slurm::Node twin = real;
+  twin.name = "real-1";
+  two.nodes = {{"real-0", real}, {"real-1", twin}};
+  two.settle(3);
+  EXPECT_EQ(two.pod("cpu-0").meta.annotation("nodeset.slinky.slurm.net/registered"), "") << "it may be either";
+}
+
 TEST(NodeSetPlan, LeavesACommentOfAnEarlierReleaseAsItIs) {
   World world(Json{{"replicas", 1}});
   world.settle(3);

@@ -200,11 +200,11 @@ Json marks(Pass& pass, const Worker& worker) {
   if (worker.cleared && !worker.victim && worker.record != nullptr && pass.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   Json out = Json::object();
-  if (labels.empty() && annotations.empty()) return out;
-  // No write of its own: the conditions say the same. This one outlives them, should somebody drop them.
-  if (worker.record != nullptr && meta.annotation(api::kAnnotationRegistered).empty()) {
-    annotations[std::string(api::kAnnotationRegistered)] = "true";
-  }
+  // A write of its own where the pod does not tell which node it is: of the other workers the conditions say that they were
+  // seen. This one outlives them, should somebody drop them.
+  const bool stamps = worker.record != nullptr && pass.slurm_known() && stamped_node_name(*worker.pod).empty();
+  if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
+  if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;
   if (!labels.empty()) out["metadata"]["labels"] = std::move(labels);
   if (!annotations.empty()) out["metadata"]["annotations"] = std::move(annotations);
   return out;
