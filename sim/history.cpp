@@ -727,7 +727,7 @@ void History::restore() {
 }
 
 /// Again and again, once slurmctld is there. A suspended job holds its workers for ever; under a name that an admin holds, a
-/// worker that cannot start is replaced by nobody else; nor is one that a Slurm without any node has forgotten.
+/// worker that cannot start is replaced by nobody else; nor is one of many that Slurm has forgotten.
 void History::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -738,11 +738,11 @@ void History::help_by_hand() {
   give_memory_back(*slurm);
   // Also of a NodeSet that is being deleted.
   const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
-    return entry.second->body.dump().find("Slurm knows no node at all") != std::string::npos;
+    return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;
   });
   for (const std::string& name : world_.workers()) {
     const SimNode* node = slurm->node(name);
-    if (blank && slurm->nodes().empty()) world_.remove(kinds::kPod, name);
+    if (blank && node == nullptr) world_.remove(kinds::kPod, name);
     const bool held = node != nullptr && (node->drain || node->down) && !slurm::ours(node->reason);
     if (held && world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos) world_.remove(kinds::kPod, name);
   }

@@ -28,6 +28,10 @@ inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/p
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
+// Annotations of Controllers that users set.
+/// The stop switch: nothing of the cluster is deleted, and its slurmctld stays as it is.
+inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
+
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
@@ -84,6 +88,7 @@ inline constexpr std::string_view kConditionReady = "Ready";
 inline constexpr std::string_view kConditionProgressing = "Progressing";
 inline constexpr std::string_view kConditionDegraded = "Degraded";
 inline constexpr std::string_view kConditionFieldsNotActedOn = "FieldsNotActedOn";
+inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped";  ///< Controller, NodeSet.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 /// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";

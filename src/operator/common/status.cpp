@@ -181,6 +181,17 @@ bool tells_end(const kube::Object& controller) {
          });
 }
 
+void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt) {
+  if (stopped) {
+    conditions.set(api::kConditionDeletionsStopped, true, "StopSwitch",
+                   "nothing is deleted, and slurmctld stays as it is, while the Controller has the annotation " +
+                       std::string(api::kAnnotationStopDeletions));
+  } else if (!doubt.empty()) {
+    conditions.set(api::kConditionDeletionsStopped, true, "SlurmInDoubt",
+                   doubt + ": no worker is deleted by Slurm's word until it is sound again");
+  }
+}
+
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths) {
   if (paths.empty()) return;
   conditions.set(api::kConditionFieldsNotActedOn, true, "NotActedOn",

@@ -76,6 +76,9 @@ inline constexpr const char* kReasonTerminating = "Terminating";
 /// Sets FieldsNotActedOn: True with the paths, or nothing when there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 
+/// Sets DeletionsStopped where the Controller's stop switch, or a doubt about Slurm's word, keeps from deletions.
+void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt);
+
 /// "a, b": of more than five names, the first five, and how many more there are.
 std::string some_of(const std::vector<std::string>& names);
 

@@ -9,6 +9,7 @@
 #include "operator/common/probes.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/common/workers.hpp"
 #include "operator/controller/plan.hpp"
 
 namespace op::controller {
@@ -115,7 +116,8 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
-  for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, out->cluster)) {
+  const std::vector<kube::PodPtr> workers = caches_.pods.by_index(kIndexCluster, out->cluster);
+  for (const kube::PodPtr& pod : workers) {
     out->workers.push_back(pod->meta.name);
     out->worker_nodes.insert(slurm_node_name(*pod));
     const std::string nodeset(pod->meta.label(api::kLabelInstance));
@@ -135,6 +137,11 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
   out->snapshot = caches_.snapshot ? caches_.snapshot(out->cluster) : nullptr;
+  out->stopped = stops_deletions(out->object->meta);
+  if (out->snapshot) {
+    const bool persistent = spec.persistence.enabled || !out->parse_error.empty();
+    out->doubt = doubt_of(workers, *out->snapshot, persistent ? std::nullopt : std::optional(youngest(out->pods)));
+  }
   return out;
 }
 

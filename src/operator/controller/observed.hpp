@@ -65,6 +65,8 @@ struct Observed {
   kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.
   std::vector<kube::PodPtr> pods;
   slurm::SnapshotPtr snapshot;  ///< Null: no RestApi serves this cluster.
+  bool stopped = false;         ///< Its annotation says that nothing is to be deleted.
+  std::string doubt;            ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
 };
 
 }  // namespace op::controller

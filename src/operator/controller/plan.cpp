@@ -139,7 +139,7 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
 void plan_records(Pass& pass) {
   constexpr std::size_t kRecordsPerPass = 32;
   const Observed& observed = pass.observed;
-  if (!observed.snapshot || !observed.snapshot->complete()) return;
+  if (!observed.snapshot || !observed.snapshot->complete() || observed.stopped || !observed.doubt.empty()) return;
   plan::Lane& lane = pass.plan.lane("records");
   for (const auto& [name, node] : observed.snapshot->nodes) {
     if (!left_behind(observed, *node)) continue;
@@ -171,6 +171,7 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   const Observed& observed = pass.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
+  if (observed.stopped && now.exists() && observed.stateful_set) return {now, render(now)};
   ConfigState next = next_config_state(now, render, hear(observed, now));
   Rendered wanted = render(next);
   const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
@@ -378,6 +379,7 @@ void plan_running(Pass& pass) {
   set_config_conditions(conditions, observed, wanted, state);
   set_secrets_condition(conditions, pass);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
+  set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   // A worker's record that goes wakes only its own NodeSet.
   constexpr core::Duration kNameMayBeFree{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
@@ -489,7 +491,7 @@ void plan_end(Pass& pass) {
     return remove_finalizer(pass, "it is deleted without what it owns");
   }
   // Nobody acts on the end before it is told.
-  if (tells_end(*observed.object)) delete_left_workers(pass);
+  if (tells_end(*observed.object) && !observed.stopped) delete_left_workers(pass);
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     if (nodeset.terminating) nodesets.push_back(nodeset.object);
@@ -507,12 +509,14 @@ void plan_end(Pass& pass) {
   } else if (!restapis.empty()) {
     pass.waiting = "RestApis end first: " + some_of(restapis);
   }
+  if (observed.stopped && pass.waiting.empty()) pass.waiting = "its stop switch is on";
   pass.plan.intent.summary = "end the cluster";
   if (pass.waiting.empty()) plan_key_removal(pass);
   if (pass.waiting.empty()) return remove_finalizer(pass, "nothing depends on this slurmctld any more");
   pass.plan.intent.summary += ": " + pass.waiting;
   pass.plan.intent.pods = static_cast<int>(observed.workers.size());
   Conditions conditions = conditions_of(observed);
+  set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   pass.problems.push_back({kReasonTerminating, "the Controller is being deleted", false});
   plan_status(pass, std::move(conditions), false);
 }

@@ -46,7 +46,7 @@ bool has_other_conf(const Pass& pass, const slurm::Node& record, std::string_vie
 
 OldRecord judge_old_record(const Pass& pass, const std::string& name) {
   const slurm::Node* record = pass.slurm_known() ? pass.in.snapshot->node(name) : nullptr;
-  if (record == nullptr || pass.keeps(name, -1)) return OldRecord::kStays;
+  if (record == nullptr || pass.keeps(name, -1) || pass.stops()) return OldRecord::kStays;
   const slurm::NodeState& state = record->state;
   if (!refused_by_slurm(pass, *record)) {
     if (!has_other_conf(pass, *record, pass.hash)) return OldRecord::kStays;
@@ -63,7 +63,7 @@ OldRecord judge_old_record(const Pass& pass, const std::string& name) {
 }
 
 void delete_moved(Pass& pass) {
-  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || pass.stops()) return;
   if (!uses_host_network(pass.in.nodeset.spec) || !all_placed(pass)) return;
   const std::string prefix =
       host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);

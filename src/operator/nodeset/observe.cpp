@@ -39,7 +39,10 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.slurm_key = slurm_key_ref(controller->spec, key.name);
   view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
-  view.persistent = controller->spec.persistence.enabled;
+  if (!controller->spec.persistence.enabled) {
+    const std::string slurmctld = instance_key(key.ns, kAppController, key.name);
+    view.state_since = youngest(caches.pods.by_index(kIndexInstance, slurmctld));
+  }
   view.key = key_presence(view.slurm_key, key.ns, recorder);
   return view;
 }
@@ -140,12 +143,6 @@ void Seen::note_gone(const Observed& observed) {
   workers = std::move(now);
 }
 
-bool slurmd_started(const kube::PodRecord& pod) {
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
-    return container.name == kAppWorker && container.started_once;
-  });
-}
-
 void Seen::look(const Observed& observed) {
   if (!observed.meta().terminating() || !observed.pods.empty()) {
     podless_since.reset();
@@ -213,12 +210,14 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->nodeset.spec.controller_ref.name = controller;
   const slurm::ClusterKey cluster = cluster_key(key.ns, controller);
   out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->controller_error);
+  if (const kube::ObjectPtr found = caches_.controllers.find({key.ns, controller})) out->stopped = stops_deletions(found->meta);
   out->partition_refusal = find_partition_refusal(caches_, key, spec);
   out->older_namesake = find_older_namesake(caches_, *object, cluster);
   for (const kube::ObjectPtr& other : caches_.nodesets.by_index(kIndexController, cluster)) {
     if (other->meta.uid != object->meta.uid) out->nodeset_names.insert(slurm_node_set_name(*other));
   }
   if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
+  out->doubt = doubt(cluster, *out);
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     if (without_owner(*pod, object->meta) && ordinal_of(pod->meta.name, key.name + "-")) {
@@ -249,6 +248,16 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   }
   if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;
+}
+
+std::string NodeSetController::doubt(const slurm::ClusterKey& cluster, const Observed& observed) {
+  if (observed.snapshot == nullptr || !observed.controller) return "";
+  auto& [round, text] = doubts_[cluster];
+  if (round != observed.snapshot->round || round == 0) {
+    round = observed.snapshot->round;
+    text = doubt_of(caches_.pods.by_index(kIndexCluster, cluster), *observed.snapshot, observed.controller->state_since);
+  }
+  return text;
 }
 
 plan::Plan NodeSetController::plan_typed(const Observed& observed) const {

@@ -15,6 +15,7 @@
 #include "operator/common/caches.hpp"
 #include "operator/common/names.hpp"
 #include "operator/common/status.hpp"
+#include "operator/common/workers.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset {
@@ -33,8 +34,9 @@ struct ControllerView {
   kube::ObjectMeta meta;
   Endpoint endpoint;
   KeyRef slurm_key;
-  bool drain_on_deletion = false;                 ///< deletionPolicy: Drain.
-  bool persistent = true;                         ///< slurmctld's state outlives its pod.
+  bool drain_on_deletion = false;  ///< deletionPolicy: Drain.
+  /// Where slurmctld's state ends with its pod: since when that is there.
+  std::optional<core::WallTime> state_since;
   kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
 };
 
@@ -75,6 +77,8 @@ struct Observed {
   std::vector<Problem> missing;              ///< Of the Secrets and ConfigMaps that the workers' parts name.
   std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller, or it cannot be read.
   std::string controller_error;              ///< Why it cannot be read.
+  bool stopped = false;                      ///< An annotation of the Controller says that nothing is to be deleted.
+  std::string doubt;                         ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
   std::string partition_refusal;             ///< slurmctld's words, while it goes on without spec.partition.config.
   std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
   std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.
@@ -97,9 +101,6 @@ struct Observed {
 /// the pod's address and when slurmd was started; two that fit are none.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
 
-/// Says the API server, a moment later than it is so.
-[[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
-
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
   /// Called on the loop when the next step waits for what Slurm says of this cluster: polls are to come faster for a while.
@@ -119,10 +120,14 @@ class NodeSetController final : public kube::TypedController<Observed> {
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
+  [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
+
   Caches& caches_;
   KubeNodeSource nodes_;
   Options options_;
   std::map<kube::Key, Seen> seen_;
+  /// What doubt_of said last of a cluster, and of which round of polls: its NodeSets share it.
+  std::map<slurm::ClusterKey, std::pair<std::uint64_t, std::string>> doubts_;
 };
 
 }  // namespace op::nodeset

@@ -195,7 +195,7 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   ASSERT_TRUE(seen->controller);
   EXPECT_EQ(seen->controller->endpoint.str(), "demo-controller.default:6817");
   EXPECT_TRUE(seen->controller->drain_on_deletion);
-  EXPECT_FALSE(seen->controller->persistent);
+  EXPECT_TRUE(seen->controller->state_since);
   EXPECT_EQ(seen->controller->key, kube::Presence::kUnknown);
   EXPECT_EQ(reader_.asked, std::vector<std::string>{"default/demo-slurm-key"});
 

@@ -23,16 +23,10 @@ constexpr core::Duration kEventAgain{10 * 60 * 1000};
 /// How long a kubelet may take to start the first container of a worker whose template has changed since.
 constexpr core::Duration kStart{60 * 1000};
 
-constexpr std::string_view kMissing = "Slurm has had no such node since ";
-
 Life life_of(const kube::PodRecord& pod) {
   if (pod.meta.terminating()) return Life::kTerminating;
   if (pod.phase == "Failed" || pod.phase == "Succeeded") return Life::kEnded;
   return Life::kLive;
-}
-
-bool is_true(std::string_view text) {
-  return text == "true" || text == "True" || text == "TRUE" || text == "1" || text == "t" || text == "T";
 }
 
 /// Its kubelet says why it does not start slurmd, or what comes before it.
@@ -42,12 +36,6 @@ bool held_back(const kube::PodRecord& pod) {
     return (container.init || container.name == kAppWorker) && !container.started_once && !why.empty() &&
            why != "ContainerCreating" && why != "PodInitializing";
   });
-}
-
-bool seen_in_slurm(const kube::PodRecord& pod) {
-  if (!pod.meta.annotation(api::kAnnotationRegistered).empty()) return true;
-  return std::any_of(pod.conditions.begin(), pod.conditions.end(),
-                     [](const kube::PodCondition& condition) { return condition.type.starts_with(api::kPodConditionPrefix); });
 }
 
 /// Of what slurmd makes --conf of.
@@ -206,9 +194,9 @@ bool Pass::will_not_register(const Worker& worker) {
     return false;
   }
   if (!worker.stamped) return true;
-  // A state that outlives slurmctld's pod was lost, with all jobs: what runs on the workers, nobody can tell.
-  if (in.snapshot->nodes.empty() && (!in.controller || in.controller->persistent)) {
-    slurm_blank = true;
+  // Where the state was lost, what runs on the workers, nobody can tell.
+  if (!in.doubt.empty()) {
+    state_lost = true;
     return false;
   }
   return !in.snapshot->job_names(worker.node);
@@ -333,17 +321,6 @@ bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std
   waiting(reason, note);
   out.wake_after(std::min(limit - waited, core::Duration{1000}), note);
   return true;
-}
-
-std::string missing_text(core::WallTime since) {
-  return std::string(kMissing) + core::format_rfc3339(since);
-}
-
-std::optional<core::WallTime> missing_since(const kube::PodRecord& pod) {
-  const kube::PodCondition* condition = pod.condition(std::string(api::kPodConditionPrefix) + "Unknown");
-  if (condition == nullptr || !condition->message.starts_with(kMissing)) return {};
-  const core::Result<core::WallTime> since = core::parse_rfc3339(std::string_view(condition->message).substr(kMissing.size()));
-  return since ? std::optional(*since) : std::nullopt;
 }
 
 bool keeps_others_word(const slurm::Node& node) {

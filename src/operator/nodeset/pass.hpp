@@ -86,9 +86,10 @@ class Pass {
   std::string doubtful_record;                                  ///< One that looks like it, but answers still; "": none.
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
   std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains.
-  bool conf_refused = false;  ///< slurmd would end at spec.extraConf: no worker is made with it.
-  std::string conf_doubts;    ///< What slurmd may not know in spec.extraConf; "": nothing.
-  bool slurm_blank = false;   ///< Slurm should remember our workers, and has known no node at all for long.
+  bool conf_refused = false;          ///< slurmd would end at spec.extraConf: no worker is made with it.
+  std::string conf_doubts;            ///< What slurmd may not know in spec.extraConf; "": nothing.
+  bool state_lost = false;            ///< Slurm should remember our workers, and has not for long, nor many others.
+  std::vector<std::string> withheld;  ///< Workers that would go, but for the stop switch or the doubt.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
@@ -103,6 +104,8 @@ class Pass {
   [[nodiscard]] Work work_on(std::string_view node) const;
   /// Jobs that wait for the node by its name (`sbatch -w`): Slurm ends them once it has no such node.
   [[nodiscard]] const std::vector<std::int64_t>& jobs_waiting_for(std::string_view node) const;
+  /// Nothing is deleted now but what has nothing to do with Slurm's word, or nothing at all.
+  [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// How much longer a ready worker that Slurm does not know may take to register (again); not positive: it is overdue.
   [[nodiscard]] core::Duration registration_left(const Worker& worker) const;
   /// Since when the slurmd of a worker that Slurm does not know may be about to register; nullopt: it cannot.
@@ -212,9 +215,6 @@ void stamp_comments(Pass& pass);    // slurm_states.cpp
 void remove_finalizer(Pass& pass);  // workers.cpp
 void write_status(Pass& pass);      // status.cpp
 
-/// The message of the condition that a worker has while Slurm does not know its node (any more), and its way back.
-[[nodiscard]] std::string missing_text(core::WallTime since);
-[[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
 /// Our worker was the last behind the node.
 [[nodiscard]] bool stamped_by_us(const Pass& pass, const slurm::Node& node);
 /// An administrator's drain, fail or down is meant for the next worker of the name too: its record stays, however long there is

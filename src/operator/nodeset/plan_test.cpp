@@ -338,7 +338,6 @@ TEST(NodeSetPlan, OneEventTellsOfManyWorkersThatSlurmForgot) {
   world.advance(core::Duration{181000});
   world.settle(10);
   world.edit("replicas", 0);
-  world.events.clear();
   world.settle(10);
   EXPECT_EQ(std::ranges::count_if(world.events, [](const std::string& e) { return e.starts_with("Warning"); }), 1);
   EXPECT_THAT(world.violations, IsEmpty());

@@ -17,6 +17,8 @@ namespace {
 constexpr core::Duration kWatchSlurm{300};
 /// The same where jobs, or a reservation, hold a worker for as long as they last. Their end wakes the key by itself.
 constexpr core::Duration kWatchJobs{60000};
+/// A Slurm whose word is sound again says nothing new of most nodes, and wakes nobody.
+constexpr core::Duration kDoubtAgain{1000};
 /// Mark, record, pod, event.
 constexpr std::size_t kFencedSteps = 4;
 /// Jobs that an event names, of those that lose their node.
@@ -236,6 +238,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
 
 void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
   const kube::PodRecord& pod = *worker.pod;
+  if (pass.in.stopped) return pass.withheld.push_back(pod.meta.name);
   if (pass.goal == Goal::kEndAll) {
     if (const auto evidence = kube::OwnerWitness::owner_ends(pass.in.controller->meta, pod)) {
       delete_pod(pass, worker, *evidence, why);
@@ -245,6 +248,10 @@ void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
   if (const auto evidence = kube::PodWitness::never_started(pod)) {
     delete_pod(pass, worker, *evidence, why);
     return;
+  }
+  if (!pass.in.doubt.empty()) {
+    pass.out.wake_after(kDoubtAgain, pass.in.doubt);
+    return pass.withheld.push_back(pod.meta.name);
   }
   delete_drained(pass, worker, why);
 }
@@ -351,7 +358,7 @@ void delete_workers(Pass& pass) {
                                                    [](const Worker& w) { return w.life == Life::kLive && !w.victim; }));
   int missing = pass.goal == Goal::kServe ? std::max(0, pass.desired - live) : 0;
   for (const Worker& worker : pass.workers) {
-    if (worker.life == Life::kEnded && pass.goal != Goal::kHold) {
+    if (worker.life == Life::kEnded && pass.goal != Goal::kHold && !pass.in.stopped) {
       delete_ended(pass, worker, missing-- > 0);
     } else if (worker.victim) {
       ++pass.to_delete;
@@ -383,6 +390,7 @@ void delete_records(Pass& pass) {
     if (ours != Ours::kYes) continue;
     if (!pass.slurm_fresh_or_again()) return;
     ++pass.records_left;
+    if (pass.stops()) continue;
     if (reserved(*it->second)) {
       pass.out.intent.add(kDeleteRecord, it->first);
       pass.waiting("RecordReserved", "the record of " + it->first + std::string(kReserved));

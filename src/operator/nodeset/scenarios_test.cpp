@@ -21,6 +21,7 @@
 //         - partitions: [cpu]        # what slurmctld has loaded
 //         - partition_refusal: words # of slurmctld, that goes on without spec.partition.config; "": none
 //         - controller: absent       # or unreadable, deleting, draining, ephemeral, present
+//         - stopped: true            # the Controller's stop switch
 //         - delete: true             # kubectl delete nodeset; `orphan: true` with --cascade=orphan
 //         - fail: {step: create, code: Forbidden, message: ...}   # steps whose id begins so
 //         - mend: true
@@ -177,6 +178,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.partition_refusal = value;
     } else if (verb == "controller") {
       put_controller(value);
+    } else if (verb == "stopped") {
+      world_.stopped = value;
     } else if (verb == "delete" || verb == "orphan") {
       world_.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world_.now);
       if (verb == "orphan") world_.nodeset["metadata"]["finalizers"].push_back("orphan");
@@ -207,7 +210,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.controller->meta.deletion_timestamp = world_.now;
       world_.controller->drain_on_deletion = how == "draining";
     } else if (how == "ephemeral") {
-      world_.controller->persistent = false;
+      world_.controller->state_since = world_.now;
     } else if (how != "present") {
       unknown(how);
     }

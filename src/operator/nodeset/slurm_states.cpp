@@ -77,7 +77,7 @@ std::string clean_reason(std::string_view text) {
 std::string drain_reason(const Pass& pass, const Worker& worker) {
   // Its preStop says the same, if it runs, and if slurmctld answers it in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  if (worker.victim) return scale_in_reason(pass);
+  if (worker.victim && !pass.stops()) return scale_in_reason(pass);
   if (worker.kube_cordon) {
     const std::string given = clean_reason(pass.in.nodes.find(worker.pod->node_name)->second.cordon_reason);
     return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;

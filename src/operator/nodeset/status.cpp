@@ -108,12 +108,12 @@ bool judge_workers(Pass& pass) {
     pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return false;
   }
-  if (pass.slurm_blank && pass.goal != Goal::kEndAll) {
-    pass.wrong(
-        "SlurmStateLost",
-        "Slurm knows no node at all: slurmctld has lost its state, or its nodes were deleted by hand. The workers do not "
-        "register again by themselves, and processes of jobs may still run on them. Restore slurmctld's state volume, or "
-        "delete the worker pods");
+  if (pass.state_lost && pass.goal != Goal::kEndAll) {
+    pass.wrong("SlurmStateLost",
+               pass.in.doubt +
+                   ": slurmctld has lost its state, or its nodes were deleted by hand. The workers do not register again by "
+                   "themselves, and processes of jobs may still run on them. Restore slurmctld's state volume, or delete the "
+                   "worker pods");
   }
   if (!starting.empty())
     pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
@@ -267,11 +267,30 @@ void judge_pods(Pass& pass) {
   if (!pass.conf_doubts.empty() && !pod_problems(current).empty()) pass.wrong("ExtraConfSuspect", pass.conf_doubts, "Run");
 }
 
+/// Some worker of this NodeSet is a reason for the doubt, or would go but for it.
+bool concerned(const Pass& pass) {
+  return !pass.withheld.empty() || std::ranges::any_of(pass.workers, [](const Worker& worker) {
+    return worker.life == Life::kLive && worker.stamped && (worker.record == nullptr || worker.has_flag("NOT_RESPONDING"));
+  });
+}
+
+void judge_stop(Pass& pass) {
+  if (pass.withheld.empty()) return;
+  pass.waiting("DeletionsStopped",
+               fmt::format("{} workers stay that would be deleted: {}", pass.withheld.size(), some(pass.withheld)));
+}
+
+void set_stop(const Pass& pass, Conditions& conditions) {
+  if (!pass.in.stopped && !concerned(pass)) return;
+  set_deletions_stopped(conditions, pass.in.stopped, pass.in.doubt);
+}
+
 /// Conditions are kept that this release does not know.
 void keep_foreign(Conditions& conditions, const std::vector<api::Condition>& before) {
   for (const api::Condition& condition : before) {
     const bool known = condition.type == api::kConditionReady || condition.type == api::kConditionProgressing ||
-                       condition.type == api::kConditionDegraded || condition.type == api::kConditionFieldsNotActedOn;
+                       condition.type == api::kConditionDegraded || condition.type == api::kConditionFieldsNotActedOn ||
+                       condition.type == api::kConditionDeletionsStopped;
     if (!known) conditions.set(condition.type, condition.status, condition.reason, condition.message);
   }
 }
@@ -307,6 +326,7 @@ bool can_wait(Pass& pass, const Json& patch) {
 
 void write_status(Pass& pass) {
   judge_intent(pass);
+  judge_stop(pass);
   judge_scaling(pass);
   bool ready = judge_workers(pass);
   ready = judge_partition(pass) && ready;
@@ -319,6 +339,7 @@ void write_status(Pass& pass) {
   Conditions conditions(before.conditions, pass.in.meta().generation, pass.in.now);
   set_summary(conditions, ready, pass.problems, "");
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(pass.in.nodeset.spec));
+  set_stop(pass, conditions);
   keep_foreign(conditions, before.conditions);
   Json wanted = api::to_json(status);
   wanted["conditions"] = conditions.json();

@@ -80,6 +80,7 @@ class World {
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;
+  bool stopped = false;             ///< By the Controller's annotation.
   std::string controller_error;     ///< Why there is none, though it exists.
   std::set<std::string> orphans;    ///< Pods that nobody owns.
   std::set<std::string> strangers;  ///< Pods of another cluster that nobody owns.

@@ -103,6 +103,10 @@ Observed World::observe() {
   }
   if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";
   out.snapshot = snapshot;
+  std::vector<kube::PodPtr> workers = out.pods;
+  workers.insert(workers.end(), out.orphans.begin(), out.orphans.end());
+  out.doubt = doubt_of(workers, *snapshot, controller ? controller->state_since : std::nullopt);
+  out.stopped = stopped;
   seen_.look(out);
   out.seen = seen_;
   return out;
