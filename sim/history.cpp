@@ -736,6 +736,10 @@ void History::help_by_hand() {
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
   slurm->end_reservation(kReservation);
   give_memory_back(*slurm);
+  const Json* controller = world_.find(op::resources::kController, World::kCluster);
+  if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos)
+    world_.merge(op::resources::kController, World::kCluster,
+                 {{"metadata", {{"annotations", {{std::string(api::kAnnotationLoseJobs), "true"}}}}}});
   // Also of a NodeSet that is being deleted.
   const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
     return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;

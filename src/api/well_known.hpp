@@ -31,6 +31,8 @@ inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash
 // Annotations of Controllers that users set.
 /// The stop switch: nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
+/// Where slurmctld's state goes with its pod, that may be replaced although jobs are lost with it.
+inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
@@ -89,6 +91,7 @@ inline constexpr std::string_view kConditionProgressing = "Progressing";
 inline constexpr std::string_view kConditionDegraded = "Degraded";
 inline constexpr std::string_view kConditionFieldsNotActedOn = "FieldsNotActedOn";
 inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped";  ///< Controller, NodeSet.
+inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";  ///< Controller: persistence is disabled.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 /// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";

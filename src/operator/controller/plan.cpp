@@ -6,6 +6,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/common/workers.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"
@@ -166,6 +167,44 @@ void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& 
   }
 }
 
+/// Where slurmctld's state goes with its pod, its jobs do: so many, or -1 while that cannot be told. Nothing is lost, or nobody
+/// can look: 0.
+int jobs_at_stake(const Observed& observed) {
+  const bool serves =
+      std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
+  if (observed.controller.spec.persistence.enabled || !observed.stateful_set || !serves || observed.restapis.empty()) return 0;
+  if (is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return 0;
+  if (!observed.snapshot || !observed.snapshot->complete()) return -1;
+  return static_cast<int>(std::ranges::count_if(observed.snapshot->jobs, [](const auto& entry) {
+    return entry.second->holds_nodes() || entry.second->state == "PENDING";
+  }));
+}
+
+/// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it.
+void plan_stateful_set(Pass& pass, plan::Lane& lane, core::Json set) {
+  constexpr core::Duration kLookAgain{10000};
+  const Observed& observed = pass.observed;
+  const kube::Object* there = observed.stateful_set.get();
+  std::optional<plan::Step> apply = apply_step(kube::resources::kStatefulSet, set, there, kManagerController);
+  const int jobs = apply ? jobs_at_stake(observed) : 0;
+  if (jobs == 0) {
+    lane.add(drop_probes_step(kube::resources::kStatefulSet, set, there, observed.context.outcomes));
+    lane.then();
+    lane.add(std::move(apply));
+    return;
+  }
+  pass.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
+  const std::string lost = jobs < 0    ? "jobs, which cannot be counted now,"
+                           : jobs == 1 ? "1 job"
+                                       : std::to_string(jobs) + " jobs";
+  pass.problems.push_back(
+      {"RestartWithheld",
+       "slurmctld's pod is to be replaced, for its template or a key has changed, and " + lost +
+           " would be lost with its state, for spec.persistence.enabled is false: that waits until they have "
+           "ended, or for the annotation " +
+           std::string(api::kAnnotationLoseJobs) + ": \"true\""});
+}
+
 /// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
 std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   const Observed& observed = pass.observed;
@@ -193,10 +232,7 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
   if (observed.slurm_key.usable() && observed.jwt_key.usable()) {
-    core::Json set = build_stateful_set(observed, next);
-    lane.add(drop_probes_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
-    lane.then();
-    lane.add(apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerController));
+    plan_stateful_set(pass, lane, build_stateful_set(observed, next));
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (const auto due = next_try(next); due && *due > observed.context.now)
@@ -248,6 +284,15 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   const std::string_view reason = observed.restapis.empty() ? "NoRestApi" : "Loading";
   conditions.set("ConfigAccepted", api::ConditionStatus::kUnknown, reason, why);
   conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
+}
+
+/// Told before it comes.
+void set_state_in_memory(Conditions& conditions, const Observed& observed) {
+  if (observed.controller.spec.persistence.enabled) return;
+  conditions.set(
+      api::kConditionStateInMemory, true, "PersistenceDisabled",
+      "spec.persistence.enabled is false: all jobs are lost when slurmctld's pod is replaced, or its Kubernetes node is "
+      "lost or drained, and workers are replaced three minutes later, with what still runs on them");
 }
 
 void set_secrets_condition(Conditions& conditions, Pass& pass) {
@@ -380,6 +425,7 @@ void plan_running(Pass& pass) {
   set_secrets_condition(conditions, pass);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
+  set_state_in_memory(conditions, observed);
   // A worker's record that goes wakes only its own NodeSet.
   constexpr core::Duration kNameMayBeFree{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())

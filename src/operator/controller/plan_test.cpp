@@ -62,6 +62,64 @@ void answer(Observed& observed, core::Result<Json> stateful_set) {
   observed.context.facts.emplace("StatefulSet x-controller", plan::Fact{std::move(stateful_set), {}});
 }
 
+/// A slurmctld that serves, whose template has changed, and what Slurm has of jobs; nullopt: it does not answer.
+Observed changed(bool persistent, std::optional<std::vector<std::string>> jobs) {
+  Observed out = observed_of({{"persistence", {{"enabled", persistent}}}});
+  out.stateful_set = *kube::record_from_json<kube::Object>(
+      {{"kind", "StatefulSet"}, {"metadata", {{"namespace", "ns"}, {"name", "x-controller"}, {"uid", "s"}}}});
+  out.restapis = {{"x", false}};
+  auto object = std::make_shared<kube::Object>(*out.object);
+  object->meta.finalizers = {std::string(api::kFinalizerController)};
+  out.object = object;
+  auto pod = std::make_shared<kube::PodRecord>();
+  pod->meta.name = "x-controller-0";
+  pod->phase = "Running";
+  pod->conditions.push_back({"Ready", "True", "", ""});
+  out.pods = {pod};
+  auto snapshot = std::make_shared<slurm::Snapshot>();
+  snapshot->health = jobs ? slurm::Snapshot::Health::kComplete : slurm::Snapshot::Health::kStale;
+  for (const std::string& state : jobs.value_or(std::vector<std::string>{})) {
+    auto job = std::make_shared<slurm::Job>();
+    job->id = static_cast<std::int64_t>(snapshot->jobs.size()) + 1;
+    job->state = state;
+    snapshot->jobs.insert_or_assign(job->id, job);
+  }
+  out.snapshot = snapshot;
+  return out;
+}
+
+bool replaces(const Observed& observed) {
+  return plan(observed).describe().dump().find("apply StatefulSet x-controller") != std::string::npos;
+}
+
+TEST(StateInMemory, IsNotTakenFromJobs) {
+  EXPECT_TRUE(replaces(changed(true, {{"RUNNING"}}))) << "it is on a volume";
+  EXPECT_TRUE(replaces(changed(false, {{"COMPLETED"}})));
+  for (const char* state : {"RUNNING", "SUSPENDED", "PENDING"}) {
+    const Observed observed = changed(false, {{state, "COMPLETED"}});
+    EXPECT_FALSE(replaces(observed)) << state;
+    EXPECT_NE(plan(observed).describe().dump().find("RestartWithheld"), std::string::npos);
+    EXPECT_NE(plan(observed).describe().dump().find("1 job would be lost"), std::string::npos);
+  }
+  Observed silent = changed(false, {});
+  EXPECT_FALSE(replaces(silent)) << "unknown is not none";
+  silent.pods.clear();
+  EXPECT_TRUE(replaces(silent)) << "there is no state";
+  Observed blind = changed(false, {});
+  blind.restapis.clear();
+  EXPECT_TRUE(replaces(blind)) << "nobody can look";
+  Observed told = changed(false, {{"RUNNING"}});
+  auto object = std::make_shared<kube::Object>(*told.object);
+  object->meta.annotations[std::string(api::kAnnotationLoseJobs)] = "true";
+  told.object = object;
+  EXPECT_TRUE(replaces(told));
+}
+
+TEST(StateInMemory, IsToldBeforeItIsLost) {
+  EXPECT_NE(plan(changed(false, {})).describe().dump().find("StateInMemory"), std::string::npos);
+  EXPECT_EQ(plan(changed(true, {})).describe().dump().find("StateInMemory"), std::string::npos);
+}
+
 TEST(End, NothingIsDoneBeforeTheStatefulSetWasRead) {
   Observed observed = ending();
   EXPECT_EQ(plan(observed).step_count(), 0U);
