@@ -151,6 +151,59 @@ def busy_workers_are_not_evicted_while_scaled_in(ns):
 
 
 @test
+def jobs_survive_replicas_that_jump(ns):
+    script = "for i in $(seq 60); do sbatch --parsable --output=/dev/null --wrap='sleep 3'; done"
+    jobs = {int(line.split(";")[0]) for line in ns.slurm("bash", "-c", script).stdout.split()}
+    for replicas in (9, 1, 6, 1, 9, 1, 5, 3):
+        ns.scale("cpu", replicas)
+        time.sleep(2)
+    wait("all jobs are over", lambda: not jobs & {id for id, job in ns.jobs().items()}, 240)
+    records = json.loads(ns.slurm("scontrol", "show", "jobs", "--json").stdout)["jobs"]
+    ends = {r["job_id"]: (r["job_state"], r["restart_cnt"]) for r in records if r["job_id"] in jobs}
+    bad = {id: end for id, end in ends.items() if end != (["COMPLETED"], 0)}
+    expect(len(ends) == 60 and not bad, f"of {len(ends)} jobs, these did not simply complete: {bad}")
+    wait("3 idle", lambda: len(ns.idle()) == 3 and len(ns.workers()) == 3, 240)
+
+
+@test
+def the_stop_switch_keeps_workers(ns):
+    switch = "controller.slinky.slurm.net/stop-deletions"
+    ns.kubectl("annotate", "controllers.slinky.slurm.net", "demo", f"{switch}=true")
+    for kind, name in (("controllers", "demo"), ("nodesets", "cpu")):
+        ns.wait_condition(f"{kind}.slinky.slurm.net", name, "DeletionsStopped", timeout=15)
+    ns.scale("cpu", 1)
+    time.sleep(5)
+    expect(len(ns.idle()) == 3 and len(ns.workers()) == 3, "a worker was drained or deleted")
+    ns.kubectl("annotate", "controllers.slinky.slurm.net", "demo", f"{switch}-")
+    wait("1 worker is left", lambda: len(ns.workers()) == 1, 30)
+    expect(ns.condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped") is None, "it still says that it is stopped")
+    ns.scale("cpu", 3)
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_slurm_that_lost_its_nodes_is_not_believed(ns):
+    job = ns.submit_until_told("-w", "cpu-0", "-N1", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    for name in ("cpu-1", "cpu-2"):
+        wait("its state shows", lambda name=name: any(
+            c["type"] == "SlurmNodeStateIdle" for c in ns.get("pod", name)["status"]["conditions"]), 15)
+        ns.slurm("scontrol", "delete", f"nodename={name}")
+    told = ns.wait_condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped", timeout=15)
+    expect("does not know 2 of 3 workers" in told["message"], f"it says {told}")
+    ns.scale("cpu", 1)
+    time.sleep(5)
+    expect(len(ns.workers()) == 3 and "DRAIN" not in ns.nodes()["cpu-0"][0], "Slurm was believed")
+    ns.scale("cpu", 3)
+    ns.kubectl("delete", "pod", "cpu-1", "cpu-2", "--wait=true")
+    wait("its nodes are back", lambda: len(ns.idle()) == 2, 90)
+    wait("it goes on", lambda: ns.condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped") is None, 15)
+    ns.tell(job)
+    wait("the job completes", lambda: ns.completed(job), 60)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
 def a_deleted_pod_comes_back_usable(ns):
     before = ns.get("pod", "cpu-1")["metadata"]["uid"]
     ns.kubectl("delete", "pod", "cpu-1", "--wait=true")
