@@ -18,6 +18,7 @@ others=$(xargs -n1 <<<"
   Controller NodeSet RestApi Token ConfigMap Secret Pod PersistentVolumeClaim
   Normal Warning Reconcile Reconfigure Create Delete Run Sync Wait Cordon ScaleUp ScaleDown
   True False Pending Running Failed Succeeded Bound Lost PodScheduled ReplicaFailure
+  ContainerCreating PodInitializing
   ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
   Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
   Missing KeyMissing IgnoreExtraneous CommunicationParameters
