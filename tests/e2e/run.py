@@ -151,21 +151,6 @@ def busy_workers_are_not_evicted_while_scaled_in(ns):
 
 
 @test
-def jobs_survive_replicas_that_jump(ns):
-    script = "for i in $(seq 60); do sbatch --parsable --output=/dev/null --wrap='sleep 3'; done"
-    jobs = {int(line.split(";")[0]) for line in ns.slurm("bash", "-c", script).stdout.split()}
-    for replicas in (9, 1, 6, 1, 9, 1, 5, 3):
-        ns.scale("cpu", replicas)
-        time.sleep(2)
-    wait("all jobs are over", lambda: not jobs & {id for id, job in ns.jobs().items()}, 240)
-    records = json.loads(ns.slurm("scontrol", "show", "jobs", "--json").stdout)["jobs"]
-    ends = {r["job_id"]: (r["job_state"], r["restart_cnt"]) for r in records if r["job_id"] in jobs}
-    bad = {id: end for id, end in ends.items() if end != (["COMPLETED"], 0)}
-    expect(len(ends) == 60 and not bad, f"of {len(ends)} jobs, these did not simply complete: {bad}")
-    wait("3 idle", lambda: len(ns.idle()) == 3 and len(ns.workers()) == 3, 240)
-
-
-@test
 def the_stop_switch_keeps_workers(ns):
     switch = "controller.slinky.slurm.net/stop-deletions"
     ns.kubectl("annotate", "controllers.slinky.slurm.net", "demo", f"{switch}=true")

@@ -181,7 +181,7 @@ int jobs_at_stake(const Observed& observed) {
 }
 
 /// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it.
-void plan_stateful_set(Pass& pass, plan::Lane& lane, core::Json set) {
+void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
   constexpr core::Duration kLookAgain{10000};
   const Observed& observed = pass.observed;
   const kube::Object* there = observed.stateful_set.get();
