@@ -602,6 +602,8 @@ void History::submit_job(const std::string& partition) {
   job.exclusive = random_.chance(0.3);
   job.requeue = random_.chance(0.7);
   if (random_.chance(0.5)) job.limit = Duration{600000};
+  // Such a job is no accident that an oracle could excuse: anybody may submit one.
+  if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
   (void)slurm->submit(job);
 }
 

@@ -86,6 +86,9 @@ struct SimNode {
   std::int64_t heard_of = 0;       ///< Likewise: its slurmd answered, or somebody freed it.
 };
 
+/// Stands in a job's name for a byte that no JSON text may hold, and which Slurm passes on all the same.
+inline constexpr char kOddByte = '\x1a';
+
 struct JobRequest {
   std::string user = "user";
   std::string partition{};  ///< "": the default, or the first one.
@@ -95,6 +98,7 @@ struct JobRequest {
   bool requeue = true;
   std::vector<std::string> required_nodes{};
   std::optional<core::Duration> limit{};  ///< Absent: none.
+  std::string name = "wrap";              ///< kOddByte in it: a byte that is no UTF-8.
 };
 
 struct SimJob {

@@ -33,6 +33,16 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
+/// slurmrestd writes the bytes of users as they are.
+std::string as_written(const Json& body) {
+  static const std::string kPlaceholder = "\\u001a";  // kOddByte, as JSON writes it
+  std::string text = body.dump();
+  for (std::size_t at = 0; (at = text.find(kPlaceholder, at)) != std::string::npos;) {
+    text.replace(at, kPlaceholder.size(), "\xe9");
+  }
+  return text;
+}
+
 Json triple(std::int64_t value) {
   return {{"set", true}, {"infinite", false}, {"number", value}};
 }
@@ -137,7 +147,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     body["meta"] = meta(call);
     body["errors"] = std::move(errors);
     body["warnings"] = std::move(warnings);
-    return {status, {{"content-type", "application/json"}}, body.dump()};
+    return {status, {{"content-type", "application/json"}}, as_written(body)};
   }
 
   [[nodiscard]] HttpResponse good(const Call& call, Json body = Json::object()) const {
@@ -394,7 +404,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                          : job.start != 0 ? triple(job.start + 31536000)
                                           : triple(0)},
             {"time_limit", job.request.limit ? triple(job.request.limit->count() / 60000) : infinite()},
-            {"name", "wrap"},
+            {"name", job.request.name},
             {"requeue", job.request.requeue}};
   }
 

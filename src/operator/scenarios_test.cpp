@@ -8,7 +8,7 @@
 //       do:                           # any of these, in order
 //         - put: {...}                # a document, merged over the one that is there
 //         - delete: Kind/name         # as a user does
-//         - slurmctld: obeys          # ignores, refuses, away, forbids (our token)
+//         - slurmctld: obeys          # ignores, refuses, away, forbids (our token), babbles
 //         - loaded: offered           # or any hash, or "": what it runs with
 //         - advance: 600              # milliseconds
 //         - fail: {object: Kind/name, code: Forbidden, message: ...}
@@ -74,11 +74,9 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       return world.remove(kind, named(name));
     }
     if (verb == "slurmctld") {
-      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},
-                                                   {"ignores", Slurmctld::kIgnores},
-                                                   {"refuses", Slurmctld::kRefuses},
-                                                   {"away", Slurmctld::kAway},
-                                                   {"forbids", Slurmctld::kForbids}};
+      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},     {"ignores", Slurmctld::kIgnores},
+                                                   {"refuses", Slurmctld::kRefuses}, {"away", Slurmctld::kAway},
+                                                   {"forbids", Slurmctld::kForbids}, {"babbles", Slurmctld::kBabbles}};
       world.slurmctld = words.at(value);
     } else if (verb == "loaded") {
       world.loaded = value == "offered" ? offered() : value.get<std::string>();

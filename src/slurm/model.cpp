@@ -1,5 +1,7 @@
 #include "slurm/model.hpp"
 
+#include <algorithm>
+
 namespace slurm {
 
 bool Job::holds_nodes() const {
@@ -8,6 +10,10 @@ bool Job::holds_nodes() const {
                                                                "TIMEOUT",  "NODE_FAIL",     "PREEMPTED", "BOOT_FAIL",
                                                                "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
   return !kHoldNothing.contains(state);
+}
+
+bool Job::holds(std::string_view node) const {
+  return holds_nodes() && (nodes_unknown || std::ranges::find(nodes, node) != nodes.end());
 }
 
 }  // namespace slurm

@@ -46,14 +46,16 @@ struct Node {
 };
 
 struct Job {
-  std::int64_t id = 0;
+  std::int64_t id = 0;                       ///< Below 0: it could not be read.
   std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
   std::set<std::string, std::less<>> flags;  ///< COMPLETING CONFIGURING ...
   std::string user, partition;
   std::vector<std::string> nodes;            ///< Allocated nodes, expanded.
+  bool nodes_unknown = false;                ///< Its nodes could not be read: any may be among them.
   std::vector<std::string> required_nodes;   ///< -w, expanded.
   std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
   [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
+  [[nodiscard]] bool holds(std::string_view node) const;
   friend bool operator==(const Job&, const Job&) = default;
 };
 

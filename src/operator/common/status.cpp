@@ -266,6 +266,12 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
   return out;
 }
 
+std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot) {
+  if (!snapshot || !snapshot->unreadable()) return std::nullopt;
+  return Problem{"SlurmUnreadable", "what Slurm answers cannot be read, so that nothing is known of its nodes and jobs: " +
+                                        one_line(snapshot->error)};
+}
+
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
   std::vector<Problem> out;
   for (const auto& [id, outcome] : outcomes) {

@@ -20,6 +20,7 @@
 #include "core/json.hpp"
 #include "kube/object.hpp"
 #include "plan/plan.hpp"
+#include "slurm/snapshot/snapshot.hpp"
 
 namespace op {
 
@@ -102,6 +103,9 @@ std::string last_words(std::string_view log);
 /// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable
 /// pods, missing mounts.
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
+
+/// Slurm answers what cannot be read; nothing while it can, or while Slurm does not answer.
+std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
 /// Problems of earlier tries of this key's steps (a quota, a refused template, a conflict): the API server's own words.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);

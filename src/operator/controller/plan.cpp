@@ -441,6 +441,7 @@ void plan_running(Pass& pass) {
   const bool ready = slurmctld_ready(observed);
   append(pass.problems, pod_problems(observed.pods));
   if (ready) append(pass.problems, token_problems(observed));
+  if (const auto problem = slurm_problem(observed.snapshot)) pass.problems.push_back(*problem);
   if (!ready) append(pass.problems, claim_problems(observed));
   if (!ready) find_missing_pod(pass);
   plan_status(pass, std::move(conditions), ready);

@@ -109,19 +109,23 @@ void Pass::read_work() {
       for (const std::string& node : job->required_nodes) waiting_[node].push_back(id);
     }
     if (!job->holds_nodes()) continue;
-    for (const std::string& node : job->nodes) {
-      Work& work = work_[node];
-      ++work.jobs;
-      work.suspended = work.suspended || job->state == "SUSPENDED";
-      if (job->state != "RUNNING") continue;
-      if (!job->end) {
-        work.deadline.reset();
-      } else if (!work.running || (work.deadline && *work.deadline < *job->end)) {
-        work.deadline = job->end;
-      }
-      work.running = true;
-    }
+    for (const std::string& node : job->nodes) add_work(node, *job);
+    if (!job->nodes_unknown) continue;
+    for (const auto& [node, record] : in.snapshot->nodes) add_work(node, *job);
   }
+}
+
+void Pass::add_work(std::string_view node, const slurm::Job& job) {
+  Work& work = work_[node];
+  ++work.jobs;
+  work.suspended = work.suspended || job.state == "SUSPENDED";
+  if (job.state != "RUNNING") return;
+  if (!job.end) {
+    work.deadline.reset();
+  } else if (!work.running || (work.deadline && *work.deadline < *job.end)) {
+    work.deadline = job.end;
+  }
+  work.running = true;
 }
 
 Work Pass::work_on(std::string_view node) const {

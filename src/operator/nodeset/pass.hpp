@@ -156,6 +156,7 @@ class Pass {
 
  private:
   void read_work();
+  void add_work(std::string_view node, const slurm::Job& job);
   void read_workers();
   /// Its record was deleted by us or by somebody else, or it never came.
   [[nodiscard]] bool will_not_register(const Worker& worker);

@@ -17,7 +17,7 @@
 //         - pod: {name: cpu-1, phase: Failed, ready: false, annotations: {...}, node: kube-1, waiting: ImagePullBackOff}
 //         - user_deletes: cpu-1      # kubectl delete pod
 //         - kube_node: {name: kube-1, unschedulable: true, reason: "..."}
-//         - slurm: away              # or stale, answers
+//         - slurm: away              # or stale, babbles, answers
 //         - partitions: [cpu]        # what slurmctld has loaded
 //         - partition_refusal: words # of slurmctld, that goes on without spec.partition.config; "": none
 //         - controller: absent       # or unreadable, deleting, draining, ephemeral, present
@@ -171,7 +171,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       check_keys(value, {"name", "unschedulable", "reason"});
       world_.kube_nodes[value["name"]] = {value.value("unschedulable", false), value.value("reason", "")};
     } else if (verb == "slurm") {
-      world_.health = health_of(value);
+      world_.slurm_readable = value != "babbles";
+      world_.health = world_.slurm_readable ? health_of(value) : slurm::Snapshot::Health::kStale;
     } else if (verb == "partitions") {
       world_.partitions = value.get<std::set<std::string>>();
     } else if (verb == "partition_refusal") {

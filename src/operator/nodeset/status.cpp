@@ -333,6 +333,7 @@ void write_status(Pass& pass) {
   if (pass.goal == Goal::kHold || pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) ready = false;
   judge_pods(pass);
   judge_failures(pass);
+  if (const auto problem = slurm_problem(pass.in.snapshot)) pass.wrong(problem->reason, problem->message, "Observe");
 
   const api::NodeSetStatus& before = pass.in.nodeset.status;
   api::NodeSetStatus status = count(pass);

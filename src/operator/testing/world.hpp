@@ -29,7 +29,7 @@ namespace op::testing {
 using core::Json;
 
 /// What slurmctld does when it is told to reconfigure.
-enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids };
+enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles };
 
 class World {
  public:
@@ -222,6 +222,12 @@ class World {
       out->error = "authentication failed";
       out->error_code = core::ErrorCode::kUnauthorized;
     }
+    if (slurmctld == Slurmctld::kBabbles) {
+      out->error = "jobs/: a reply that does not read as JSON";
+      out->error_code = core::ErrorCode::kInternal;
+      out->failures = 3;
+      return out;
+    }
     if (slurmctld == Slurmctld::kAway || slurmctld == Slurmctld::kForbids) return out;
     out->health = slurm::Snapshot::Health::kComplete;
     out->requested_at = mono;
@@ -331,6 +337,7 @@ class World {
   core::Result<void> reconfigure() {
     switch (slurmctld) {
       case Slurmctld::kForbids:
+      case Slurmctld::kBabbles:
       case Slurmctld::kAway:
         return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
       case Slurmctld::kRefuses:

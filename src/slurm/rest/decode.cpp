@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -25,15 +26,48 @@ bool among(const std::array<std::string_view, N>& words, std::string_view word) 
   return false;
 }
 
-std::string_view text_of(od::value value) {
-  if (value.type() == od::json_type::string) return value.get_string();
-  return {};
+/// The length of the well-formed UTF-8 sequence at `at`, by the table of the Unicode standard; 0: there is none.
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t ahead) {
+    return at + ahead < text.size() ? static_cast<unsigned char>(text[at + ahead]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  }
+  return length;
 }
 
+/// Users write into replies: Slurm passes on the bytes of a job's name as they are. What is no UTF-8 becomes '?', and a control
+/// character a space, so that one job cannot make the whole table unreadable.
+void repair(std::string& body) {
+  for (std::size_t at = 0; at < body.size();) {
+    const std::size_t length = utf8_length(body, at);
+    if (length == 0) body[at] = '?';
+    if (static_cast<unsigned char>(body[at]) < ' ') body[at] = ' ';
+    at += std::max<std::size_t>(length, 1);
+  }
+}
+
+/// "?" for a text whose escapes stand for nothing.
+std::string_view text_of(od::value value) {
+  std::string_view text;
+  if (value.type() != od::json_type::string) return {};
+  return value.get_string().get(text) == simdjson::SUCCESS ? text : "?";
+}
+
+/// 0 for what is no number, or a greater one than we have room for.
 std::int64_t integer_of(od::value value) {
-  if (value.type() != od::json_type::number) return 0;
-  const od::number number = value.get_number();
-  return number.is_double() ? static_cast<std::int64_t>(number.get_double()) : number.get_int64();
+  od::number number;
+  if (value.type() != od::json_type::number || value.get_number().get(number) != simdjson::SUCCESS) return 0;
+  const double as_double = number.as_double();
+  if (as_double >= 9.2e18 || as_double <= -9.2e18) return 0;
+  return number.is_double() ? static_cast<std::int64_t>(as_double) : number.get_int64();
 }
 
 bool truth_of(od::value value) {
@@ -88,12 +122,6 @@ struct Nonsense {
   std::string what;
 };
 
-std::vector<std::string> hostlist_of(od::value value) {
-  auto names = core::expand_hostlist(text_of(value));
-  if (!names) throw Nonsense{names.error().message};
-  return *std::move(names);
-}
-
 Node node_of(od::object object) {
   Node node;
   for (auto field : object) {
@@ -142,10 +170,12 @@ Node node_of(od::object object) {
     }
   }
   if (node.name.empty()) throw Nonsense{"a node without a name"};
-  if (node.state.base.empty()) throw Nonsense{"node " + node.name + " without a state"};
+  // Slurm's own word for it. Nothing is concluded from it but that the node exists.
+  if (node.state.base.empty()) node.state.base = "UNKNOWN";
   return node;
 }
 
+/// A job whose state cannot be read holds its nodes; one whose nodes cannot be read, all of them.
 Job job_of(od::object object) {
   Job job;
   std::optional<core::WallTime> end;
@@ -168,9 +198,13 @@ Job job_of(od::object object) {
     } else if (key == "partition") {
       job.partition = text_of(value);
     } else if (key == "nodes") {
-      job.nodes = hostlist_of(value);
+      if (auto names = core::expand_hostlist(text_of(value))) {
+        job.nodes = *std::move(names);
+      } else {
+        job.nodes_unknown = true;
+      }
     } else if (key == "required_nodes") {
-      job.required_nodes = hostlist_of(value);
+      if (auto names = core::expand_hostlist(text_of(value))) job.required_nodes = *std::move(names);
     } else if (key == "start_time") {
       job.start = time_of(value);
     } else if (key == "end_time") {
@@ -179,8 +213,6 @@ Job job_of(od::object object) {
       limit = number_of(value);
     }
   }
-  if (job.id <= 0) throw Nonsense{"a job without a number"};
-  if (job.state.empty() && job.flags.empty()) throw Nonsense{"job " + std::to_string(job.id) + " without a state"};
   // A job that has not ended and has no limit is given a far end by Slurm; it has none.
   const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
   if (!open_ended) job.end = end;
@@ -292,8 +324,15 @@ template <class Each>
 core::Result<void> read_document(std::string& body, Envelope* envelope, Each each) {
   try {
     body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
+    const simdjson::padded_string_view text(body.data(), body.size(), body.capacity());
     od::parser parser;
-    od::document document = parser.iterate(simdjson::padded_string_view(body.data(), body.size(), body.capacity()));
+    od::document document;
+    simdjson::error_code error = parser.iterate(text).get(document);
+    if (error == simdjson::UTF8_ERROR || error == simdjson::UNESCAPED_CHARS) {
+      repair(body);
+      error = parser.iterate(text).get(document);
+    }
+    if (error != simdjson::SUCCESS) throw simdjson::simdjson_error(error);
     od::object object = document.get_object();
     for (auto field : object) {
       const std::string_view key = field.unescaped_key();
@@ -339,7 +378,12 @@ core::Result<Decoded<Node>> decode_nodes(std::string body) {
 }
 
 core::Result<Decoded<Job>> decode_jobs(std::string body) {
-  return decode_list<Job>(std::move(body), "jobs", [](od::object object) { return job_of(object); });
+  std::int64_t unnumbered = 0;
+  return decode_list<Job>(std::move(body), "jobs", [&](od::object object) {
+    Job job = job_of(object);
+    if (job.id <= 0) job.id = --unnumbered;
+    return job;
+  });
 }
 
 core::Result<Decoded<Partition>> decode_partitions(std::string body) {

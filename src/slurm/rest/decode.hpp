@@ -1,5 +1,6 @@
-// Replies of slurmrestd, read from the text in one pass into the neutral model. Anything that does not read as what it should
-// be is an error: half a table must never pass for a table.
+// Replies of slurmrestd, read from the text in one pass into the neutral model. A table that is not whole is an error: half of
+// one must never pass for a table. An odd row is no reason to do without the others: text is repaired, and what cannot be read
+// of a row is taken for what forbids most (a job that holds every node, a node of unknown state).
 #pragma once
 
 #include <cstdint>

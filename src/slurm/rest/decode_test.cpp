@@ -141,14 +141,53 @@ TEST(Decode, NeverTakesACutReplyForAWholeOne) {
 
 TEST(Decode, RefusesWhatMakesNoSense) {
   for (const char* body :
-       {"", "[]", "null", "Authentication failure", R"({"nodes":[{"name":"n1"}]})", R"({"nodes":[{"state":["IDLE"]}]})",
-        R"({"nodes":[{"name":"n1","state":["DRAIN"]}]})", R"({"nodes":[7]})"}) {
+       {"", "[]", "null", "Authentication failure", R"({"nodes":[{"state":["IDLE"]}]})", R"({"nodes":[7]})"}) {
     EXPECT_FALSE(decode_nodes(body)) << body;
   }
-  EXPECT_FALSE(decode_jobs(R"({"jobs":[{"job_id":1}]})"));
-  EXPECT_FALSE(decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["RUNNING"],"nodes":"n[1-"}]})"));
   EXPECT_FALSE(decode_envelope(R"({"hello":1})"));
   EXPECT_FALSE(decode_paths(R"({"paths":{}})"));
+}
+
+// `sbatch -J $'\xe9'`, by any user.
+TEST(Decode, RepairsTextThatIsNoUtf8) {
+  for (const std::string& name :
+       {std::string("\xe9"), std::string("\xc0\xaf"), std::string("\xed\xa0\x80"), std::string("\xf4\x90\x80\x80"),
+        std::string("\xf0\x9f\x98"), std::string("a\x01 b"), std::string("a\nb"), std::string("\xff\xfe w\xc3\xb6rker")}) {
+    const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["RUNNING"],"name":")" + name + R"(","user_name":")" +
+                                  name + R"(","nodes":"n1"},{"job_id":2,"job_state":["PENDING"]}]})");
+    ASSERT_TRUE(jobs) << jobs.error().message;
+    ASSERT_EQ(jobs->rows.size(), 2U);
+    EXPECT_TRUE(jobs->rows[0]->holds("n1"));
+    EXPECT_FALSE(jobs->rows[0]->holds("n2"));
+  }
+  const auto nodes = decode_nodes(R"({"nodes":[{"name":"n1","state":["IDLE"],"comment":"wörker )"
+                                  "\xe9"
+                                  R"( €"}]})");
+  ASSERT_TRUE(nodes);
+  EXPECT_EQ(nodes->rows[0]->comment, "wörker ? €") << "what is good stays";
+  const auto escape =
+      decode_nodes(R"({"nodes":[{"name":"n1","state":["IDLE"],"comment":"\ud800","cpus":1e999,"real_memory":7}]})");
+  ASSERT_TRUE(escape) << escape.error().message;
+  EXPECT_EQ(escape->rows[0]->comment, "?");
+  EXPECT_EQ(escape->rows[0]->real_memory_mib, 7);
+}
+
+// An odd row spoils what depends on it, and nothing else.
+TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
+  const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"
+                                R"({"job_state":["RUNNING"],"nodes":"n3"},{"job_state":["RUNNING"],"nodes":"n4"},)"
+                                R"({"job_id":5,"job_state":["COMPLETED"],"nodes":"n[1-"}]})");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  ASSERT_EQ(jobs->rows.size(), 5U);
+  EXPECT_TRUE(jobs->rows[0]->holds("n1")) << "its state is not known";
+  EXPECT_FALSE(jobs->rows[0]->holds("n2"));
+  EXPECT_TRUE(jobs->rows[1]->holds("n7")) << "its nodes are not known";
+  EXPECT_NE(jobs->rows[2]->id, jobs->rows[3]->id);
+  EXPECT_FALSE(jobs->rows[4]->holds("n1")) << "it has ended";
+  const auto nodes = decode_nodes(R"({"nodes":[{"name":"n1","state":["DRAIN"]},{"name":"n2","state":["IDLE"]}]})");
+  ASSERT_TRUE(nodes) << nodes.error().message;
+  EXPECT_EQ(nodes->rows[0]->state.base, "UNKNOWN");
+  EXPECT_EQ(nodes->rows[1]->state.base, "IDLE");
 }
 
 TEST(Decode, AnAbsentListIsNotAnEmptyOne) {

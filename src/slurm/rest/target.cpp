@@ -293,7 +293,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             [job, name, then = std::move(then)](Impl& self, core::Result<std::vector<std::shared_ptr<const slurm::Job>>> jobs) {
               if (!jobs) return self.fail(job, jobs.error());
               for (const auto& row : *jobs) {
-                if (!row->holds_nodes() || std::ranges::find(row->nodes, name) == row->nodes.end()) continue;
+                if (!row->holds(name)) continue;
                 return self.fail(
                     job, {ErrorCode::kBusy, "job " + std::to_string(row->id) + " (" + row->state + ") holds it", 0, {}, {}});
               }

@@ -153,6 +153,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     auto made = std::make_shared<Snapshot>(*before);
     made->health = Snapshot::Health::kComplete;
     made->error.clear();
+    made->failures = 0;
     made->requested_at = round->started;
     cost = now() - round->started;
     made->cost = cost;
@@ -184,6 +185,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   static std::shared_ptr<Snapshot> failed(const Snapshot& before, const core::Error& error) {
     auto made = std::make_shared<Snapshot>(before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
+    made->failures = before.failures > 0 && before.error_code == error.code ? before.failures + 1 : 1;
     made->error = error.message;
     made->error_code = error.code;
     return made;

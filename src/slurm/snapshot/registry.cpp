@@ -42,8 +42,8 @@ Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
   std::ranges::sort(change.nodes);
   change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
   change.partitions = !before->partitions.same(now->partitions);
-  change.health = before->health != now->health || before->error != now->error ||
-                  before->capabilities.release != now->capabilities.release ||
+  change.health = before->health != now->health || before->error != now->error || before->unreadable() != now->unreadable() ||
+                  before->holders_of_any != now->holders_of_any || before->capabilities.release != now->capabilities.release ||
                   before->capabilities.data_parser != now->capabilities.data_parser;
   change.before = std::move(before);
   change.now = std::move(now);

@@ -36,7 +36,7 @@ struct Change {
   SnapshotPtr before, now;
   std::vector<std::string> nodes;  ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
   bool partitions = false;         ///< Some partition came, changed or went.
-  bool health = false;             ///< Completeness, error or capabilities changed.
+  bool health = false;             ///< Completeness, error, capabilities, or who holds what cannot be told, changed.
 };
 
 class Clusters {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/testing/manual_loop.hpp"
 #include "slurm/testing/fake_transport.hpp"
 #include "slurm/testing/replies.hpp"
@@ -64,6 +66,33 @@ TEST_F(RegistryTest, RequestedAtIsBeforeAnyRequestOfTheRound) {
   loop.advance(500ms);
   ASSERT_TRUE(snapshot()->complete());
   EXPECT_EQ(snapshot()->requested_at, start + 14ms) << "after negotiation and ping, before partitions and nodes";
+}
+
+TEST_F(RegistryTest, AnswersThatCannotBeReadAreToldOnceTheyLast) {
+  add();
+  loop.advance(500ms);
+  http.on("GET", kBase + "/jobs/", testing::ok("{"));
+  http.on("GET", kBase + "/jobs/?update_time=", testing::ok("{"));
+  loop.advance(1000ms);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale);
+  EXPECT_FALSE(snapshot()->unreadable()) << "one accident";
+  changes.clear();
+  loop.advance(10s);
+  EXPECT_TRUE(snapshot()->unreadable());
+  EXPECT_EQ(std::ranges::count_if(changes, [](const Change& change) { return change.health; }), 1) << "it is told once";
+  testing::serve_quiet_cluster(http);
+  loop.advance(10s);
+  EXPECT_TRUE(snapshot()->complete());
+  EXPECT_FALSE(snapshot()->unreadable());
+}
+
+TEST_F(RegistryTest, AJobOnNodesThatCannotBeReadHoldsThemAll) {
+  http.on("GET", kBase + "/jobs/", testing::jobs(R"({"job_id":7,"job_state":["RUNNING"],"nodes":"n[1-"})"));
+  add();
+  loop.advance(500ms);
+  ASSERT_TRUE(snapshot()->complete());
+  EXPECT_EQ(snapshot()->jobs_on("n1").size(), 1U);
+  EXPECT_TRUE(snapshot()->job_names("n1"));
 }
 
 TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {

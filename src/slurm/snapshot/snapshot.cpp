@@ -4,6 +4,12 @@
 
 namespace slurm {
 
+bool Snapshot::unreadable() const {
+  // One bad answer is an accident, of which the next round says nothing any more.
+  constexpr int kTold = 3;
+  return !complete() && error_code == core::ErrorCode::kInternal && failures >= kTold;
+}
+
 core::Duration Snapshot::good_for() const {
   // As long as it took, once more, and time for a pass.
   return std::clamp(2 * cost + core::Duration{1000}, kFresh, kFreshAtMost);
@@ -22,26 +28,29 @@ std::vector<std::shared_ptr<const Job>> Snapshot::jobs_on(std::string_view node_
   std::vector<std::shared_ptr<const Job>> out;
   if (holders) {
     if (const auto it = holders->find(node_name); it != holders->end()) out = it->second;
+    out.insert(out.end(), holders_of_any.begin(), holders_of_any.end());
     return out;
   }
   for (const auto& [id, job] : jobs) {
-    if (job->holds_nodes() && std::ranges::find(job->nodes, node_name) != job->nodes.end()) out.push_back(job);
+    if (job->holds(node_name)) out.push_back(job);
   }
   return out;
 }
 
 bool Snapshot::job_names(std::string_view node) const {
-  const auto in = [node](const std::vector<std::string>& names) { return std::ranges::find(names, node) != names.end(); };
   return std::ranges::any_of(jobs, [&](const auto& entry) {
     const Job& job = *entry.second;
-    return (job.holds_nodes() && in(job.nodes)) || (job.state == "PENDING" && in(job.required_nodes));
+    if (job.holds(node)) return true;
+    return job.state == "PENDING" && std::ranges::find(job.required_nodes, node) != job.required_nodes.end();
   });
 }
 
 void Snapshot::index_jobs() {
   std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>> index;
+  holders_of_any.clear();
   for (const auto& [id, job] : jobs) {
     if (!job->holds_nodes()) continue;
+    if (job->nodes_unknown) holders_of_any.push_back(job);
     for (const std::string& name : job->nodes) {
       auto& list = index[name];
       if (list.empty() || list.back() != job) list.push_back(job);

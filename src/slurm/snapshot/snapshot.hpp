@@ -26,6 +26,7 @@ struct Snapshot {
   Health health = Health::kNone;
   std::string error;                                           ///< Why it is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
+  int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< Its requests started no earlier than this.
   core::Duration cost{0};                                      ///< So long after it the last of them was answered.
   std::uint64_t round = 0;  ///< Which round of polls gave the contents; later rounds have greater numbers.
@@ -35,8 +36,11 @@ struct Snapshot {
   SharedMap<std::string, Partition> partitions;
   /// Jobs that hold nodes, by node. The poller fills it in; without it jobs_on looks through all jobs.
   std::shared_ptr<const std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>>> holders;
+  std::vector<std::shared_ptr<const Job>> holders_of_any;  ///< Jobs that hold nodes which could not be read. As `holders`.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
+  /// Slurm answers, and again and again what makes no sense to us.
+  [[nodiscard]] bool unreadable() const;
   /// How old it may be and count as evidence: kFresh; where Slurm takes long to answer, longer, or none ever would.
   [[nodiscard]] core::Duration good_for() const;
   /// Complete, and no older than that.
@@ -46,7 +50,7 @@ struct Snapshot {
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
   /// A job holds the node, or waits for it by name: what slurmctld ends when the node's record is gone.
   [[nodiscard]] bool job_names(std::string_view node) const;
-  /// Fills `holders` from `jobs`.
+  /// Fills `holders` and `holders_of_any` from `jobs`.
   void index_jobs();
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;

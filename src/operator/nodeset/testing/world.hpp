@@ -89,6 +89,7 @@ class World {
   std::set<std::string> partitions;  ///< That slurmctld has loaded.
   std::vector<Problem> missing;      ///< Of the objects that the template names.
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
+  bool slurm_readable = true;
   core::Duration snapshot_age{100};
   plan::Outcomes outcomes;
   /// Errors with which steps fail, by the beginning of their id.

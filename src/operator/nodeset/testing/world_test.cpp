@@ -102,6 +102,11 @@ Observed World::observe() {
     for (const auto& [id, job] : jobs) snapshot->jobs.emplace(id, std::make_shared<slurm::Job>(job));
   }
   if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";
+  if (!slurm_readable) {
+    snapshot->error_code = core::ErrorCode::kInternal;
+    snapshot->error = "jobs/: a reply that does not read as JSON";
+    snapshot->failures = 3;
+  }
   out.snapshot = snapshot;
   std::vector<kube::PodPtr> workers = out.pods;
   workers.insert(workers.end(), out.orphans.begin(), out.orphans.end());
