@@ -25,7 +25,8 @@
 
 namespace {
 
-constexpr std::size_t kMaxClients = 64;  ///< Of the health port, and of the metrics port: probes and scrapers are few.
+constexpr std::size_t kLongestBody = 4096;  ///< Nobody has anything to say there.
+constexpr std::size_t kMaxClients = 64;     ///< Of the health port, and of the metrics port: probes and scrapers are few.
 
 struct Flags {
   bool leader_elect = true;
@@ -116,6 +117,7 @@ int run(const Flags& flags) {
     auto address = net::parse_listen_address(text);
     if (!address) return std::unexpected(address.error().with(flag));
     address->max_connections = kMaxClients;
+    address->max_request_bytes = kLongestBody;
     servers.push_back(std::make_unique<net::HttpServer>(loop, *address, std::move(handler)));
     auto started = servers.back()->start();
     if (!started) return std::unexpected(started.error().with(flag));

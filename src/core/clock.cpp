@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <optional>
 
 namespace core {
@@ -74,7 +75,9 @@ std::optional<int> read_fraction(std::string_view text, std::size_t& at) {
 }  // namespace
 
 MonoTime SystemClock::mono() const {
-  return {std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return {Duration{time.tv_sec * 1000 + time.tv_nsec / 1'000'000}};
 }
 
 WallTime SystemClock::wall() const {

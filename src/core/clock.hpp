@@ -34,6 +34,7 @@ struct WallTime {
 class Clock {
  public:
   virtual ~Clock() = default;
+  /// It goes on while the machine sleeps: what we may still do must not outlast what others wait for.
   [[nodiscard]] virtual MonoTime mono() const = 0;
   [[nodiscard]] virtual WallTime wall() const = 0;
 };

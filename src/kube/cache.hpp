@@ -28,7 +28,7 @@ class CacheBase {
   /// The newest resourceVersion that the stream has shown (objects or bookmarks).
   [[nodiscard]] virtual const std::string& resource_version() const = 0;
   [[nodiscard]] virtual std::size_t size() const = 0;
-  /// What its records and indices take, estimated; walks them all.
+  /// What its records and indices take, estimated. A kept figure.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
   /// The uid and resourceVersion held for a key; empty strings when absent.
   [[nodiscard]] virtual std::pair<std::string, std::string> identity(const Key& key) const = 0;
@@ -55,7 +55,7 @@ class Cache final : public CacheBase {
   [[nodiscard]] bool synced() const override { return synced_; }
   [[nodiscard]] const std::string& resource_version() const override { return rv_; }
   [[nodiscard]] std::size_t size() const override { return items_.size(); }
-  [[nodiscard]] std::size_t bytes() const override;
+  [[nodiscard]] std::size_t bytes() const override { return bytes_; }
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
   // For the watch. Events may come twice: what is no news of the object held changes nothing.
@@ -71,16 +71,25 @@ class Cache final : public CacheBase {
     IndexFunction function;
     std::map<std::string, std::map<Key, Ptr>, std::less<>> entries;
   };
+  static std::size_t entry_bytes(const Key& key) { return kMapNodeBytes + sizeof(std::pair<const Key, Ptr>) + heap_bytes(key); }
+  static std::size_t value_bytes(const std::string& value) {
+    return kMapNodeBytes + sizeof(value) + sizeof(std::map<Key, Ptr>) + heap_bytes(value);
+  }
+  static std::size_t item_bytes(const Record& record) {
+    return entry_bytes(record.meta.key()) + sizeof(Record) + heap_bytes(record);
+  }
   void notify(const Ptr& before, const Ptr& after);
   void notify_moved();
-  void index_remove(const Ptr& record);
-  void index_add(const Ptr& record);
+  void remove(const Ptr& record);
+  void add(const Ptr& record);
+  void index_add(Index& index, const Ptr& record);
 
   std::map<Key, Ptr> items_;
   std::map<std::string, Index, std::less<>> indices_;
   std::vector<Listener> listeners_;
   std::vector<std::function<void()>> moved_;
   std::string rv_;
+  std::size_t bytes_ = 0;
   bool synced_ = false;
 };
 
@@ -89,9 +98,7 @@ void Cache<Record>::add_index(std::string name, IndexFunction function) {
   Index& index = indices_[std::move(name)];
   index.function = std::move(function);
   index.entries.clear();
-  for (const auto& [key, record] : items_) {
-    for (const std::string& value : index.function(*record)) index.entries[value][key] = record;
-  }
+  for (const auto& [key, record] : items_) index_add(index, record);
 }
 
 template <class Record>
@@ -127,23 +134,6 @@ std::pair<std::string, std::string> Cache<Record>::identity(const Key& key) cons
 }
 
 template <class Record>
-std::size_t Cache<Record>::bytes() const {
-  const auto of_keys = [](const std::map<Key, Ptr>& held) {
-    std::size_t sum = 0;
-    for (const auto& [key, record] : held) sum += kMapNodeBytes + sizeof(std::pair<const Key, Ptr>) + heap_bytes(key);
-    return sum;
-  };
-  std::size_t sum = of_keys(items_);
-  for (const auto& [key, record] : items_) sum += sizeof(Record) + heap_bytes(*record);
-  for (const auto& [name, index] : indices_) {
-    for (const auto& [value, held] : index.entries) {
-      sum += kMapNodeBytes + sizeof(value) + sizeof(held) + heap_bytes(value) + of_keys(held);
-    }
-  }
-  return sum;
-}
-
-template <class Record>
 void Cache<Record>::upsert(Ptr record) {
   Ptr& slot = items_[record->meta.key()];
   const std::string& version = record->meta.resource_version;
@@ -151,8 +141,8 @@ void Cache<Record>::upsert(Ptr record) {
       slot && slot->meta.uid == record->meta.uid && !version.empty() && rv_at_least(slot->meta.resource_version, version);
   if (known) return;
   const Ptr before = std::exchange(slot, record);
-  if (before) index_remove(before);
-  index_add(record);
+  if (before) remove(before);
+  add(record);
   if (rv_at_least(record->meta.resource_version, rv_)) rv_ = record->meta.resource_version;
   notify(before, record);
   notify_moved();
@@ -164,7 +154,7 @@ void Cache<Record>::erase(const Key& key, std::string rv, std::string_view uid) 
   const auto it = items_.find(key);
   if (it != items_.end() && (uid.empty() || it->second->meta.uid == uid)) {
     const Ptr before = std::move(items_.extract(it).mapped());
-    index_remove(before);
+    remove(before);
     notify(before, nullptr);
   }
   notify_moved();
@@ -179,7 +169,8 @@ void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
   }
   const std::map<Key, Ptr> before = std::exchange(items_, std::move(next));
   for (auto& [name, index] : indices_) index.entries.clear();
-  for (const auto& [key, record] : items_) index_add(record);
+  bytes_ = 0;
+  for (const auto& [key, record] : items_) add(record);
   rv_ = std::move(rv);
   synced_ = true;
   // All listeners see the whole new contents. A copy: a listener may not change the cache, but the loop must not depend on it.
@@ -216,21 +207,33 @@ void Cache<Record>::notify_moved() {
 }
 
 template <class Record>
-void Cache<Record>::index_remove(const Ptr& record) {
+void Cache<Record>::remove(const Ptr& record) {
+  const Key key = record->meta.key();
+  bytes_ -= item_bytes(*record);
   for (auto& [name, index] : indices_) {
     for (const std::string& value : index.function(*record)) {
       const auto it = index.entries.find(value);
-      if (it == index.entries.end()) continue;
-      it->second.erase(record->meta.key());
-      if (it->second.empty()) index.entries.erase(it);
+      if (it == index.entries.end() || it->second.erase(key) == 0) continue;
+      bytes_ -= entry_bytes(key);
+      if (!it->second.empty()) continue;
+      bytes_ -= value_bytes(it->first);
+      index.entries.erase(it);
     }
   }
 }
 
 template <class Record>
-void Cache<Record>::index_add(const Ptr& record) {
-  for (auto& [name, index] : indices_) {
-    for (const std::string& value : index.function(*record)) index.entries[value][record->meta.key()] = record;
+void Cache<Record>::add(const Ptr& record) {
+  bytes_ += item_bytes(*record);
+  for (auto& [name, index] : indices_) index_add(index, record);
+}
+
+template <class Record>
+void Cache<Record>::index_add(Index& index, const Ptr& record) {
+  for (const std::string& value : index.function(*record)) {
+    const auto [held, is_new] = index.entries.try_emplace(value);
+    if (is_new) bytes_ += value_bytes(held->first);
+    if (held->second.insert_or_assign(record->meta.key(), record).second) bytes_ += entry_bytes(record->meta.key());
   }
 }
 

@@ -98,6 +98,7 @@ struct Exchange {
   StreamHandler handler;     ///< Of a stream.
   bool streaming = false;
   core::Timer timer;
+  core::MonoTime deadline;  ///< When the timer is due.
   ConnectionPtr connection;
   bool retried = false;
   bool finished = false;
@@ -145,8 +146,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  /// Sends one request; `on_sent` tells whether bytes of it may have left.
-  void send(std::string bytes, bool is_head, std::function<void(bool any)> on_sent) {
+  /// Sends one request; `on_sent` tells whether bytes of it may have left. Of a `fenced` one, nothing more arrives once the
+  /// connection is closed, or the process has ended, before its reply: what the kernel has not sent yet is thrown away.
+  void send(std::string bytes, bool is_head, bool fenced, std::function<void(bool any)> on_sent) {
+    if (fenced != fenced_) set_fenced(fenced);
     out_ = std::move(bytes);
     write_done_ = false;
     make_parser(is_head);
@@ -199,6 +202,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::string place(std::string_view what) const { return fmt::format("{} {}:{}: ", what, endpoint_.host, endpoint_.port); }
 
+  void set_fenced(bool fenced) {
+    ErrorCode ignored;
+    stream_.socket().set_option(tcp::socket::linger(fenced, 0), ignored);
+    fenced_ = fenced;
+  }
+
   void make_parser(bool is_head) {
     head_request_ = is_head;
     parser_.emplace(
@@ -246,6 +255,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const auto self = shared_from_this();
     parser_.reset();
     used = true;
+    if (fenced_) set_fenced(false);
     if (!closed_) events_.on_message_end(self, keep);
   }
 
@@ -267,6 +277,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool head_request_ = false;
   bool interim_ = false;
   bool write_done_ = true;
+  bool fenced_ = false;
   bool closed_ = false;
 };
 
@@ -317,6 +328,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   }
 
   void set_deadline(const ExchangePtr& exchange) {
+    exchange->deadline = loop.clock().mono() + exchange->request.timeout;
     exchange->timer.set(exchange->request.timeout, [this, raw = exchange.get()] {
       const ExchangePtr held = exchanges.at(raw->id);
       const bool silent = held->streaming && held->heard_any;
@@ -373,9 +385,12 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   void transmit(const ConnectionPtr& connection) {
     const ExchangePtr exchange = connection->exchange;
+    // A process that stood still finds connections ready before it finds timers due. Its timer ends it.
+    if (loop.clock().mono() >= exchange->deadline) return;
     exchange->sent_any = true;  // until the write says otherwise
+    // Some writes are a GET (slurmrestd's reconfigure), so all are fenced but streams, which write nothing.
     connection->send(serialize(exchange->request, connection->endpoint()), exchange->request.method == "HEAD",
-                     [exchange](bool any) { exchange->sent_any = any; });
+                     !exchange->streaming, [exchange](bool any) { exchange->sent_any = any; });
   }
 
   void head(const ConnectionPtr& connection, ResponseParser& parser) {

@@ -12,6 +12,8 @@
 #include <boost/asio/write.hpp>
 #include <filesystem>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "net/http_server.hpp"
 #include "net/testing/identity.hpp"
@@ -293,6 +295,36 @@ TEST_F(NetTest, TheDeadlineRunsInTheQueueToo) {
   const auto reply = fetch(transport, {"POST", "/", {}, "", 30ms});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "it was never sent";
+}
+
+// Bytes that the kernel still holds when a write has met its deadline would arrive after the lease.
+TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
+  tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  BeastTransport transport(loop, local(acceptor.local_endpoint().port()));
+  const auto reply = fetch(transport, {.method = "POST", .body = std::string(16UL << 20, 'x'), .timeout = core::Duration{200}});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnknownOutcome);
+  tcp::socket peer(loop.context());
+  acceptor.accept(peer);
+  boost::system::error_code error;
+  std::vector<char> buffer(1UL << 20);
+  while (!error) peer.read_some(asio::buffer(buffer), error);
+  EXPECT_EQ(error, asio::error::connection_reset) << error.message();
+}
+
+// A process that stood still finds the connection ready before it finds the deadline past.
+TEST_F(NetTest, WhatIsPastItsDeadlineIsNotSent) {
+  int heard = 0;
+  RawServer server(loop.context(), [&](int, const std::string&, const RawServer::Socket&) { ++heard; });
+  BeastTransport transport(loop, local(server.port()));
+  std::optional<core::Result<HttpResponse>> got;
+  transport.send({.method = "POST", .timeout = core::Duration{50}},
+                 [&](core::Result<HttpResponse> reply) { got = std::move(reply); });
+  std::this_thread::sleep_for(100ms);
+  ASSERT_TRUE(run_until([&] { return got.has_value(); }));
+  ASSERT_FALSE(*got);
+  EXPECT_EQ(got->error().code, ErrorCode::kUnavailable) << got->error().message;
+  EXPECT_EQ(heard, 0);
 }
 
 TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {

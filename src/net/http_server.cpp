@@ -150,10 +150,15 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   [[nodiscard]] bool closed() const { return closed_; }
+  /// Since when no request of it is being answered; nullopt while one is.
+  [[nodiscard]] std::optional<core::MonoTime> idle_since() const {
+    return state_.expired() ? std::optional(idle_since_) : std::nullopt;
+  }
   [[nodiscard]] std::size_t backlog() const { return out_.size() + writing_.size(); }
 
  private:
   void set_idle() {
+    idle_since_ = loop_.clock().mono();
     idle_timer_.set(options_.idle_timeout, [this] { close(); });
   }
 
@@ -260,6 +265,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   const HttpServer::Handler& handler_;
   std::function<void(const ServerConnectionPtr&)> on_closed_;
   core::Timer idle_timer_;
+  core::MonoTime idle_since_;
   std::array<char, kReadBytes> buffer_;
   std::string in_, body_, out_, writing_;
   std::optional<RequestParser> parser_;  ///< None while a request is being answered.
@@ -403,9 +409,21 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
         self->retry.set(core::Duration{100}, [raw = self.get()] { raw->accept(); });
         return;
       }
-      if (self->connections.size() < self->options.max_connections) self->adopt(std::move(socket));
+      if (self->has_room()) self->adopt(std::move(socket));
       self->accept();
     });
+  }
+
+  /// Whoever opens connections and says nothing must not keep others out. Without one that is idle, the newcomer goes.
+  bool has_room() {
+    if (connections.size() < options.max_connections) return true;
+    ServerConnectionPtr oldest;
+    for (const ServerConnectionPtr& connection : connections) {
+      const auto since = connection->idle_since();
+      if (since && (!oldest || *since < *oldest->idle_since())) oldest = connection;
+    }
+    if (oldest) oldest->close();
+    return oldest != nullptr;
   }
 
   void adopt(tcp::socket socket) {

@@ -53,7 +53,7 @@ struct ServerOptions {
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
   core::Duration idle_timeout{60000};         ///< From one request's answer to the end of the next request.
-  std::size_t max_connections = 4096;         ///< More are closed at once.
+  std::size_t max_connections = 4096;         ///< One more, and the one that has been idle for longest is closed.
 };
 
 /// "host:port", "[::1]:port" or ":port" (all addresses). Error: kInvalid.

@@ -184,15 +184,37 @@ TEST_F(HttpServerTest, IdleClientsAreLetGo) {
   EXPECT_TRUE(run_until([&] { return ended; }));
 }
 
-TEST_F(HttpServerTest, TooManyClientsAreTurnedAway) {
-  HttpServer server(loop, {.max_connections = 1}, echo);
+// Connections that say nothing must not shut the kubelet's probes out.
+TEST_F(HttpServerTest, TheClientThatIsIdleForLongestMakesRoom) {
+  HttpServer server(loop, {.max_connections = 2}, echo);
   ASSERT_TRUE(server.start());
   const auto first = connect(server);
-  const auto second = connect(server);
-  ASSERT_TRUE(run_until([&] { return ended; }));
   say(first, "GET /first HTTP/1.1\r\n\r\n");
-  ASSERT_TRUE(run_until([&] { return !received.empty(); }));
-  EXPECT_THAT(received, HasSubstr("/first"));
+  ASSERT_TRUE(run_until([&] { return received.ends_with("/first"); }));
+  run_until([end = std::chrono::steady_clock::now() + 20ms] { return std::chrono::steady_clock::now() > end; });
+  const auto second = connect(server);
+  run_until([end = std::chrono::steady_clock::now() + 20ms] { return std::chrono::steady_clock::now() > end; });
+  EXPECT_FALSE(ended);
+  const auto third = connect(server);
+  ASSERT_TRUE(run_until([&] { return ended; })) << "the first goes";
+  for (const auto& client : {second, third}) {
+    received.clear();
+    say(client, "GET /here HTTP/1.1\r\n\r\n");
+    EXPECT_TRUE(run_until([&] { return received.ends_with("/here"); }));
+  }
+}
+
+TEST_F(HttpServerTest, ClientsThatAreBeingAnsweredKeepTheirPlaces) {
+  std::optional<Responder> kept;
+  HttpServer server(loop, {.max_connections = 1}, [&](HttpRequest, Responder responder) { kept = responder; });
+  ASSERT_TRUE(server.start());
+  const auto first = connect(server);
+  say(first, "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return kept.has_value(); }));
+  const auto second = connect(server);
+  ASSERT_TRUE(run_until([&] { return ended; })) << "the second is turned away";
+  kept->respond({200, {}, "at last"});
+  EXPECT_TRUE(run_until([&] { return received.ends_with("at last"); }));
 }
 
 TEST_F(HttpServerTest, ATakenPortIsSaid) {
