@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "core/quantity.hpp"
 
@@ -14,20 +16,24 @@ namespace {
 /// The key that tells the items of a list apart: the member every item has as a string, and no two alike.
 bool keyed_by(const Json& list, const char* key) {
   if (!list.is_array() || list.empty()) return false;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_object() || !list[i].contains(key) || !list[i][key].is_string()) return false;
-    for (std::size_t j = 0; j < i; ++j) {
-      if (list[i][key] == list[j][key]) return false;
-    }
+  std::unordered_set<std::string_view> seen;
+  for (const Json& item : list) {
+    if (!item.is_object() || !item.contains(key) || !item[key].is_string()) return false;
+    if (!seen.insert(item[key].get_ref<const std::string&>()).second) return false;
   }
   return true;
 }
 
-const Json* item_by(const Json& list, const char* key, const Json& value) {
-  for (const Json& item : list) {
-    if (item.is_object() && item.contains(key) && item[key] == value) return &item;
+/// The items that have the member as a string; of several with the same, the first. Users write lists of any length: they are
+/// looked up, never searched through item by item.
+std::unordered_map<std::string_view, std::size_t> items_by(const Json& list, const char* key) {
+  std::unordered_map<std::string_view, std::size_t> out;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Json& item = list[i];
+    if (item.is_object() && item.contains(key) && item[key].is_string())
+      out.emplace(item[key].get_ref<const std::string&>(), i);
   }
-  return nullptr;
+  return out;
 }
 
 bool empty_value(const Json& value) {
@@ -78,9 +84,10 @@ bool contains_at(const Json& observed, const Json& intent, std::string_view pare
 
 bool contains_list(const Json& observed, const Json& intent, std::string_view name) {
   if (keyed_by(intent, "name")) {
+    const auto observed_by_name = items_by(observed, "name");
     for (const Json& want : intent) {
-      const Json* have = item_by(observed, "name", want["name"]);
-      if (have == nullptr || !contains_at(*have, want, "", name)) return false;
+      const auto have = observed_by_name.find(want["name"].get_ref<const std::string&>());
+      if (have == observed_by_name.end() || !contains_at(observed[have->second], want, "", name)) return false;
     }
     return true;
   }
@@ -138,16 +145,16 @@ void diff(const Json& a, const Json& b, const std::string& path, std::vector<std
 }
 
 Json merge_list(Json base, const Json& over, const char* key) {
+  // No two of `over` are alike, so one map of what was there before is enough; its texts are copied, for items move.
+  std::unordered_map<std::string, std::size_t> places;
+  for (const auto& [text, place] : items_by(base, key)) places.emplace(text, place);
   for (const Json& item : over) {
-    bool found = false;
-    for (Json& have : base) {
-      if (have.is_object() && have.contains(key) && have[key] == item[key]) {
-        have = merge(std::move(have), item);
-        found = true;
-        break;
-      }
+    const auto found = places.find(item[key].get_ref<const std::string&>());
+    if (found == places.end()) {
+      base.push_back(merge(Json::object(), item));
+    } else {
+      base[found->second] = merge(std::move(base[found->second]), item);
     }
-    if (!found) base.push_back(merge(Json::object(), item));
   }
   return base;
 }

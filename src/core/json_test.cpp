@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+
 namespace core {
 namespace {
 
@@ -137,6 +140,24 @@ TEST(Json, MergeFollowsNames) {
   EXPECT_EQ(merge(base, over), j(R"({"c": [{"name": "a", "env": [{"name": "X", "value": "3"}, {"name": "Y", "value": "2"}],
                  "volumeMounts": [{"mountPath": "/p", "name": "w"}, {"mountPath": "/q", "name": "v"}], "args": ["3"]},
                  {"name": "b"}], "keep": true})"));
+}
+
+// Whoever writes a list of tens of thousands must not stall a planning thread: done in squares this takes minutes.
+TEST(Json, LongListsAreMergedAndComparedInOneGo) {
+  Json base = Json::array();
+  Json over = Json::array();
+  for (int i = 0; i < 50'000; ++i) {
+    base.push_back({{"name", "a" + std::to_string(i)}, {"value", "1"}});
+    over.push_back({{"name", "a" + std::to_string(i + 25'000)}, {"value", "2"}});
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const Json merged = merge({{"env", base}}, {{"env", over}});
+  ASSERT_EQ(merged["env"].size(), 75'000U);
+  EXPECT_EQ(merged["env"][0]["value"], "1");
+  EXPECT_EQ(merged["env"][25'000]["value"], "2");
+  EXPECT_TRUE(contains(merged, {{"env", over}}));
+  EXPECT_FALSE(contains(merged, {{"env", base}}));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
 }
 
 TEST(Json, UnsaidIsNullAndEmptyLists) {

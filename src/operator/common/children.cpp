@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
@@ -29,16 +30,18 @@ void drop_probes(const core::Json& wanted, const core::Json& there, std::string_
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", list});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", list});
   if (ours == nullptr || theirs == nullptr) return;
+  std::unordered_map<std::string, const core::Json*> by_name;
+  for (const core::Json& container : *ours) by_name.emplace(core::get_string(container, {"name"}), &container);
   for (std::size_t i = 0; i < theirs->size(); ++i) {
     const core::Json& old = (*theirs)[i];
     const std::string place = "/spec/template/spec/" + std::string(list) + "/" + std::to_string(i);
-    for (const core::Json& container : *ours) {
-      if (core::get_string(container, {"name"}) != core::get_string(old, {"name"})) continue;
-      for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
-        if (!container.contains(probe) || !old.contains(probe) || !has_other_handler(container[probe], old[probe])) continue;
-        patch.push_back({{"op", "test"}, {"path", place + "/name"}, {"value", old["name"]}});
-        patch.push_back({{"op", "remove"}, {"path", place + "/" + probe}});
-      }
+    const auto found = by_name.find(core::get_string(old, {"name"}));
+    if (found == by_name.end()) continue;
+    const core::Json& container = *found->second;
+    for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
+      if (!container.contains(probe) || !old.contains(probe) || !has_other_handler(container[probe], old[probe])) continue;
+      patch.push_back({{"op", "test"}, {"path", place + "/name"}, {"value", old["name"]}});
+      patch.push_back({{"op", "remove"}, {"path", place + "/" + probe}});
     }
   }
 }

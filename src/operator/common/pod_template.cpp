@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <unordered_map>
 
 #include "operator/common/children.hpp"
 
@@ -49,15 +50,15 @@ void merge_containers(core::Json& spec, core::Json& over, const char* list) {
   if (!over.contains(list) || !over[list].is_array()) return;
   core::Json& ours = spec[list];
   if (!ours.is_array()) ours = core::Json::array();
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < ours.size(); ++i) places.emplace(core::get_string(ours[i], {"name"}), i);
   for (const core::Json& wanted : over[list]) {
-    const std::string name = core::get_string(wanted, {"name"});
-    bool found = false;
-    for (core::Json& container : ours) {
-      if (core::get_string(container, {"name"}) != name) continue;
-      container = merge_container(std::move(container), wanted);
-      found = true;
+    const auto [place, is_new] = places.emplace(core::get_string(wanted, {"name"}), ours.size());
+    if (is_new) {
+      ours.push_back(wanted);
+    } else {
+      ours[place->second] = merge_container(std::move(ours[place->second]), wanted);
     }
-    if (!found) ours.push_back(wanted);
   }
   over.erase(list);
 }
