@@ -91,10 +91,11 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     if (const auto it = series.find(key); it != series.end() && now() - it->second.last_seen < options.series_finish) {
       return repeat(key, it->second);
     }
-    if (queue.size() >= options.max_queue || series.size() >= options.max_series || !take_token(object_id(event))) {
+    if (queue.size() >= options.max_queue || !take_token(object_id(event))) {
       ++dropped;
       return;
     }
+    if (series.size() >= options.max_series) forget_quietest();
     Series fresh;
     fresh.last = loop.clock().wall();
     fresh.last_seen = now();
@@ -105,6 +106,15 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     queue.push_back({key, std::move(object)});
     if (!sweep_timer.pending()) sweep_timer.set(kSweep, [this] { sweep(); });
     pump();
+  }
+
+  /// News is worth more than the count of what was said before. A series forgotten like this begins anew.
+  void forget_quietest() {
+    auto quietest = series.end();
+    for (auto it = series.begin(); it != series.end(); ++it) {
+      if (!it->second.queued && (quietest == series.end() || it->second.last_seen < quietest->second.last_seen)) quietest = it;
+    }
+    if (quietest != series.end()) series.erase(quietest);
   }
 
   void repeat(const SeriesKey& key, Series& running) {

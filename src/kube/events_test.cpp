@@ -173,5 +173,29 @@ TEST_F(EventsTest, AtRestNothingTicks) {
   EXPECT_EQ(loop.pending(), 0U);
 }
 
+// What one client drowns everybody else's news in.
+TEST_F(EventsTest, AFullMapOfSeriesMakesRoomForNews) {
+  EventOptions few = options();
+  few.max_series = 3;
+  EventRecorder small(loop, random, log, client, few);
+  for (const char* note : {"a", "b", "c"}) {
+    small.record(event(note));
+    accept();
+    loop.advance(1s);
+  }
+  small.record(event("a"));
+  EXPECT_TRUE(api.has("PATCH"));
+  api.take("PATCH").reply(200, Json::object());
+  loop.advance(1s);
+  small.record(event("d"));
+  EXPECT_EQ(accept()["note"], "d");
+  EXPECT_EQ(small.dropped(), 0U);
+  small.record(event("a"));
+  small.record(event("a"));
+  EXPECT_FALSE(api.has("POST")) << "its series goes on: b was quiet for longest";
+  small.record(event("b"));
+  EXPECT_EQ(accept()["note"], "b") << "it begins anew";
+}
+
 }  // namespace
 }  // namespace kube

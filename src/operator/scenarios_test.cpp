@@ -18,6 +18,7 @@
 //         - bad_text: of which a slurm.conf is refused
 //         - slurm_node: {name, state, reason, comment, features}
 //         - forget_node: name          # slurmctld no longer has it
+//         - cut: Kind/name           # its watch is cut: the cache shows it as it is now, until `mend: Kind/name`
 //         - poll: false                # what slurmctld says now is the last that is heard of it, until `poll: true`
 //       run: settle                   # plan and act until nothing is left to do (default); once; none
 //       expect:
@@ -86,7 +87,12 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       check_keys(value, {"object", "code", "message"});
       world.faults[value["object"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
     } else if (verb == "mend") {
+      const auto [kind, name] = split(value.get<std::string>(), '/');
       world.faults.erase(value.get<std::string>());
+      world.mend(kind, named(name));
+    } else if (verb == "cut") {
+      const auto [kind, name] = split(value.get<std::string>(), '/');
+      world.cut(kind, named(name));
     } else if (verb == "restart") {
       world.outcomes.clear();
     } else if (verb == "refusal") {

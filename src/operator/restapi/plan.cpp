@@ -105,17 +105,59 @@ core::Duration still_to_wait(const Observed& observed) {
   return left > 2 * kCompany ? core::Duration{0} : left;
 }
 
+/// What still needs slurmrestd, in words, or "".
+std::string needed_by(const Observed& observed, const std::vector<std::string>& ending, bool lasting, plan::Plan& plan) {
+  if (!ending.empty()) return "NodeSets end first: " + some_of(ending);
+  if (!observed.ending_workers.empty()) return "workers end first: " + some_of(observed.ending_workers);
+  const core::Duration left = lasting ? still_to_wait(observed) : core::Duration{0};
+  if (left <= core::Duration{0}) return "";
+  std::string waiting = "waiting whether NodeSets are deleted as well";
+  plan.wake_after(left, waiting);
+  return waiting;
+}
+
+/// The same by the API server's own word: what a cache does not show whose watch is cut may be there all the same. nullopt
+/// until it has been asked, which is done then.
+std::optional<std::string> needed_live(const Observed& observed, plan::Plan& plan) {
+  constexpr core::Duration kAskAgain{2000};
+  const plan::Facts& facts = observed.context.facts;
+  const auto found = facts.find("NodeSets");
+  if (found == facts.end()) {
+    auto list = std::make_shared<kube::List>();
+    list->resource = resources::kNodeSet;
+    list->ns = observed.object->meta.ns;
+    plan.need({"NodeSets", std::move(list)});
+    return std::nullopt;
+  }
+  const core::Result<core::Json>& nodesets = found->second.value;
+  if (!nodesets) {
+    plan.wake_after(kAskAgain, "the NodeSets are asked for again");
+    return "waiting for the API server to say which NodeSets there are: " + one_line(nodesets.error().message);
+  }
+  const std::string controller = core::get_string(observed.object->body, {"spec", "controllerRef", "name"});
+  std::vector<std::string> ending;
+  bool lasting = false;
+  for (const core::Json& nodeset : (*nodesets)["items"]) {
+    if (core::get_string(nodeset, {"spec", "controllerRef", "name"}) != controller) continue;
+    if (core::get_string(nodeset, {"metadata", "deletionTimestamp"}).empty()) {
+      lasting = true;
+    } else {
+      ending.push_back(core::get_string(nodeset, {"metadata", "name"}));
+    }
+  }
+  if (!ending.empty()) plan.wake_after(kAskAgain, "the NodeSets are asked for again");
+  return needed_by(observed, ending, lasting, plan);
+}
+
 void plan_end(const Observed& observed, plan::Plan& plan) {
   plan.intent.summary = "end slurmrestd";
-  std::string waiting;
-  if (!observed.ending_nodesets.empty()) {
-    waiting = "NodeSets end first: " + some_of(observed.ending_nodesets);
-  } else if (!observed.ending_workers.empty()) {
-    waiting = "workers end first: " + some_of(observed.ending_workers);
-  } else if (const core::Duration left = observed.lasting_nodesets ? still_to_wait(observed) : core::Duration{0};
-             left > core::Duration{0}) {
-    waiting = "waiting whether NodeSets are deleted as well";
-    plan.wake_after(left, waiting);
+  std::string waiting = needed_by(observed, observed.ending_nodesets, observed.lasting_nodesets, plan);
+  bool drains = !observed.ending_nodesets.empty() || !observed.ending_workers.empty();
+  if (waiting.empty()) {
+    const std::optional<std::string> live = needed_live(observed, plan);
+    if (!live) return;
+    waiting = *live;
+    drains = true;
   }
   if (waiting.empty()) {
     if (auto act = kube::remove_finalizer(resources::kRestApi, observed.object->meta, api::kFinalizerRestApi)) {
@@ -125,9 +167,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   }
   plan.intent.summary += ": " + waiting;
   // What is drained through it may need one that was not made yet, or that must be made anew.
-  if (observed.parse_error.empty() && !(observed.ending_nodesets.empty() && observed.ending_workers.empty())) {
-    plan_children(observed, plan);
-  }
+  if (observed.parse_error.empty() && drains) plan_children(observed, plan);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", false}}, false, waiting, plan);
 }
 

@@ -77,6 +77,13 @@ class World {
     }
   }
 
+  /// Its watch is cut: whatever becomes of it, the cache shows it as it is now, be it absent.
+  void cut(const std::string& kind, const kube::Key& key) {
+    const Json* now_shown = find(kind, key);
+    cut_[{kind, key}] = now_shown == nullptr ? std::nullopt : std::optional(*now_shown);
+  }
+  void mend(const std::string& kind, const kube::Key& key) { cut_.erase({kind, key}); }
+
   [[nodiscard]] const Json* find(const std::string& kind, const kube::Key& key) const {
     const auto it = objects_.find({kind, key});
     return it == objects_.end() ? nullptr : &it->second;
@@ -161,8 +168,13 @@ class World {
 
   template <class Record>
   void fill(kube::Cache<Record>& cache, const std::string& kind, std::string_view app = "") {
+    std::map<Id, Json> shown = objects_;
+    for (const auto& [id, document] : cut_) {
+      shown.erase(id);
+      if (document) shown.emplace(id, *document);
+    }
     std::vector<std::shared_ptr<const Record>> records;
-    for (const auto& [id, document] : objects_) {
+    for (const auto& [id, document] : shown) {
       const bool selected = app.empty() || core::get_string(document, {"metadata", "labels", api::kLabelName}) == app;
       if (id.first == kind && selected) records.push_back(kube::record_from_json<Record>(document).value());
     }
@@ -417,6 +429,7 @@ class World {
   }
 
   std::map<Id, Json> objects_;
+  std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
   std::map<Id, Json> applied_;
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< nullptr: each look is a new one.
