@@ -284,6 +284,9 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     if (status >= 200 && status < 300) return finish(call, std::move(reply));
     core::Error error = error_from_response(status, reply->headers, reply->body);
     if (status == 401 && !call->renewed) return renew(call, std::move(error));
+    // Whoever failed may have done so after it had written. Webhooks are called before.
+    const bool unknown = status >= 500 && error.message.find("failed calling webhook") == std::string::npos;
+    if (call->write && unknown && error.code == core::ErrorCode::kInternal) error.code = core::ErrorCode::kUnknownOutcome;
     const bool asked_to_wait = (status == 429 || status == 503) && error.retry_after.has_value();
     if (asked_to_wait && retry_after(call, *error.retry_after)) return;
     if (!call->write && error.code == core::ErrorCode::kUnknownOutcome) error.code = core::ErrorCode::kUnavailable;

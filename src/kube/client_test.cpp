@@ -202,7 +202,15 @@ TEST_F(ClientTest, A500IsNotSentAgain) {
   client->create(resources::kConfigMap, object_json("ns", "a", ""), keep());
   api.take("POST").reply(500, status_json(500, "InternalError"));
   ASSERT_EQ(calls, 1);
-  EXPECT_EQ(result.error().code, ErrorCode::kInternal);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnknownOutcome) << "etcd may write what it has not answered in time";
+  client->get(resources::kConfigMap, {"ns", "a"}, keep());
+  api.take("GET").reply(500, status_json(500, "InternalError"));
+  EXPECT_EQ(result.error().code, ErrorCode::kInternal) << "a read has no outcome";
+  client->create(resources::kConfigMap, object_json("ns", "a", ""), keep());
+  Json refused = status_json(500, "InternalError");
+  refused["message"] = "Internal error occurred: failed calling webhook \"x\": no endpoints";
+  api.take("POST").reply(500, refused);
+  EXPECT_EQ(result.error().code, ErrorCode::kInternal) << "nothing was written";
 }
 
 TEST_F(ClientTest, ALostReadHasNoOutcome) {

@@ -6,8 +6,9 @@
 namespace kube {
 
 namespace {
-constexpr core::Duration kRequestTimeout{4000};
-}
+/// An API server that takes 5 s is slow, not away; and of one that does not answer at all, there is time to ask twice.
+constexpr core::Duration kRequestTimeout{6000};
+}  // namespace
 
 struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl> {
   Impl(core::Loop& l, core::Random& r, core::Logger& g, Client& c, LeaseOptions o, Callbacks cb)
@@ -35,9 +36,13 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
 
   [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
   [[nodiscard]] core::MonoTime deadline() const { return renewed_at + options.renew_deadline; }
+  [[nodiscard]] core::MonoTime lost_at() const { return renewed_at + options.duration - options.retry_period; }
 
   void again() {
     if (ended) return;
+    // What a slow answer took is not waited for once more.
+    if (leading && !lease.is_null())
+      return tick.set(std::max(renewed_at + options.retry_period - now(), core::Duration{0}), [this] { attempt(); });
     // Standbys spread out, so that they do not all ask at once.
     const double spread = leading ? 1.0 : 1.0 + random.unit() * options.jitter;
     const double delay = static_cast<double>(options.retry_period.count()) * spread;
@@ -110,9 +115,9 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return object;
   }
 
-  /// For one request. A leader that waits longer than until its deadline waits for nothing.
+  /// For one request. A leader that waits longer than until the lease is lost waits for nothing.
   [[nodiscard]] core::Duration time_left() const {
-    return leading ? std::clamp(deadline() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
+    return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
   /// Hundreds of writes may wait for a connection: a renewal behind them would come too late.
@@ -151,13 +156,11 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     lease = std::move(*reply);
     observed_spec = lease.value("spec", core::Json::object());
     observed_at = now();
+    // The answer took so long that it means nothing any more.
+    if (leading && now() >= lost_at()) return lose("renewed too late");
     renewed_at = sent;
-    if (now() >= deadline()) {
-      // The answer took so long that it means nothing any more.
-      if (leading) return lose("renewed too late");
-      return again();
-    }
-    deadline_timer.set(deadline() - now(), [this] { lose("not renewed in time"); });
+    if (!leading && now() >= deadline()) return again();
+    deadline_timer.set(std::max(lost_at() - now(), core::Duration{0}), [this] { lose("not renewed in time"); });
     tell(options.identity);
     if (!leading) {
       leading = true;

@@ -1,8 +1,10 @@
 // Leader election by a coordination.k8s.io Lease: one of several replicas acts.
 //
 // A holder is taken for alive for as long as the Lease changes, by our own clock (never by the timestamps in it). A leader that
-// could not renew for renew_deadline stops leading 5 s before anybody else can begin; from then on the client refuses writes,
-// and `on_lost` ends the process.
+// could not renew for renew_deadline may not write 5 s before anybody else can begin: the client refuses. A renewal that is
+// answered after that makes it whole again, for nobody else has written the Lease in between; so an API server that takes 5 s
+// for every answer costs writes, but not the lease. retry_period before anybody else can begin it is lost, and `on_lost` ends
+// the process.
 #pragma once
 
 #include <functional>
@@ -46,7 +48,8 @@ class LeaderElection {
   /// still under way.
   void end();
   [[nodiscard]] bool leading() const;
-  /// Until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt when not leading.
+  /// Until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt when that is over, or
+  /// another leads.
   [[nodiscard]] std::optional<core::MonoTime> deadline() const;
 
  private:

@@ -116,6 +116,7 @@ struct Manager::Impl {
   bool ready_logged = false;
   bool stopping = false;
   bool stopped = false;
+  bool unsettled = false;  ///< A write of a pass that has ended may still be carried out.
   std::function<void()> stop_done;
 
   std::map<WorkKey, PassPtr> running;  ///< Observing, planning, acting.
@@ -325,6 +326,7 @@ struct Manager::Impl {
     count_repeats(*pass);
     pass->gates = std::move(pass->result.gates);
     std::erase_if(pass->gates, [](const plan::GatePtr& gate) { return gate == nullptr || gate->open(); });
+    if (stopping) unsettled = unsettled || may_still_write(*pass);
     if (pass->gates.empty() || stopping) return finish(pass);
     pass->gated_since = now();
     pass->settle_at = now() + options.gate_cap;
@@ -552,11 +554,18 @@ struct Manager::Impl {
     loop.after(core::Duration{0}, guarded([this] { events.stop(kEventGrace, guarded([this] { give_up_lease(); })); }));
   }
 
+  /// A reply was lost, and the gate that waits for what became of the write is closed.
+  static bool may_still_write(const Pass& pass) {
+    return !pass.gates.empty() && std::ranges::any_of(pass.result.outcomes, [](const auto& entry) {
+      return entry.second.error && entry.second.error->code == core::ErrorCode::kUnknownOutcome;
+    });
+  }
+
   void give_up_lease() {
     if (!election) return ended();
-    if (running.empty()) return election->release(guarded([this] { ended(); }));
+    if (running.empty() && !unsettled) return election->release(guarded([this] { ended(); }));
     // What is under way may still write: nobody else may begin before the lease has run out.
-    logger.warn("the lease is not released, it runs out by itself: passes are under way", {{"passes", running.size()}});
+    logger.warn("the lease is not released, it runs out by itself: writes may be under way", {{"passes", running.size()}});
     election->end();
     ended();
   }
@@ -773,8 +782,11 @@ void Manager::stop(std::function<void()> done) {
   impl_->stopping = true;
   impl_->due.cancel();
   impl_->gate_tick.cancel();
-  // What only waits for a gate does nothing any more.
-  for (const auto& [key, pass] : impl_->gated) impl_->queue.done(key, impl_->now());
+  // What only waits for a gate does nothing any more, unless its last write is still on its way.
+  for (const auto& [key, pass] : impl_->gated) {
+    impl_->unsettled = impl_->unsettled || Impl::may_still_write(*pass);
+    impl_->queue.done(key, impl_->now());
+  }
   impl_->gated.clear();
   impl_->logger.info("stopping", {{"passes", impl_->running.size()}});
   if (impl_->running.empty()) return impl_->end_now();

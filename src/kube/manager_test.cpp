@@ -993,6 +993,24 @@ TEST_F(ElectedTest, TheLeaseRunsOutByItselfWhenAWriteDoesNotEnd) {
   EXPECT_EQ(api.log.size(), sent) << "and it is not renewed";
 }
 
+TEST_F(ElectedTest, TheLeaseRunsOutByItselfWhereAReplyWasLost) {
+  controller->planner = wants_service;
+  start();
+  loop.advance(100ms);
+  api.before_write = [&](const net::HttpRequest& request) -> std::optional<core::Error> {
+    if (request.method != "POST") return std::nullopt;
+    return core::Error{ErrorCode::kUnknownOutcome, "lost", 0, "", {}};
+  };
+  api.put(kConfigs, config("a"));
+  loop.advance(100ms);
+  ASSERT_EQ(manager->held().size(), 1U) << "the pass has ended, and waits for what became of its write";
+  bool stopped = false;
+  manager->stop([&] { stopped = true; });
+  loop.advance(1s);
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(holder(), "me") << "it may be carried out yet";
+}
+
 TEST_F(ElectedTest, StandbysKeepTheirCachesWarmAndDoNotAct) {
   controller->planner = wants_service;
   const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";

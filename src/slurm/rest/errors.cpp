@@ -84,7 +84,8 @@ ErrorCode by_status(int status, bool write) {
     case 504:
       return write ? ErrorCode::kUnknownOutcome : ErrorCode::kUnavailable;
     default:
-      return status >= 400 && status < 500 ? ErrorCode::kInvalid : ErrorCode::kInternal;
+      if (status >= 400 && status < 500) return ErrorCode::kInvalid;
+      return write && status >= 500 ? ErrorCode::kUnknownOutcome : ErrorCode::kInternal;
   }
 }
 
@@ -101,7 +102,9 @@ std::string one_line(std::string_view text) {
 }  // namespace
 
 ErrorCode classify(std::int64_t number, int http_status, bool write) {
-  return by_number(number, write).value_or(by_status(http_status, write));
+  if (const auto known = by_number(number, write)) return *known;
+  // A number that we do not know is a refusal all the same: slurmctld has answered.
+  return by_status(http_status, write && number == 0);
 }
 
 core::Error to_error(const std::vector<RestError>& errors, int http_status, bool write) {

@@ -34,6 +34,8 @@ TEST(Errors, UnknownNumbersGoByStatus) {
   EXPECT_EQ(classify(9207, 500, true), ErrorCode::kInternal);
   EXPECT_EQ(classify(9999, 422, true), ErrorCode::kInvalid);
   EXPECT_EQ(classify(0, 401, true), ErrorCode::kUnauthorized);
+  EXPECT_EQ(classify(0, 500, true), ErrorCode::kUnknownOutcome) << "nobody says that it was not done";
+  EXPECT_EQ(classify(0, 500, false), ErrorCode::kInternal);
   EXPECT_EQ(classify(0, 200, true), ErrorCode::kInternal) << "200 with errors is an error";
 }
 

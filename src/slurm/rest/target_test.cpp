@@ -315,7 +315,7 @@ TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
 TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {
   EXPECT_TRUE(run(reconfigure("c")).value);
   http.on("GET", kBase + "/reconfigure/", {500, {}, "<html>"});
-  EXPECT_EQ(failure(reconfigure("c")), ErrorCode::kInternal) << "not slurmctld's word";
+  EXPECT_EQ(failure(reconfigure("c")), ErrorCode::kUnknownOutcome) << "not slurmctld's word";
   http.on("GET", kBase + "/reconfigure/", testing::error(500, -1, "slurm_reconfigure() failed"));
   const auto result = run(reconfigure("c"));
   ASSERT_FALSE(result.value);
