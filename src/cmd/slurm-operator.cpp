@@ -104,7 +104,8 @@ int run(const Flags& flags) {
   };
   op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {flags.namespaces, flags.cluster_domain});
 
-  const kube::HealthChecks checks{.ready = [&] { return manager.synced(); }, .healthy = {}};
+  const kube::HealthChecks checks{.ready = [&] { return manager.synced(); },
+                                  .healthy = [&] { return manager.plans_in_time(); }};
   const auto metrics_text = [&] {
     manager.collect();
     metrics.process(kube::read_process_usage());

@@ -20,7 +20,8 @@ struct Named {
   std::shared_ptr<const Record> record;
 };
 
-/// Reads objects that users name (Secrets, ConfigMaps): each is watched alone for as long as a key names it.
+/// Reads objects that users name (Secrets, ConfigMaps): each is watched for as long as a key names it; alone, or where many are
+/// named, with its namespace.
 class Recorder {
  public:
   virtual ~Recorder() = default;
@@ -40,6 +41,9 @@ class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual std::string name() const = 0;
+  /// What the key's passes may have to wait for, beside the API server (a Slurm): where it is slow, it gets its share of all
+  /// passes and no more. "": nothing.
+  [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
   /// Null: not everything needed is synced; the key is tried again when something moves.
   [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) = 0;
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;

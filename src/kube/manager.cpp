@@ -1,6 +1,7 @@
 #include "kube/manager.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "core/hash.hpp"
@@ -15,6 +16,8 @@ constexpr core::Duration kUnobservedRetry{5000};  ///< A key that could not obse
 constexpr core::Duration kGateTick{1000};         ///< How often closed gates are looked at when nothing moves.
 constexpr core::Duration kEventGrace{2000};
 constexpr int kMaxNeedRounds = 8;
+/// So many named objects of a kind and namespace are watched one by one; what is more, by one watch of the namespace.
+constexpr int kMostAlone = 16;
 constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
 /// After a pass that found nothing to do its key rests this many times as long as it took to observe and plan.
 constexpr int kPaceFactor = 3;
@@ -38,6 +41,9 @@ struct Pass {
   std::string id;  ///< In all its log lines: "reconcileID", as controller-runtime has it.
   core::MonoTime began;
   core::MonoTime observed_at;
+  std::string share;  ///< Controller::share.
+  /// Since when a thread has been planning it, in milliseconds of MonoTime; 0: none does. That thread writes it.
+  std::shared_ptr<std::atomic<core::Duration::rep>> planned_since = std::make_shared<std::atomic<core::Duration::rep>>(0);
   core::Duration planning{0};  ///< How long observing and planning took, the last time.
   plan::Facts facts;
   int rounds = 0;
@@ -129,15 +135,44 @@ struct Manager::Impl {
   // Objects that users name.
 
   struct NamedEntry {
-    std::unique_ptr<CacheEntry> entry;
+    std::unique_ptr<CacheEntry> alone;  ///< Null: its namespace is watched.
     std::set<WorkKey> users;
     bool was_synced = false;
   };
   using NamedId = std::pair<std::string, Key>;  ///< plural, key
   std::map<NamedId, NamedEntry> named;
+  using NamedPlace = std::pair<std::string, std::string>;  ///< plural, namespace
+  /// Each watch is a socket, and one object may name tens of thousands of others.
+  std::map<NamedPlace, std::unique_ptr<CacheEntry>> watched_namespaces;
   std::map<WorkKey, std::set<NamedId>> reads;  ///< What the last observe of a key named.
 
   class KeyRecorder;
+
+  [[nodiscard]] const CacheEntry& shown_by(const NamedId& id, const NamedEntry& entry) const {
+    return entry.alone ? *entry.alone : *watched_namespaces.at({id.first, id.second.ns});
+  }
+
+  /// The first of those named in this place, or the end.
+  [[nodiscard]] std::map<NamedId, NamedEntry>::const_iterator first_in(const NamedPlace& place) const {
+    const auto it = named.lower_bound({place.first, {place.second, ""}});
+    return it != named.end() && it->first.first == place.first && it->first.second.ns == place.second ? it : named.end();
+  }
+
+  /// Fewer than kMostAlone are named there, `but` not counted.
+  [[nodiscard]] bool few_in(const NamedPlace& place, const NamedId& but) const {
+    int count = 0;
+    for (auto it = first_in(place); it != named.end() && it->first.first == place.first && it->first.second.ns == place.second;
+         ++it) {
+      if (it->first != but && ++count >= kMostAlone) return false;
+    }
+    return true;
+  }
+
+  void wake_users(const NamedId& id) {
+    const auto it = named.find(id);
+    if (it == named.end()) return;
+    for (const WorkKey& user : it->second.users) add(user, core::Duration{0});
+  }
 
   [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
 
@@ -186,7 +221,7 @@ struct Manager::Impl {
       logger.info("caches synced: passes begin", {{"caches", entries.size()}, {"keys", queue.depth()}});
     }
     while (running.size() < options.max_in_flight) {
-      const auto key = queue.pop(now());
+      const auto key = queue.pop(now(), [this](const WorkKey& ready) { return has_room(ready); });
       if (!key) break;
       begin(*key);
     }
@@ -197,10 +232,20 @@ struct Manager::Impl {
     }
   }
 
+  /// One more pass of its share may run.
+  [[nodiscard]] bool has_room(const WorkKey& key) const {
+    const std::size_t all = options.max_in_flight;
+    const std::size_t most = std::max<std::size_t>(running.size() < all / 2 ? all / 4 : all / 16, 1);
+    if (running.size() < most) return true;
+    const std::string share = controllers[key.controller].controller->share(key.key);
+    const auto count = std::ranges::count_if(running, [&](const auto& entry) { return entry.second->share == share; });
+    return share.empty() || static_cast<std::size_t>(count) < most;
+  }
+
   /// Something moved, once per turn of the loop however much did.
   void on_moved() {
     for (auto& [id, entry] : named) {
-      if (entry.was_synced || !entry.entry->cache->synced()) continue;
+      if (entry.was_synced || !shown_by(id, entry).cache->synced()) continue;
       // That it is known now, be it absent, is news to all who asked.
       entry.was_synced = true;
       for (const WorkKey& user : entry.users) add(user, core::Duration{0});
@@ -219,6 +264,7 @@ struct Manager::Impl {
     pass->controller = controllers[key.controller].name;
     pass->id = process_id + "-" + std::to_string(++passes);
     pass->began = now();
+    pass->share = controllers[key.controller].controller->share(key.key);
     running[key] = pass;
     if (options.metrics != nullptr) {
       options.metrics->queue_popped(pass->controller, queue.last_wait());
@@ -234,7 +280,8 @@ struct Manager::Impl {
     Controller* controller = controllers[pass->key.controller].controller;
     auto made = std::make_shared<std::pair<plan::Plan, std::string>>();
     loop.offload(
-        [controller, observed = pass->observed, made] {
+        [controller, observed = pass->observed, made, since = pass->planned_since, clock = &loop.clock()] {
+          *since = clock->mono().since_start.count();
           // A plan that throws is a bug of that controller. It must not take the others down, nor be mistaken for an empty
           // plan.
           try {
@@ -244,6 +291,7 @@ struct Manager::Impl {
           } catch (...) {
             made->second = "exception";
           }
+          *since = 0;
         },
         guarded([this, pass, made] {
           pass->observed.reset();
@@ -549,7 +597,10 @@ struct Manager::Impl {
     for (const auto& entry : entries) {
       if (entry->watch) entry->watch->stop();
     }
-    for (const auto& [id, entry] : named) entry.entry->watch->stop();
+    for (const auto& [id, entry] : named) {
+      if (entry.alone) entry.alone->watch->stop();
+    }
+    for (const auto& [place, entry] : watched_namespaces) entry->watch->stop();
     // Later: this may have been called from a pass of the executor.
     loop.after(core::Duration{0}, guarded([this] { events.stop(kEventGrace, guarded([this] { give_up_lease(); })); }));
   }
@@ -613,10 +664,10 @@ class Manager::Impl::KeyRecorder final : public Recorder {
     if (key.name.empty() || key.ns.empty()) return {Presence::kAbsent, nullptr};
     const NamedId id{resource.plural, key};
     names_.insert(id);
-    NamedEntry& entry = owner_.named[id];
-    entry.users.insert(key_);
-    if (!entry.entry) make<Record>(entry, id, resource);
-    const auto& cache = static_cast<const Cache<Record>&>(*entry.entry->cache);
+    const auto [it, is_new] = owner_.named.try_emplace(id);
+    it->second.users.insert(key_);
+    if (is_new) watch<Record>(it->second, id, resource);
+    const auto& cache = static_cast<const Cache<Record>&>(*owner_.shown_by(id, it->second).cache);
     if (!cache.synced()) return {Presence::kUnknown, nullptr};
     auto record = cache.find(key);
     if (!record) return {Presence::kAbsent, nullptr};
@@ -624,23 +675,33 @@ class Manager::Impl::KeyRecorder final : public Recorder {
   }
 
   template <class Record>
-  void make(NamedEntry& entry, const NamedId& id, const Resource& resource) {
+  void watch(NamedEntry& entry, const NamedId& id, const Resource& resource) {
+    const NamedPlace place{id.first, id.second.ns};
+    if (owner_.watched_namespaces.contains(place)) return;
+    if (owner_.few_in(place, id)) {
+      entry.alone = make<Record>(resource, {place.second, "", "metadata.name=" + id.second.name});
+    } else {
+      owner_.watched_namespaces[place] = make<Record>(resource, {place.second, "", ""});
+    }
+  }
+
+  template <class Record>
+  std::unique_ptr<CacheEntry> make(const Resource& resource, Scope scope) {
     auto cache = std::make_unique<Cache<Record>>();
     Impl* owner = &owner_;
-    cache->listen([owner, id](const auto&, const auto&) {
-      const auto it = owner->named.find(id);
-      if (it == owner->named.end()) return;
-      for (const WorkKey& user : it->second.users) owner->add(user, core::Duration{0});
+    cache->listen([owner, plural = resource.plural](const auto& before, const auto& after) {
+      owner->wake_users({plural, (after ? after : before)->meta.key()});
     });
     cache->listen_moved([owner] { owner->manager.moved(); });
-    entry.entry = std::make_unique<CacheEntry>();
-    entry.entry->resource = resource;
-    entry.entry->scope = {id.second.ns, "", "metadata.name=" + id.second.name};
-    entry.entry->record = typeid(Record);
-    entry.entry->sink = std::make_unique<CacheSink<Record>>(*cache, owner_.context);
-    entry.entry->cache = std::move(cache);
-    entry.entry->watch = owner_.make_watch(*entry.entry);
-    entry.entry->watch->start();
+    auto made = std::make_unique<CacheEntry>();
+    made->resource = resource;
+    made->scope = std::move(scope);
+    made->record = typeid(Record);
+    made->sink = std::make_unique<CacheSink<Record>>(*cache, owner_.context);
+    made->cache = std::move(cache);
+    made->watch = owner_.make_watch(*made);
+    made->watch->start();
+    return made;
   }
 
   Impl& owner_;
@@ -682,7 +743,10 @@ void Manager::Impl::forget_reads(const WorkKey& key, const std::set<NamedId>& ke
     const auto it = named.find(id);
     if (it == named.end()) continue;
     it->second.users.erase(key);
-    if (it->second.users.empty()) named.erase(it);
+    if (!it->second.users.empty()) continue;
+    named.erase(it);
+    const NamedPlace place{id.first, id.second.ns};
+    if (first_in(place) == named.end()) watched_namespaces.erase(place);
   }
   if (kept.empty()) {
     reads.erase(key);
@@ -796,6 +860,14 @@ void Manager::stop(std::function<void()> done) {
   });
 }
 
+bool Manager::plans_in_time() const {
+  constexpr core::Duration kPlanDeadline{60000};
+  return std::ranges::none_of(impl_->running, [this](const auto& entry) {
+    const core::Duration::rep since = *entry.second->planned_since;
+    return since != 0 && impl_->now().since_start.count() - since >= kPlanDeadline.count();
+  });
+}
+
 bool Manager::synced() const {
   return impl_->all_synced();
 }
@@ -870,7 +942,10 @@ std::vector<CacheView> Manager::caches(const Resource& resource) const {
     views.push_back({entry.cache.get(), entry.scope, [watch = entry.watch.get()] { watch->distrust(); }});
   };
   for (const auto& entry : impl_->entries) add_view(*entry);
-  for (const auto& [id, entry] : impl_->named) add_view(*entry.entry);
+  for (const auto& [id, entry] : impl_->named) {
+    if (entry.alone) add_view(*entry.alone);
+  }
+  for (const auto& [place, entry] : impl_->watched_namespaces) add_view(*entry);
   return views;
 }
 

@@ -45,8 +45,10 @@ namespace kube {
 class Metrics;
 
 struct ManagerOptions {
-  std::size_t max_in_flight = 16;  ///< Keys observed, planned or acted on at once (keys that only wait for a gate not counted).
-  bool dry_run = false;            ///< Log plans, do nothing.
+  /// Keys observed, planned or acted on at once (keys that only wait for a gate not counted). Of one share (Controller::share)
+  /// a quarter, and a sixteenth when half of all are taken: however slow it is, others get theirs.
+  std::size_t max_in_flight = 64;
+  bool dry_run = false;  ///< Log plans, do nothing.
   plan::PassLimits limits;
   core::Duration gate_cap{30000};    ///< A gate closed for this long is settled by a live read.
   core::Duration stop_grace{10000};  ///< For passes under way at stop().
@@ -115,6 +117,9 @@ class Manager final : private CacheDirectory {
   /// Passes that outlast stop_grace are not waited for, and the lease then runs out by itself.
   void stop(std::function<void()> done);
 
+  /// No plan takes a minute. It is made of what it is given alone: one that takes so long will not end soon, and its thread is
+  /// one of few.
+  [[nodiscard]] bool plans_in_time() const;
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
   [[nodiscard]] bool idle() const;  ///< No pass runs, no key is ready or held, none is to be retried.

@@ -173,6 +173,7 @@ struct Seen {
   std::shared_ptr<const Object> service;
   Context context;
   Presence named = Presence::kAbsent;
+  std::vector<Presence> all_named;
 };
 
 /// For each ConfigMap a Service of its name.
@@ -187,6 +188,9 @@ class TestController final : public TypedController<Seen> {
   bool cannot_observe = false;
   std::string throws_on;  ///< The key whose observe throws.
   bool reads_secret = false;
+  int reads_secrets = 0;  ///< So many.
+  std::function<std::string(const Key&)> shares;
+  [[nodiscard]] std::string share(const Key& key) const override { return shares ? shares(key) : ""; }
 
  protected:
   std::shared_ptr<const Seen> observe_typed(const Key& key, Recorder& recorder, const Context& context) override {
@@ -197,6 +201,9 @@ class TestController final : public TypedController<Seen> {
     seen->service = services.find(key);
     seen->context = context;
     if (reads_secret && seen->config) seen->named = recorder.secret({key.ns, "named"}).presence;
+    for (int i = 0; i < reads_secrets; ++i) {
+      seen->all_named.push_back(recorder.secret({key.ns, "named-" + std::to_string(i)}).presence);
+    }
     observed.push_back(*seen);
     return seen;
   }
@@ -691,6 +698,67 @@ TEST_F(ManagerTest, NamedObjectsAreWatchedForAsLongAsAKeyNamesThem) {
   api.remove(kConfigs + "/b");
   loop.advance(100ms);
   EXPECT_EQ(api.watches.size(), 2U);
+}
+
+// Each watch is a socket.
+TEST_F(ManagerTest, ManyNamedObjectsAreWatchedTogether) {
+  controller->reads_secrets = 1000;
+  api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "named-3"}}}});
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(1s);
+  EXPECT_LE(api.watches.size(), 2U + 17U);
+  const auto presence = [&](std::size_t i) { return controller->observed.back().all_named.at(i); };
+  EXPECT_EQ(presence(3), Presence::kPresent);
+  EXPECT_EQ(presence(4), Presence::kAbsent);
+  EXPECT_EQ(presence(999), Presence::kAbsent);
+  api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "named-999"}}}});
+  loop.advance(100ms);
+  EXPECT_EQ(presence(999), Presence::kPresent) << "who names it is woken";
+  const auto passes = controller->observed.size();
+  api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "somebody-elses"}}}});
+  loop.advance(100ms);
+  EXPECT_EQ(controller->observed.size(), passes);
+  controller->reads_secrets = 0;
+  api.put(kConfigs, config("a"));
+  loop.advance(100ms);
+  EXPECT_EQ(api.watches.size(), 2U);
+}
+
+TEST_F(ManagerTest, WhatWaitsForOneSlowThingTakesItsShareAndNoMore) {
+  controller->planner = wants_service;
+  controller->shares = [](const Key& key) { return key.name.substr(0, 4); };
+  start();
+  api.hold = "POST " + kServices;
+  for (int i = 0; i < 100; ++i) api.put(kConfigs, config("slow" + std::to_string(i)));
+  loop.advance(1s);
+  EXPECT_EQ(api.held.size(), 16U);
+  for (int i = 0; i < 100; ++i) api.put(kConfigs, config("dull" + std::to_string(i)));
+  loop.advance(1s);
+  EXPECT_EQ(api.held.size(), 32U);
+  for (int i = 0; i < 100; ++i) api.put(kConfigs, config("dumb" + std::to_string(i)));
+  loop.advance(1s);
+  EXPECT_EQ(api.held.size(), 36U) << "less where much is taken";
+  api.hold.clear();
+  api.put(kConfigs, config("good"));
+  loop.advance(100ms);
+  EXPECT_TRUE(api.objects.contains(kServices + "/good"));
+}
+
+TEST_F(ManagerTest, APlanThatTakesTooLongIsToldToWhoeverAsks) {
+  controller->planner = [&](const Seen&) -> plan::Plan {
+    EXPECT_TRUE(manager->plans_in_time());
+    loop.manual_clock().move(59s);
+    EXPECT_TRUE(manager->plans_in_time());
+    loop.manual_clock().move(1s);
+    EXPECT_FALSE(manager->plans_in_time());
+    return {};
+  };
+  start();
+  api.put(kConfigs, config("a"));
+  loop.advance(100ms);
+  EXPECT_TRUE(manager->plans_in_time());
+  EXPECT_FALSE(controller->observed.empty());
 }
 
 TEST_F(ManagerTest, AKeyThatCannotObserveIsTriedAgainWhenSomethingMoves) {

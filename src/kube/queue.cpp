@@ -68,11 +68,12 @@ int WorkQueue::failures(const WorkKey& key) const {
   return it == failures_.end() ? 0 : it->second;
 }
 
-std::optional<WorkKey> WorkQueue::pop(core::MonoTime now) {
+std::optional<WorkKey> WorkQueue::pop(core::MonoTime now, const std::function<bool(const WorkKey&)>& may) {
   promote(now);
-  if (ready_.empty()) return std::nullopt;
-  WorkKey key = std::get<2>(*ready_.begin());
-  ready_.erase(ready_.begin());
+  const auto first = std::ranges::find_if(ready_, [&](const auto& entry) { return !may || may(std::get<2>(entry)); });
+  if (first == ready_.end()) return std::nullopt;
+  WorkKey key = std::get<2>(*first);
+  ready_.erase(first);
   last_wait_ = now - items_.at(key).due;
   items_.erase(key);
   processing_.insert(key);

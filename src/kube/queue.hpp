@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,8 +54,8 @@ class WorkQueue {
   [[nodiscard]] int failures(const WorkKey& key) const;
   [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
-  /// The next ready key, which counts as processing from now on.
-  std::optional<WorkKey> pop(core::MonoTime now);
+  /// The next ready key for which `may` is true, which counts as processing from now on.
+  std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const WorkKey&)>& may = {});
   /// Ends the processing of a key.
   void done(const WorkKey& key, core::MonoTime now);
 

@@ -19,6 +19,7 @@ class ControllerController final : public kube::TypedController<Observed> {
  public:
   explicit ControllerController(const Caches& caches) : caches_(caches) {}
   [[nodiscard]] std::string name() const override { return "controller"; }
+  [[nodiscard]] std::string share(const kube::Key& key) const override { return cluster_key(key.ns, key.name); }
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,

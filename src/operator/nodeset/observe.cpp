@@ -260,6 +260,11 @@ std::string NodeSetController::doubt(const slurm::ClusterKey& cluster, const Obs
   return text;
 }
 
+std::string NodeSetController::share(const kube::Key& key) const {
+  const kube::ObjectPtr object = caches_.nodesets.find(key);
+  return object ? cluster_key(key.ns, core::get_string(object->body, {"spec", "controllerRef", "name"})) : "";
+}
+
 plan::Plan NodeSetController::plan_typed(const Observed& observed) const {
   return observed.object ? plan_nodeset(observed) : plan::Plan{};
 }

@@ -113,6 +113,8 @@ class NodeSetController final : public kube::TypedController<Observed> {
  public:
   NodeSetController(Caches& caches, KubeNodeSource nodes, Options options = {});
   [[nodiscard]] std::string name() const override { return "nodeset"; }
+  /// Its cluster's.
+  [[nodiscard]] std::string share(const kube::Key& key) const override;
 
  protected:
   [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
