@@ -25,6 +25,8 @@
 
 namespace {
 
+/// What Slurms answer, and is not read yet; with what it is read into, well below the chart's limit.
+constexpr std::size_t kSlurmReplies = 512UL << 20;
 constexpr std::size_t kLongestBody = 4096;  ///< Nobody has anything to say there.
 constexpr std::size_t kMaxClients = 64;     ///< Of the health port, and of the metrics port: probes and scrapers are few.
 
@@ -99,8 +101,10 @@ int run(const Flags& flags) {
   }
   kube::Manager manager(loop, random, log, client, options);
 
-  const auto slurm_transport = [&loop](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
-    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}});
+  net::TransportOptions slurm_options;
+  slurm_options.budget = std::make_shared<net::ReplyBudget>(kSlurmReplies);
+  const auto slurm_transport = [&](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
+    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}}, slurm_options);
   };
   op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {flags.namespaces, flags.cluster_domain});
 

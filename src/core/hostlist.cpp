@@ -90,6 +90,54 @@ Result<std::vector<std::string>> expand_item(std::string_view item) {
   return names;
 }
 
+struct Range {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  std::size_t width = 0;
+  /// The number, written with so many digits, is one of the range.
+  [[nodiscard]] bool has(std::uint64_t value, std::size_t digits) const {
+    if (value < low || value > high) return false;
+    const std::size_t plain = fmt::formatted_size("{}", value);
+    return digits == std::max(plain, width);
+  }
+};
+
+/// Calls `each` for the ranges inside of one pair of brackets until it is true. False: some are malformed.
+template <class Each>
+bool for_ranges(std::string_view ranges, Each each) {
+  for (std::size_t start = 0; start <= ranges.size();) {
+    const std::size_t end = std::min(ranges.find(',', start), ranges.size());
+    const std::string_view range = ranges.substr(start, end - start);
+    const std::size_t dash = range.find('-');
+    const auto low = number(range.substr(0, dash));
+    const auto high = dash == std::string_view::npos ? low : number(range.substr(dash + 1));
+    if (!low || !high || *high < *low) return false;
+    if (each(Range{*low, *high, std::min(dash, range.size())})) return true;
+    start = end + 1;
+  }
+  return true;
+}
+
+bool item_names(std::string_view item, std::string_view name) {
+  const std::size_t open = item.find('[');
+  if (open == std::string_view::npos) return item == name;
+  if (name.substr(0, open) != item.substr(0, open)) return false;
+  const std::size_t close = item.find(']', open);
+  const std::string_view ranges = item.substr(open + 1, close - open - 1);
+  const std::string_view rest = item.substr(close + 1);
+  name.remove_prefix(open);
+  bool found = false;
+  for (std::size_t digits = 1; digits <= name.size() && is_digit(name[digits - 1]) && !found; ++digits) {
+    const auto value = number(name.substr(0, digits));
+    const bool read = for_ranges(ranges, [&](const Range& range) {
+      found = value && range.has(*value, digits) && item_names(rest, name.substr(digits));
+      return found;
+    });
+    found = found || !read;
+  }
+  return found;
+}
+
 /// The names of one prefix whose numbers are written alike: padded to one width, or (width 0) not padded.
 using Class = std::pair<std::string, std::size_t>;
 
@@ -121,6 +169,55 @@ std::string format_class(const Class& key, std::vector<std::uint64_t> numbers) {
 }
 
 }  // namespace
+
+bool hostlist_names(std::string_view text, std::string_view name) {
+  const auto items = split_items(text);
+  return !items || std::ranges::any_of(*items, [&](std::string_view item) { return item_names(item, name); });
+}
+
+HostIndex::HostIndex(std::vector<std::string_view> names) : names_(std::move(names)) {
+  std::ranges::sort(names_);
+  for (const std::string_view name : names_) {
+    std::size_t start = name.size();
+    while (start > 0 && is_digit(name[start - 1]) && name.size() - start < kMaxDigits) --start;
+    // Of more digits than are read as one number, any may be the first.
+    if (const auto value = number(name.substr(start)))
+      numbered_[name.substr(0, start)].push_back({*value, name, name.size() - start});
+  }
+  for (auto& [prefix, entries] : numbered_) std::ranges::sort(entries, {}, &Entry::number);
+}
+
+void HostIndex::look_up(std::string_view text, const std::function<void(std::string_view)>& each) const {
+  const auto one_by_one = [&](std::string_view list) {
+    for (const std::string_view name : names_) {
+      if (hostlist_names(list, name)) each(name);
+    }
+  };
+  const auto items = split_items(text);
+  if (!items) return one_by_one(text);
+  for (const std::string_view item : *items) {
+    const std::size_t open = item.find('[');
+    if (open == std::string_view::npos) {
+      if (const auto it = std::ranges::lower_bound(names_, item); it != names_.end() && *it == item) each(*it);
+      continue;
+    }
+    const bool usual = item.find(']') == item.size() - 1 && open > 0 && !is_digit(item[open - 1]);
+    if (!usual) {
+      one_by_one(item);
+      continue;
+    }
+    const auto entries = numbered_.find(item.substr(0, open));
+    if (entries == numbered_.end()) continue;
+    const bool read = for_ranges(item.substr(open + 1, item.size() - open - 2), [&](const Range& range) {
+      for (auto it = std::ranges::lower_bound(entries->second, range.low, {}, &Entry::number);
+           it != entries->second.end() && it->number <= range.high; ++it) {
+        if (range.has(it->number, it->digits)) each(it->name);
+      }
+      return false;
+    });
+    if (!read) one_by_one(item);
+  }
+}
 
 Result<std::vector<std::string>> expand_hostlist(std::string_view text) {
   const auto items = split_items(text);

@@ -29,6 +29,56 @@ TEST(Hostlist, RefusesWhatIsMalformed) {
   }
 }
 
+TEST(Hostlist, NamesWithoutBeingWrittenOut) {
+  EXPECT_TRUE(hostlist_names("cpu-[0-999999999],login", "cpu-123456789"));
+  EXPECT_TRUE(hostlist_names("cpu-[0-999999999],login", "login"));
+  EXPECT_FALSE(hostlist_names("cpu-[0-9]", "cpu-10"));
+  EXPECT_FALSE(hostlist_names("cpu-[0-9]", "cpu-07"));
+  EXPECT_FALSE(hostlist_names("n[08-11]", "n8"));
+  EXPECT_TRUE(hostlist_names("n[08-11]", "n08"));
+  EXPECT_TRUE(hostlist_names("n[8-11]", "n11"));
+  EXPECT_TRUE(hostlist_names("r[0-1]n[1-2]-ib", "r1n2-ib"));
+  EXPECT_FALSE(hostlist_names("r[0-1]n[1-2]-ib", "r1n2"));
+  EXPECT_FALSE(hostlist_names("", "n"));
+  for (const char* text : {"a[1", "a[x]", "a[3-1]"}) EXPECT_TRUE(hostlist_names(text, "a1")) << text << " may name anything";
+}
+
+RC_GTEST_PROP(Hostlist, NamesWhatItExpandsTo, ()) {
+  const auto piece =
+      rc::gen::element<std::string>("n[0-3]", "n[08-11,2]", "n3", "r[0-1]n[00-02]", "m1[5-9]", "r0n[7]-ib", "login");
+  const auto items = *rc::gen::container<std::vector<std::string>>(piece);
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
+  const auto expanded = expand_hostlist(text);
+  RC_ASSERT(expanded.has_value());
+  const std::set<std::string> in(expanded->begin(), expanded->end());
+  const std::vector<std::string> names{"n0",
+                                       "n3",
+                                       "n8",
+                                       "n08",
+                                       "n008",
+                                       "n11",
+                                       "n2",
+                                       "r1n01",
+                                       "r1n1",
+                                       "r2n00",
+                                       "m15",
+                                       "m105",
+                                       "r0n7-ib",
+                                       "r0n7",
+                                       "login",
+                                       "login1",
+                                       "n",
+                                       "",
+                                       "n9999999999999999999999"};
+  std::set<std::string> found;
+  HostIndex({names.begin(), names.end()}).look_up(text, [&](std::string_view name) { found.emplace(name); });
+  for (const std::string& name : names) {
+    RC_ASSERT(hostlist_names(text, name) == in.contains(name));
+    RC_ASSERT(found.contains(name) == in.contains(name));
+  }
+}
+
 TEST(Hostlist, Compresses) {
   EXPECT_EQ(compress_hostlist({"cpu-2", "cpu-0", "cpu-1", "cpu-10", "cpu-0"}), "cpu-[0-2,10]");
   EXPECT_EQ(compress_hostlist({"n08", "n09", "n10", "n11"}), "n[08-11]");

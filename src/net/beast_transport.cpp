@@ -415,17 +415,44 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     const std::size_t own = exchange->request.max_reply_bytes;
     const std::size_t most = own == 0 ? options.max_reply_bytes : own;
     if (exchange->response.body.size() + piece.size() > most) {
-      drop(connection);
-      core::Error error{core::ErrorCode::kInternal,
-                        fmt::format("{} {}: the reply is longer than {} bytes, the limit of {}", exchange->request.method,
-                                    exchange->request.target, most, own == 0 ? "this connection" : "such requests"),
-                        exchange->response.status,
-                        {},
-                        {}};
-      finish(exchange, std::unexpected(std::move(error)));
-      return;
+      return too_long(connection, fmt::format("the reply is longer than {} bytes, the limit of {}", most,
+                                              own == 0 ? "this connection" : "such requests"));
+    }
+    if (!take_room(*exchange, piece.size())) {
+      return too_long(connection, fmt::format("the reply is longer than there is room for: {} bytes beside other replies",
+                                              exchange->response.body.size()));
     }
     exchange->response.body += piece;
+  }
+
+  /// What a reply has taken of the budget; given back when the last who has the reply lets go of it.
+  struct Room {
+    Room(std::shared_ptr<ReplyBudget> from) : budget(std::move(from)) {}
+    ~Room() { budget->give_back(held); }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    std::shared_ptr<ReplyBudget> budget;
+    std::size_t held = 0;
+  };
+
+  bool take_room(Exchange& exchange, std::size_t more) const {
+    if (!options.budget) return true;
+    if (!exchange.response.room) exchange.response.room = std::make_shared<Room>(options.budget);
+    auto& room = *std::static_pointer_cast<Room>(exchange.response.room);
+    if (!options.budget->take(more, room.held)) return false;
+    room.held += more;
+    return true;
+  }
+
+  void too_long(const ConnectionPtr& connection, const std::string& why) {
+    const ExchangePtr exchange = connection->exchange;
+    drop(connection);
+    core::Error error{core::ErrorCode::kInternal,
+                      fmt::format("{} {}: {}", exchange->request.method, exchange->request.target, why),
+                      exchange->response.status,
+                      {},
+                      {}};
+    finish(exchange, std::unexpected(std::move(error)));
   }
 
   void message_end(const ConnectionPtr& connection, bool keep) {

@@ -21,6 +21,7 @@ struct TransportOptions {
   std::size_t max_connections = 32;          ///< For unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
   std::size_t max_reply_bytes = 64UL << 20;  ///< Of unary requests that name no limit of their own.
+  std::shared_ptr<ReplyBudget> budget{};     ///< For bodies of unary replies, until they are read; null: no bound.
 };
 
 class BeastTransport final : public HttpTransport {

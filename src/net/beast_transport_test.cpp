@@ -297,6 +297,31 @@ TEST_F(NetTest, TheDeadlineRunsInTheQueueToo) {
   EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "it was never sent";
 }
 
+// Who runs a slurmrestd is not who pays for our memory.
+TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
+  HttpServer server(loop, {}, [](const HttpRequest& request, Responder responder) {
+    responder.respond({200, {}, std::string(std::stoul(request.target.substr(1)), 'x')});
+  });
+  ASSERT_TRUE(server.start());
+  TransportOptions options;
+  options.budget = std::make_shared<ReplyBudget>(1000);
+  BeastTransport one(loop, local(server.port()), options);
+  BeastTransport two(loop, local(server.port()), options);
+  const auto too_long = fetch(one, {.target = "/501"});
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error().code, ErrorCode::kInternal);
+  EXPECT_THAT(too_long.error().message, HasSubstr("longer than there is room for"));
+  EXPECT_EQ(options.budget->used(), 0U);
+  auto held = fetch(one, {.target = "/500"});
+  ASSERT_TRUE(held);
+  EXPECT_EQ(options.budget->used(), 500U);
+  EXPECT_FALSE(fetch(two, {.target = "/251"})) << "half of what the other leaves";
+  EXPECT_TRUE(fetch(two, {.target = "/250"}));
+  held = core::fail(ErrorCode::kInternal, "read by now");
+  EXPECT_EQ(options.budget->used(), 0U);
+  EXPECT_TRUE(fetch(two, {.target = "/500"}));
+}
+
 // Bytes that the kernel still holds when a write has met its deadline would arrive after the lease.
 TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));

@@ -36,6 +36,26 @@ struct HttpResponse {
   int status = 0;
   Headers headers{};
   std::string body{};
+  std::shared_ptr<void> room{};  ///< What its body takes of a ReplyBudget, for as long as a copy of this lives.
+};
+
+/// What all replies under way may take together, over any number of transports. One may take no more than half of what the
+/// others leave: whoever answers without end, and as many as do, leave room for the small ones.
+class ReplyBudget {
+ public:
+  explicit ReplyBudget(std::size_t bytes) : bytes_(bytes) {}
+  /// For a reply that has taken `held` so far. False: there is no room.
+  bool take(std::size_t more, std::size_t held) {
+    if (held + more > (bytes_ - (used_ - held)) / 2) return false;
+    used_ += more;
+    return true;
+  }
+  void give_back(std::size_t held) { used_ -= held; }
+  [[nodiscard]] std::size_t used() const { return used_; }
+
+ private:
+  std::size_t bytes_;
+  std::size_t used_ = 0;
 };
 
 /// Receives a streamed reply. After on_end no more calls come.

@@ -50,9 +50,9 @@ struct Job {
   std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
   std::set<std::string, std::less<>> flags;  ///< COMPLETING CONFIGURING ...
   std::string user, partition;
-  std::vector<std::string> nodes;            ///< Allocated nodes, expanded.
+  std::vector<std::string> nodes;            ///< Those that it holds, expanded.
   bool nodes_unknown = false;                ///< Its nodes could not be read: any may be among them.
-  std::vector<std::string> required_nodes;   ///< -w, expanded.
+  std::string required_nodes;                ///< -w, while it waits: a hostlist, as long as its user made it.
   std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
   [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
   [[nodiscard]] bool holds(std::string_view node) const;

@@ -7,6 +7,7 @@
 
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
+#include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
@@ -105,9 +106,6 @@ Pass::Pass(const Observed& observed) : in(observed) {
 void Pass::read_work() {
   if (in.snapshot == nullptr) return;
   for (const auto& [id, job] : in.snapshot->jobs) {
-    if (job->state == "PENDING") {
-      for (const std::string& node : job->required_nodes) waiting_[node].push_back(id);
-    }
     if (!job->holds_nodes()) continue;
     for (const std::string& node : job->nodes) add_work(node, *job);
     if (!job->nodes_unknown) continue;
@@ -133,10 +131,25 @@ Work Pass::work_on(std::string_view node) const {
   return it == work_.end() ? Work{} : it->second;
 }
 
-const std::vector<std::int64_t>& Pass::jobs_waiting_for(std::string_view node) const {
-  static const std::vector<std::int64_t> kNone;
-  const auto it = waiting_.find(node);
-  return it == waiting_.end() ? kNone : it->second;
+const Pass::Waiting& Pass::jobs_waiting_for(std::string_view node) const {
+  constexpr std::size_t kFirst = 10;
+  static const Waiting kNone;
+  if (!waiting_) {
+    waiting_.emplace();
+    const core::HostIndex index({nodes_.begin(), nodes_.end()});
+    for (const auto& [id, job] : in.snapshot ? in.snapshot->jobs : decltype(in.snapshot->jobs){}) {
+      if (job->state != "PENDING" || job->required_nodes.empty()) continue;
+      index.look_up(job->required_nodes, [&, number = id](std::string_view name) {
+        Waiting& waiting = (*waiting_)[name];
+        if (!waiting.first.empty() && waiting.last == number) return;
+        waiting.last = number;
+        ++waiting.count;
+        if (waiting.first.size() < kFirst) waiting.first.push_back(number);
+      });
+    }
+  }
+  const auto it = waiting_->find(node);
+  return it == waiting_->end() ? kNone : it->second;
 }
 
 void Pass::read_workers() {

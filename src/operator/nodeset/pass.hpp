@@ -102,8 +102,13 @@ class Pass {
   [[nodiscard]] bool slurm_shows();
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
   [[nodiscard]] Work work_on(std::string_view node) const;
+  struct Waiting {
+    std::vector<std::int64_t> first;  ///< The first few of them.
+    std::int64_t last = 0;
+    std::size_t count = 0;
+  };
   /// Jobs that wait for the node by its name (`sbatch -w`): Slurm ends them once it has no such node.
-  [[nodiscard]] const std::vector<std::int64_t>& jobs_waiting_for(std::string_view node) const;
+  [[nodiscard]] const Waiting& jobs_waiting_for(std::string_view node) const;
   /// Nothing is deleted now but what has nothing to do with Slurm's word, or nothing at all.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// How much longer a ready worker that Slurm does not know may take to register (again); not positive: it is overdue.
@@ -166,8 +171,8 @@ class Pass {
   [[nodiscard]] bool hangs(const kube::PodRecord& pod);
 
   std::unordered_map<std::string_view, Work> work_;
-  std::unordered_map<std::string_view, std::vector<std::int64_t>> waiting_;
-  std::unordered_set<std::string_view> nodes_;  ///< Slurm node names of all workers.
+  mutable std::optional<std::unordered_map<std::string_view, Waiting>> waiting_;  ///< Found out when it is first asked for.
+  std::unordered_set<std::string_view> nodes_;                                    ///< Slurm node names of all workers.
   bool slurm_fresh_ = false;
   bool slurm_known_ = false;
   std::size_t room_ = 240;  ///< Of the 256 steps of a pass; the rest is for status and events.

@@ -21,8 +21,6 @@ constexpr core::Duration kWatchJobs{60000};
 constexpr core::Duration kDoubtAgain{1000};
 /// Mark, record, pod, event.
 constexpr std::size_t kFencedSteps = 4;
-/// Jobs that an event names, of those that lose their node.
-constexpr std::size_t kJobsNamed = 10;
 /// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
 constexpr core::Duration kStillLost{5000};
 /// A worker that ended later than this after it was replaced is replaced at once again.
@@ -67,7 +65,7 @@ auto rank(const Pass& pass, const Worker& worker) {
   const core::WallTime never{core::Duration{0}};
   return std::tuple(
       !(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
-      pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker), !pass.jobs_waiting_for(worker.node).empty(),
+      pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker), pass.jobs_waiting_for(worker.node).count > 0,
       deadline_rank(worker), worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon),
       -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
@@ -170,11 +168,10 @@ void delete_leaving_record(Pass& pass, const Worker& worker, const plan::Evidenc
 
 /// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.
 void tell_waiting_jobs(Pass& pass, const Worker& worker) {
-  const std::vector<std::int64_t>& jobs = pass.jobs_waiting_for(worker.node);
-  if (jobs.empty()) return;
-  const std::size_t shown = std::min(jobs.size(), kJobsNamed);
-  std::string names = fmt::format("{}", fmt::join(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-  if (shown < jobs.size()) names += fmt::format(" and {} more", jobs.size() - shown);
+  const Pass::Waiting& jobs = pass.jobs_waiting_for(worker.node);
+  if (jobs.count == 0) return;
+  std::string names = fmt::format("{}", fmt::join(jobs.first, ", "));
+  if (jobs.first.size() < jobs.count) names += fmt::format(" and {} more", jobs.count - jobs.first.size());
   pass.lasting_event("Warning", "JobsLoseTheirNode", "Delete",
                      fmt::format("Jobs {} wait for {}, which goes: without it Slurm ends them", names, worker.node));
 }

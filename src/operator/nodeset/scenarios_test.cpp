@@ -152,7 +152,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "suspended") {
       world_.add_job({value.get<std::string>()}, "SUSPENDED");
     } else if (verb == "waits_for") {
-      world_.jobs[world_.add_job({}, "PENDING")].required_nodes = {value};
+      world_.jobs[world_.add_job({}, "PENDING")].required_nodes = value.get<std::string>();
     } else if (verb == "end") {
       world_.end_job(value);
     } else if (verb == "node") {

@@ -16,8 +16,8 @@ using core::ErrorCode;
 
 /// Longer bodies are read on another thread.
 constexpr std::size_t kShort = 64UL << 10;
-/// A job takes 5 KiB: enough for the jobs of the largest clusters.
-constexpr std::size_t kLongestTable = 1UL << 30;
+/// A job takes 5 KiB. What all clusters together may take is the transport's to bound.
+constexpr std::size_t kLongestTable = 512UL << 20;
 /// Of whatever else is asked: who runs slurmrestd is not who pays for our memory. /openapi/v3 takes 2 MiB.
 constexpr std::size_t kLongestReply = 32UL << 20;
 /// A write that has less time than this is not worth beginning.
@@ -275,10 +275,11 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
            const int status = response->status;
            if (status == 304) return then(Decoded<T>{}, status);
            if (!is_json(*response)) return then(std::unexpected(to_error(status, response->body, false)), status);
-           decode<Decoded<T>>(std::move(response->body), decoder, [this, status, then](core::Result<Decoded<T>> decoded) {
-             if (decoded) check_release(decoded->envelope);
-             then(std::move(decoded), status);
-           });
+           decode<Decoded<T>>(std::move(response->body), decoder,
+                              [this, status, then, room = response->room](core::Result<Decoded<T>> decoded) {
+                                if (decoded) check_release(decoded->envelope);
+                                then(std::move(decoded), status);
+                              });
          });
   }
 

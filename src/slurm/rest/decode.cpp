@@ -180,6 +180,7 @@ Job job_of(od::object object) {
   Job job;
   std::optional<core::WallTime> end;
   Number limit;
+  std::string nodes;
   for (auto field : object) {
     const std::string_view key = field.unescaped_key();
     od::value value = field.value();
@@ -198,13 +199,9 @@ Job job_of(od::object object) {
     } else if (key == "partition") {
       job.partition = text_of(value);
     } else if (key == "nodes") {
-      if (auto names = core::expand_hostlist(text_of(value))) {
-        job.nodes = *std::move(names);
-      } else {
-        job.nodes_unknown = true;
-      }
+      nodes = text_of(value);
     } else if (key == "required_nodes") {
-      if (auto names = core::expand_hostlist(text_of(value))) job.required_nodes = *std::move(names);
+      job.required_nodes = text_of(value);
     } else if (key == "start_time") {
       job.start = time_of(value);
     } else if (key == "end_time") {
@@ -213,6 +210,16 @@ Job job_of(od::object object) {
       limit = number_of(value);
     }
   }
+  // slurmctld remembers ended jobs by the thousand, and each may have had thousands of nodes.
+  if (job.holds_nodes()) {
+    if (auto names = core::expand_hostlist(nodes)) {
+      job.nodes = *std::move(names);
+    } else {
+      job.nodes_unknown = true;
+    }
+  }
+  if (job.state != "PENDING") job.required_nodes.clear();
+  job.required_nodes.shrink_to_fit();
   // A job that has not ended and has no limit is given a far end by Slurm; it has none.
   const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
   if (!open_ended) job.end = end;

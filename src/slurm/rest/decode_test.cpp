@@ -82,7 +82,7 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
     EXPECT_TRUE(job(5).holds_nodes());
     EXPECT_EQ(job(6).state, "PENDING");
     EXPECT_TRUE(job(6).nodes.empty());
-    EXPECT_EQ(job(6).required_nodes, std::vector<std::string>{"n3"});
+    EXPECT_EQ(job(6).required_nodes, "n3");
     EXPECT_FALSE(job(6).start);
   }
 }
@@ -170,6 +170,26 @@ TEST(Decode, RepairsTextThatIsNoUtf8) {
   ASSERT_TRUE(escape) << escape.error().message;
   EXPECT_EQ(escape->rows[0]->comment, "?");
   EXPECT_EQ(escape->rows[0]->real_memory_mib, 7);
+}
+
+// A stranger's ten thousand jobs that name ten thousand nodes each.
+TEST(Decode, NamesOfManyNodesStayAsTheyAreWritten) {
+  std::string rows;
+  for (int id = 1; id <= 2000; ++id) {
+    rows += R"({"job_id":)" + std::to_string(id) + R"(,"job_state":["PENDING"],"nodes":"","required_nodes":"n[0-9999]"},)";
+    rows += R"({"job_id":)" + std::to_string(id + 2000) +
+            R"(,"job_state":["COMPLETED"],"nodes":"n[0-9999]","required_nodes":"n[0-9999]"},)";
+  }
+  rows.pop_back();
+  const auto jobs = decode_jobs(R"({"jobs":[)" + rows + "]}");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  std::size_t bytes = 0;
+  for (const auto& job : jobs->rows) {
+    bytes += job->required_nodes.capacity() + job->nodes.size() * sizeof(std::string);
+    EXPECT_FALSE(job->holds("n7"));
+  }
+  EXPECT_LT(bytes, 4000 * 32U);
+  EXPECT_EQ(jobs->rows[0]->required_nodes, "n[0-9999]");
 }
 
 // An odd row spoils what depends on it, and nothing else.

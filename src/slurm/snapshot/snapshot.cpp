@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/hostlist.hpp"
+
 namespace slurm {
 
 bool Snapshot::unreadable() const {
@@ -41,7 +43,7 @@ bool Snapshot::job_names(std::string_view node) const {
   return std::ranges::any_of(jobs, [&](const auto& entry) {
     const Job& job = *entry.second;
     if (job.holds(node)) return true;
-    return job.state == "PENDING" && std::ranges::find(job.required_nodes, node) != job.required_nodes.end();
+    return job.state == "PENDING" && core::hostlist_names(job.required_nodes, node);
   });
 }
 

@@ -137,7 +137,7 @@ TEST(Witness, ForgottenNeedsAbsenceAndThatNoJobNamesIt) {
   EXPECT_FALSE(forgotten("cpu-0"));
   Job waiting;
   waiting.state = "PENDING";
-  waiting.required_nodes = {"cpu-1"};
+  waiting.required_nodes = "cpu-1";
   snapshot.jobs.emplace(1, std::make_shared<Job>(waiting));
   EXPECT_FALSE(forgotten("cpu-1"));
   snapshot.jobs.erase(1);
