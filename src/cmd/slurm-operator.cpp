@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct Flags {
   std::string leader_elect_name = "slurm-operator";
   std::string health_address = ":8081";
   std::string metrics_address = ":8080";
+  std::string metrics_token_file;
   std::vector<std::string> namespaces;
   std::string log_level = "info";
   std::string kubeconfig;
@@ -46,6 +49,14 @@ struct Flags {
 std::string hostname() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// Read for every request: who rotates it needs no restart.
+std::optional<std::string> read_token(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!std::getline(file, token)) return std::nullopt;
+  return token;
 }
 
 int fatal(core::Logger& log, std::string_view what, const core::Error& error) {
@@ -115,6 +126,8 @@ int run(const Flags& flags) {
     metrics.process(kube::read_process_usage());
     return metrics.text();
   };
+  kube::MetricsToken metrics_token;
+  if (!flags.metrics_token_file.empty()) metrics_token = [file = flags.metrics_token_file] { return read_token(file); };
   std::vector<std::unique_ptr<net::HttpServer>> servers;
   const auto serve = [&](const std::string& flag, const std::string& text,
                          net::HttpServer::Handler handler) -> core::Result<void> {
@@ -131,7 +144,8 @@ int run(const Flags& flags) {
   if (auto served = serve("--health-addr", flags.health_address, kube::health_handler(checks)); !served) {
     return fatal(log, "no health endpoint", served.error());
   }
-  if (auto served = serve("--metrics-addr", flags.metrics_address, kube::metrics_handler(metrics_text)); !served) {
+  if (auto served = serve("--metrics-addr", flags.metrics_address, kube::metrics_handler(metrics_text, metrics_token));
+      !served) {
     return fatal(log, "no metrics endpoint", served.error());
   }
 
@@ -179,6 +193,8 @@ int main(int argc, char** argv) {
   app.add_option("--health-addr", flags.health_address, "Where /healthz and /readyz are served; 0: nowhere")
       ->capture_default_str();
   app.add_option("--metrics-addr", flags.metrics_address, "Where /metrics is served; 0: nowhere")->capture_default_str();
+  app.add_option("--metrics-token-file", flags.metrics_token_file,
+                 "Whoever reads metrics must show this bearer token (default: nobody must)");
   app.add_option("--namespaces", flags.namespaces, "Act only on these (comma-separated; default: all)")->delimiter(',');
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig, "Path (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");

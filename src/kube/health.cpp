@@ -1,5 +1,7 @@
 #include "kube/health.hpp"
 
+#include "core/hash.hpp"
+
 namespace kube {
 
 namespace {
@@ -20,6 +22,14 @@ bool reads(const net::HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
 
+/// By hashes, so that the time it takes tells nothing of the token.
+bool shows_token(const net::HttpRequest& request, const MetricsToken& token) {
+  const std::optional<std::string> wanted = token();
+  const auto shown = request.headers.find("authorization");
+  return wanted && !wanted->empty() && shown != request.headers.end() &&
+         core::sha256_hex(shown->second) == core::sha256_hex("Bearer " + *wanted);
+}
+
 }  // namespace
 
 net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpRequest& request) {
@@ -30,9 +40,10 @@ net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpReque
   return plain(404, "not found");
 }
 
-net::HttpResponse answer_metrics(const MetricsText& text, const net::HttpRequest& request) {
+net::HttpResponse answer_metrics(const MetricsText& text, const MetricsToken& token, const net::HttpRequest& request) {
   if (!reads(request)) return plain(405, "only GET");
   if (path(request) != "/metrics") return plain(404, "not found");
+  if (token && !shows_token(request, token)) return plain(401, "a bearer token is asked for");
   return {200, {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}}, text()};
 }
 
@@ -42,9 +53,9 @@ net::HttpServer::Handler health_handler(HealthChecks checks) {
   };
 }
 
-net::HttpServer::Handler metrics_handler(MetricsText text) {
-  return [text = std::move(text)](const net::HttpRequest& request, net::Responder responder) {
-    responder.respond(answer_metrics(text, request));
+net::HttpServer::Handler metrics_handler(MetricsText text, MetricsToken token) {
+  return [text = std::move(text), token = std::move(token)](const net::HttpRequest& request, net::Responder responder) {
+    responder.respond(answer_metrics(text, token, request));
   };
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "net/http_server.hpp"
@@ -18,10 +19,12 @@ struct HealthChecks {
 };
 /// The metrics in the text format of Prometheus.
 using MetricsText = std::function<std::string()>;
+/// The token that who asks must show, as it is now; nullopt: nobody may, for it cannot be read. Unset: everybody may.
+using MetricsToken = std::function<std::optional<std::string>()>;
 
 net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpRequest& request);
-net::HttpResponse answer_metrics(const MetricsText& text, const net::HttpRequest& request);
+net::HttpResponse answer_metrics(const MetricsText& text, const MetricsToken& token, const net::HttpRequest& request);
 net::HttpServer::Handler health_handler(HealthChecks checks);
-net::HttpServer::Handler metrics_handler(MetricsText text);
+net::HttpServer::Handler metrics_handler(MetricsText text, MetricsToken token = {});
 
 }  // namespace kube

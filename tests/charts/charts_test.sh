@@ -83,6 +83,7 @@ shows slurm-operator "${container}['image']" '"r/o:0.1.0"' --set operator.image.
 shows slurm-operator "${deployment}['metadata']['labels']['app.kubernetes.io/name']" '"slurm-operator"' --set nameOverride=x,fullnameOverride=slurm-operator
 shows slurm-operator "[${deployment}['spec']['securityContext']['runAsUser'], ${container}['securityContext']]" '[65532, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}]'
 shows slurm-operator "['Service/slurm-operator' in o, ${container}['args'][3], len(${container}['ports'])]" '[false, "--metrics-addr=0", 1]' --set operator.metricsPort=0
+shows slurm-operator "[${container}['args'][4], ${container}['volumeMounts'][0]['mountPath'], ${deployment}['spec']['volumes'][0]['secret']['secretName']]" '["--metrics-token-file=/run/metrics-token/token", "/run/metrics-token", "scrapers"]' --set operator.metricsTokenSecret=scrapers
 shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvailable"]' 1 --set operator.pdb.enabled=true
 shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false
