@@ -461,6 +461,25 @@ def an_admins_drain_and_down_outlive_their_workers(ns):
 
 
 @test
+def a_job_with_an_odd_name_hinders_nothing(ns):
+    """Its name is one byte that is no UTF-8: what prints it cannot be decoded here, so its state is asked for alone."""
+    script = "sbatch --parsable --output=/dev/null -N1 --exclusive -J $'\\xe9' --wrap='sleep 20'"
+    job = int(ns.slurm("bash", "-c", script).stdout.strip().split(";")[0])
+    fields = lambda: ns.slurm("bash", "-c", f"scontrol show job {job} | grep -aoE '(JobState|Restarts)=[A-Z0-9_]+'").stdout.split()
+    wait("the job runs", lambda: "JobState=RUNNING" in fields())
+    busy = lambda: [p for p in ns.workers().values() if p["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true"]
+    wait("its worker is known to be busy", busy, 30)
+    ns.scale("cpu", 1)
+    wait("the other workers go, it stays", lambda: len(ns.workers()) == 1, 60)
+    for kind, name in (("controllers.slinky.slurm.net", "demo"), ("nodesets.slinky.slurm.net", "cpu")):
+        expect(ns.condition(kind, name, "Degraded")["status"] == "False", f"{name} is Degraded")
+    wait("the job completes", lambda: "JobState=COMPLETED" in fields(), 60)
+    expect("Restarts=0" in fields(), f"the job was requeued: {fields()}")
+    ns.scale("cpu", 3)
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+
+
+@test
 def no_secret_is_told(ns):
     key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]
     log = kubectl("-n", "slurm-operator", "logs", "-l", "app.kubernetes.io/name=slurm-operator", "--tail=-1").stdout
