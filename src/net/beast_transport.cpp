@@ -427,7 +427,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   /// What a reply has taken of the budget; given back when the last who has the reply lets go of it.
   struct Room {
-    Room(std::shared_ptr<ReplyBudget> from) : budget(std::move(from)) {}
+    explicit Room(std::shared_ptr<ReplyBudget> from) : budget(std::move(from)) {}
     ~Room() { budget->give_back(held); }
     Room(const Room&) = delete;
     Room& operator=(const Room&) = delete;

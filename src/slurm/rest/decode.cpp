@@ -33,7 +33,7 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
-  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  const std::size_t length = first < 0xc2 ? 0U : first < 0xe0 ? 2U : first < 0xf0 ? 3U : first < 0xf5 ? 4U : 0U;
   const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (byte(1) < low || byte(1) > high) return 0;
