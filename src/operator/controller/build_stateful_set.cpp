@@ -3,6 +3,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/controller/build.hpp"
@@ -18,13 +19,6 @@ constexpr const char* kLogVolume = "slurm-logfile";
 constexpr const char* kStateVolume = "statesave";
 constexpr const char* kStateRoot = "/var/spool/slurmctld/";
 constexpr const char* kLogDirectory = "/var/log/slurm";
-
-/// Reads what slurmctld writes into a pipe, and shows it as the sidecar's own output.
-constexpr const char* kLogfileScript =
-    "set -eu\n"
-    "[ -p \"$SOCKET\" ] || { rm -f \"$SOCKET\"; mkfifo -m 0660 \"$SOCKET\"; }\n"
-    "trap 'exit 0' TERM\n"
-    "while true; do cat \"$SOCKET\" || sleep 1; done\n";
 
 /// For clusters without a RestApi, over which the operator would do the same: reconfigures when slurmctld does not know the
 /// partition that slurm.conf is marked with. What is refused is tried again ever more rarely.
@@ -155,6 +149,17 @@ std::string observed_annotation(const Observed& observed, std::string_view name)
   return core::get_string(observed.stateful_set->body, {"spec", "template", "metadata", "annotations", name});
 }
 
+/// Clients in slurmctld's own pod reach it without its Service: from there they would come back with an address of their host,
+/// and slurmctld calls them back at the address that they come from, as srun is when its job has waited.
+void name_itself(core::Json& pod, const kube::ObjectMeta& meta) {
+  constexpr const char* kItself = "127.0.0.1";
+  core::Json& aliases = pod["hostAliases"];
+  const auto users =
+      std::ranges::find_if(aliases, [](const core::Json& item) { return core::get_string(item, {"ip"}) == kItself; });
+  core::Json& alias = users != aliases.end() ? *users : aliases.emplace_back(core::Json{{"ip", kItself}});
+  alias["hostnames"].push_back(controller_object_name(meta.name) + "." + meta.ns);
+}
+
 core::Json pod_template(const Observed& observed, const ConfigState& state) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json pod{
@@ -180,7 +185,9 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
       restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, api::kAnnotationRestartedFor);
   if (!restarted_for.empty()) annotations[std::string(api::kAnnotationRestartedFor)] = restarted_for;
   const kube::ObjectMeta& meta = observed.object->meta;
-  return merge_pod_template(std::move(pod), spec.pod_template, meta, controller_labels(meta.name), annotations);
+  core::Json out = merge_pod_template(std::move(pod), spec.pod_template, meta, controller_labels(meta.name), annotations);
+  name_itself(out["spec"], meta);
+  return out;
 }
 
 core::Json claim_template(const Observed& observed) {

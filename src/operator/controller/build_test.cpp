@@ -52,6 +52,21 @@ TEST(StatefulSet, PodsCarryTheControllersLabelsAndAnnotations) {
   EXPECT_EQ(core::get_string(metadata, {"annotations", "note"}), "x");
 }
 
+/// srun in slurmctld's pod that has to wait is called back when its job starts, at the address that it came from.
+TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
+  Observed observed = observed_of(Json::object());
+  const kube::ObjectMeta& meta = observed.object->meta;
+  const std::string name = meta.name + "-controller." + meta.ns;
+  const std::string_view conf = render_config(observed, {}).files.at("slurm.conf");
+  EXPECT_NE(conf.find("(" + name + ")"), std::string_view::npos) << "the name that clients look for";
+  EXPECT_EQ(pod_template(observed)["spec"]["hostAliases"], Json::array({{{"ip", "127.0.0.1"}, {"hostnames", {name}}}}));
+  observed.controller.spec.pod_template.spec = {
+      {"hostAliases", {{{"ip", "192.0.2.1"}, {"hostnames", {"license"}}}, {{"ip", "127.0.0.1"}, {"hostnames", {"self"}}}}}};
+  EXPECT_EQ(pod_template(observed)["spec"]["hostAliases"], Json::array({{{"ip", "192.0.2.1"}, {"hostnames", {"license"}}},
+                                                                        {{"ip", "127.0.0.1"}, {"hostnames", {"self", name}}}}))
+      << "those of users stay";
+}
+
 TEST(StatefulSet, TemplateFollowsTheKeys) {
   Observed observed = observed_of(Json::object());
   const Json before = pod_template(observed);

@@ -8,6 +8,7 @@
 
 #include "api/well_known.hpp"
 #include "core/quantity.hpp"
+#include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/worker_names.hpp"
@@ -47,12 +48,6 @@ constexpr std::string_view kPreStop =
     R"sh( [ -n "$r" ] || { r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
     R"( scontrol update nodename="$n" state=drain reason="$r"; };)"
     R"( scontrol update nodename="$n" state=down reason="$r"' || true)";
-
-/// What the sidecar runs when users give it no command: makes the FIFO that slurmd logs to, and copies it out.
-constexpr std::string_view kLogfileScript =
-    "trap 'exit 0' TERM; mkdir -p \"$(dirname \"$SOCKET\")\"; "
-    "[ -p \"$SOCKET\" ] || { rm -f \"$SOCKET\"; mkfifo -m 777 \"$SOCKET\"; }; "
-    "while true; do cat \"$SOCKET\" || true; sleep 1; done";
 
 struct ConfItem {
   std::string key;

@@ -1,0 +1,29 @@
+#include "operator/common/logfile.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "kube/credentials.hpp"
+
+namespace op {
+namespace {
+
+/// A sidecar that does not hear TERM keeps its pod, and slurmctld's successor, waiting for the whole grace period.
+TEST(Logfile, PrintsWhatSeveralDaemonsWriteAndEndsAtTerm) {
+  const std::filesystem::path home = std::filesystem::path(::testing::TempDir()) / ("logfile-" + std::to_string(getpid()));
+  std::filesystem::create_directories(home);
+  const char* const script =
+      "{ until [ -p \"$SOCKET\" ]; do sleep 0.01; done; echo first >\"$SOCKET\"; echo second >\"$SOCKET\"; } &\n"
+      "timeout --foreground -s TERM -k 5 1 sh -c \"$1\"; echo \"ended with $?\"";
+  kube::System::Command command;
+  command.argv = {"/usr/bin/env", "SOCKET=" + (home / "log" / "daemon.log").string(), "sh", "-c", script, "sh", kLogfileScript};
+  const core::Result<std::string> said = kube::real_system().run(command);
+  std::filesystem::remove_all(home);
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(*said, "first\nsecond\nended with 124\n") << "137: it was killed";
+}
+
+}  // namespace
+}  // namespace op
