@@ -193,7 +193,7 @@ const FieldList& field_list(const ServiceMonitor*) {
 const FieldList& field_list(const Metrics*) {
   static const FieldList kList =
       FieldList("How metrics are collected.")
-          .add(field("enabled", &Metrics::enabled).has_default().describe("Whether slurmctld serves metrics."))
+          .add(field("enabled", &Metrics::enabled).has_default().not_acted_on().describe("Whether slurmctld serves metrics."))
           .add(field("serviceMonitor", &Metrics::service_monitor).nullable().describe("A ServiceMonitor for Prometheus."));
   return kList;
 }

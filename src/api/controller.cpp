@@ -150,7 +150,7 @@ const FieldList& field_list(const ControllerSpec*) {
           .add(field("persistence", &ControllerSpec::persistence)
                    .describe("The volume that holds slurmctld's state: whether there is one, which, or what it is like."))
           .add(field("service", &ControllerSpec::service).describe("What to change in the Service of slurmctld."))
-          .add(field("metrics", &ControllerSpec::metrics).not_acted_on().describe("How slurmctld's metrics are collected."))
+          .add(field("metrics", &ControllerSpec::metrics).describe("How slurmctld's metrics are collected."))
           .add(field("deletionPolicy", &ControllerSpec::deletion_policy)
                    .has_default()
                    .describe(

@@ -85,8 +85,10 @@ const FieldList& field_list(const UpdateStrategy*) {
                    .describe(
                        "RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: during a "
                        "maintenance reservation."))
-          .add(field("rollingUpdate", &UpdateStrategy::rolling_update).describe("How RollingUpdate proceeds."))
-          .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update).describe("When ScheduledUpdate proceeds."))
+          .add(field("rollingUpdate", &UpdateStrategy::rolling_update).not_acted_on().describe("How RollingUpdate proceeds."))
+          .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update)
+                   .not_acted_on()
+                   .describe("When ScheduledUpdate proceeds."))
           .rule(
               "self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime) && "
               "has(self.scheduledUpdate.duration))",
@@ -145,7 +147,6 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .not_acted_on()
                    .describe("core/v1 PersistentVolumeClaims; each worker gets its own, and keeps them."))
           .add(field("updateStrategy", &NodeSetSpec::update_strategy)
-                   .not_acted_on()
                    .describe("How workers are replaced when their template changes. In this release always as OnDelete does."))
           .add(field("revisionHistoryLimit", &NodeSetSpec::revision_history_limit)
                    .has_default()

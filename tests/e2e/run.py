@@ -460,6 +460,75 @@ def an_admins_drain_and_down_outlive_their_workers(ns):
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
+# --- Names, configuration and clients -----------------------------------------------------------------------------------
+
+def kept_running(ns, job):
+    """The job ends well, and was never started anew."""
+    ns.tell(job)
+    wait("the job completes", lambda: ns.completed(job), 60)
+    shown = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
+    expect(shown["restart_cnt"] == 0, f"the job was started anew {shown['restart_cnt']} times")
+
+
+@test
+def srun_in_slurmctlds_pod_may_have_to_wait(ns):
+    ns.submit("sleep 6", "-N3", "--exclusive")
+    done = ns.slurm("srun", "-N3", "--exclusive", "hostname", timeout=60)
+    expect("queued and waiting" in done.stderr, f"srun did not have to wait: {done.stderr}")
+    expect(sorted(done.stdout.split()) == ["cpu-0", "cpu-1", "cpu-2"], f"srun printed {done.stdout}")
+
+
+@test
+def a_younger_nodeset_takes_no_name(ns):
+    job = ns.submit_until_told("-N1", "-w", "cpu-0", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    twin = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: NAME}
+spec:
+  controllerRef: {name: demo}
+  replicas: 1
+  oversubscribeNode: true
+  slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
+  template: {spec: {hostname: "HOST"}}
+"""
+    # The same name in Slurm without a partition; and a worker that would be called cpu-0.
+    for name, host in (("a", "cpu"), ("b", "cpu-")):
+        ns.apply(twin.replace("NAME", name).replace("HOST", host))
+        told = ns.wait_condition("nodesets.slinky.slurm.net", name, "Degraded")
+        expect(told["reason"] == "HostnameConflict", f"NodeSet {name} says {told}")
+        ns.wait_condition("nodesets.slinky.slurm.net", name, "Ready", "False")
+    told = ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded")
+    expect("NodeSet a: NodeSet cpu was there first" in told["message"], f"the Controller says {told}")
+    time.sleep(3)
+    expect(sorted(ns.workers()) == ["cpu-0", "cpu-1", "cpu-2"], f"there are {sorted(ns.workers())}")
+    expect(ns.jobs()[job]["partition"] == "cpu" and ns.jobs()[job]["job_state"] == ["RUNNING"], "the partition or its job is gone")
+    for name in ("a", "b"):
+        ns.kubectl("delete", "nodesets.slinky.slurm.net", name, "--wait=true", timeout=60)
+    expect(sorted(ns.nodes()) == ["cpu-0", "cpu-1", "cpu-2"], "records went with the NodeSets that had none")
+    kept_running(ns, job)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
+
+
+@test
+def a_logfile_does_not_keep_slurmctld_down(ns):
+    job = ns.submit_until_told("-N1", "--exclusive")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    before = slurmctld_identity(ns)
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"logfile": {"imagePullPolicy": "IfNotPresent"}}})
+    wait("slurmctld runs with it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 60)
+    before = slurmctld_identity(ns)
+    ns.kubectl("delete", "pod", "demo-controller-0", "--wait=false")
+    wait("another slurmctld answers", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 30)
+    printed = ns.kubectl("logs", "demo-controller-0", "-c", "logfile").stdout
+    expect("Running as primary controller" in printed, f"the sidecar printed {printed[:300]}")
+    kept_running(ns, job)
+    before = slurmctld_identity(ns)
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"logfile": None}})
+    wait("slurmctld runs without it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 60)
+
+
 @test
 def a_job_with_an_odd_name_hinders_nothing(ns):
     """Its name is one byte that is no UTF-8: what prints it cannot be decoded here, so its state is asked for alone."""

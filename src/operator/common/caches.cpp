@@ -2,7 +2,6 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
-#include "operator/common/worker_names.hpp"
 
 namespace op {
 namespace {
@@ -11,12 +10,6 @@ std::vector<std::string> controller_of(const kube::Object& object) {
   const std::string name = core::get_string(object.body, {"spec", "controllerRef", "name"});
   if (name.empty()) return {};
   return {cluster_key(object.meta.ns, name)};
-}
-
-std::vector<std::string> host_prefix_of(const kube::Object& nodeset) {
-  std::vector<std::string> keys = controller_of(nodeset);
-  for (std::string& key : keys) key += "/" + host_prefix(nodeset);
-  return keys;
 }
 
 template <class Record>
@@ -49,7 +42,6 @@ std::string instance_key(std::string_view ns, std::string_view app, std::string_
 void add_indices(Caches& caches) {
   caches.restapis.add_index(std::string(kIndexController), controller_of);
   caches.nodesets.add_index(std::string(kIndexController), controller_of);
-  caches.nodesets.add_index(std::string(kIndexHostPrefix), host_prefix_of);
   caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of<kube::Object>);
   caches.controller_revisions.add_index(std::string(kIndexInstance), ownerless_instance);
   caches.token_secrets.add_index(std::string(kIndexOwner), owner_of<kube::SecretRecord>);

@@ -49,8 +49,6 @@ inline constexpr std::string_view kIndexInstance = "instance";
 inline constexpr std::string_view kIndexCluster = "cluster";
 /// Index of RestApis and NodeSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
-/// Index of NodeSets by that key and the prefix of their workers' host names, "ns/name/prefix".
-inline constexpr std::string_view kIndexHostPrefix = "hostPrefix";
 /// Index of ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
 

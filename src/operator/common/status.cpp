@@ -144,8 +144,10 @@ core::Json Conditions::json() const {
   return out;
 }
 
-void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting) {
-  std::vector<std::string> wrong, slow;
+void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
+                 const std::vector<Problem>& up_to_users) {
+  std::vector<std::string> wrong, slow, left;
+  for (const Problem& item : up_to_users) left.push_back(item.message);
   std::string reason, slow_reason;
   for (const Problem& problem : problems) {
     auto& list = problem.degraded ? wrong : slow;
@@ -158,14 +160,18 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
   if (slow_reason.empty()) slow_reason = "Waiting";
 
   if (ready) {
-    conditions.set(api::kConditionReady, true, "Ready", "");
+    conditions.set(api::kConditionReady, true, "Ready", join(left, "; "));
   } else if (!wrong.empty()) {
     conditions.set(api::kConditionReady, false, reason, join(wrong, "; "));
+  } else if (slow.empty() && !left.empty()) {
+    conditions.set(api::kConditionReady, false, up_to_users.front().reason, join(left, "; "));
   } else {
     conditions.set(api::kConditionReady, false, slow_reason, join(slow, "; "));
   }
   if (!slow.empty()) {
     conditions.set(api::kConditionProgressing, true, slow_reason, join(slow, "; "));
+  } else if (wrong.empty() && !left.empty()) {
+    conditions.set(api::kConditionProgressing, false, up_to_users.front().reason, join(left, "; "));
   } else {
     conditions.set(api::kConditionProgressing, false, wrong.empty() ? "Done" : "Blocked", "");
   }

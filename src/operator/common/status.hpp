@@ -65,8 +65,10 @@ struct Problem {
   bool degraded = true;  ///< False for what only takes time.
 };
 
-/// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet.
-void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting);
+/// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet;
+/// `up_to_users` what is neither wrong nor to come, for only people change it: Ready and Progressing tell it.
+void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
+                 const std::vector<Problem>& up_to_users = {});
 
 /// The cluster ends with its Controller: that has looked whether it goes alone (`kubectl delete --cascade=orphan`), and has
 /// told.

@@ -25,6 +25,8 @@ constexpr std::string_view kEtc = "/etc/slurm/";
 /// Files that are the operator's own, whatever a ConfigMap of the user holds.
 constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
 
+constexpr std::string_view kNoAccounting = "accounting_storage/none";
+
 /// The default of the Go operator; IgnoreSystemd because there is no systemd in a pod.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
@@ -106,8 +108,23 @@ conf::Conf base_conf(const Observed& observed) {
           std::string("jwt_key=/etc/slurm/jwt.key") + (spec.jwks_key_ref ? ",jwks=/etc/slurm/jwks.json" : ""));
   out.set("AuthInfo", "use_client_ids");
   out.set("SlurmctldParameters", "enable_configless,reconfig_on_restart");
-  out.set("AccountingStorageType", "accounting_storage/none");
+  out.set("AccountingStorageType", std::string(kNoAccounting));
   return out;
+}
+
+/// Accounting is not built. What slurmctld has of it already, from another operator, it keeps: without it jobs would end
+/// unrecorded.
+void keep_accounting(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
+  if (!observed.controller.spec.accounting_ref) return;
+  const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
+  for (const char* key : {"AccountingStorageType", "AccountingStorageHost", "AccountingStoragePort"}) {
+    if (const auto value = before.get(key)) out.set(key, *value);
+  }
+  const std::string type = out.get("AccountingStorageType").value_or("");
+  rendered.warnings.push_back(
+      {"AccountingNotSupported", "spec.accountingRef is not acted on by this version: slurmctld " +
+                                     (type == kNoAccounting ? "runs without accounting, and jobs are not recorded"
+                                                            : "keeps the accounting that it has, " + type)});
 }
 
 void add_scripts(conf::Conf& out, const Observed& observed) {
@@ -143,12 +160,13 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
 }
 
 void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
-  std::set<std::string> seen;
+  std::map<std::string, std::string> seen;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     const std::string& name = nodeset.slurm_name;
-    if (!seen.insert(name).second) {
-      rendered.warnings.push_back(
-          {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": another NodeSet is called " + name + " in Slurm"});
+    if (const auto [first, added] = seen.emplace(name, nodeset.object); !added) {
+      rendered.warnings.push_back({std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": NodeSet " + first->second +
+                                                                       " was there first, and has the name " + name +
+                                                                       " in Slurm"});
       continue;
     }
     if (const auto whose = find_namesake(observed, state, name, rendered.guessed)) {
@@ -293,10 +311,12 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   if (cluster.size() > api::kMaxClusterName) {
     out.problems.push_back({"ClusterNameTooLong", "the cluster's name " + cluster + " has more than " +
                                                       std::to_string(api::kMaxClusterName) +
-                                                      " characters: set spec.clusterName"});
+                                                      " characters: delete the Controller, and create it again with a shorter "
+                                                      "spec.clusterName"});
   }
 
   conf::Conf ours = base_conf(observed);
+  keep_accounting(ours, observed, state, out);
   add_scripts(ours, observed);
   add_nodesets(ours, observed, state, out);
   keep_left_nodesets(ours, observed, state, out);

@@ -6,6 +6,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/keys.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/namesakes.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
@@ -105,12 +106,12 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
                                   {"spec.reconfigure", spec.inplace_reconfigure ? spec.reconfigure : none},
                                   {"spec.logfile", spec.logfile}});
 
+  std::vector<std::pair<std::pair<std::string, Precedence>, kube::ObjectPtr>> nodesets;
   for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, out->cluster)) {
-    out->nodesets.push_back(nodeset_facts(*nodeset));
+    nodesets.push_back({{slurm_node_set_name(*nodeset), precedence(caches_, *nodeset)}, nodeset});
   }
-  std::sort(out->nodesets.begin(), out->nodesets.end(), [](const NodeSetFacts& a, const NodeSetFacts& b) {
-    return std::tie(a.slurm_name, a.object) < std::tie(b.slurm_name, b.object);
-  });
+  std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
+  for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
     // With foreground deletion it waits for its slurmrestd, which may wait for the Controller: what counts is our finalizer.
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);

@@ -53,7 +53,7 @@ struct Observed {
   std::optional<NamedFiles> jwks;
   std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pod's parts name.
 
-  std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name.
+  std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
   std::vector<RestApiFacts> restapis;
   std::vector<std::string> workers;        ///< Names of worker pods that still exist.
   std::set<std::string> worker_nodes;      ///< Slurm nodes' names of the same.

@@ -1,7 +1,6 @@
 #include "operator/nodeset/observe.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "api/well_known.hpp"
 #include "operator/common/config_map.hpp"
@@ -55,13 +54,24 @@ std::string find_partition_refusal(const Caches& caches, const kube::Key& nodese
   return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }
 
-/// The name of an older NodeSet whose workers would have the names of ours.
-std::string find_older_namesake(const Caches& caches, const kube::Object& self, const slurm::ClusterKey& cluster) {
-  for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexHostPrefix, cluster + "/" + host_prefix(self))) {
+/// What the names of the Controller's other NodeSets mean for ours.
+void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Observed& out) {
+  const kube::Object& self = *out.object;
+  const std::string name = slurm_node_set_name(self);
+  Precedence first = precedence(caches, self);
+  for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexController, cluster)) {
     if (other->meta.uid == self.meta.uid) continue;
-    if (std::tie(other->meta.created, other->meta.name) < std::tie(self.meta.created, self.meta.name)) return other->meta.name;
+    const std::string others = slurm_node_set_name(*other);
+    out.nodeset_names.insert(others);
+    if (Rival found = rival(caches, self, *other); !found.nodes.empty() || found.reserved > 0) {
+      out.rivals.push_back(std::move(found));
+    }
+    if (others != name) continue;
+    Precedence theirs = precedence(caches, *other);
+    if (!(theirs < first)) continue;
+    out.namesake = other->meta.name;
+    first = std::move(theirs);
   }
-  return {};
 }
 
 /// What goes on there may take days: jobs run there, and no others start.
@@ -212,10 +222,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->controller_error);
   if (const kube::ObjectPtr found = caches_.controllers.find({key.ns, controller})) out->stopped = stops_deletions(found->meta);
   out->partition_refusal = find_partition_refusal(caches_, key, spec);
-  out->older_namesake = find_older_namesake(caches_, *object, cluster);
-  for (const kube::ObjectPtr& other : caches_.nodesets.by_index(kIndexController, cluster)) {
-    if (other->meta.uid != object->meta.uid) out->nodeset_names.insert(slurm_node_set_name(*other));
-  }
+  look_at_others(caches_, cluster, *out);
   if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
   out->doubt = doubt(cluster, *out);
 

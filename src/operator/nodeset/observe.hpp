@@ -14,6 +14,7 @@
 #include "kube/controller.hpp"
 #include "operator/common/caches.hpp"
 #include "operator/common/names.hpp"
+#include "operator/common/namesakes.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/workers.hpp"
 #include "slurm/snapshot/snapshot.hpp"
@@ -74,13 +75,14 @@ struct Observed {
   api::NodeSet nodeset;    ///< The same, read.
   std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
 
-  std::vector<Problem> missing;              ///< Of the Secrets and ConfigMaps that the workers' parts name.
-  std::optional<ControllerView> controller;  ///< Empty: the API server has no such Controller, or it cannot be read.
-  std::string controller_error;              ///< Why it cannot be read.
-  bool stopped = false;                      ///< An annotation of the Controller says that nothing is to be deleted.
-  std::string doubt;                         ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
-  std::string partition_refusal;             ///< slurmctld's words, while it goes on without spec.partition.config.
-  std::string older_namesake;                ///< An older NodeSet of the same Controller that gives its workers the same names.
+  std::vector<Problem> missing;                      ///< Of the Secrets and ConfigMaps that the workers' parts name.
+  std::optional<ControllerView> controller;          ///< Empty: the API server has no such Controller, or it cannot be read.
+  std::string controller_error;                      ///< Why it cannot be read.
+  bool stopped = false;                              ///< An annotation of the Controller says that nothing is to be deleted.
+  std::string doubt;                                 ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
+  std::string partition_refusal;                     ///< slurmctld's words, while it goes on without spec.partition.config.
+  std::string namesake;                              ///< Another NodeSet of the same Controller that has our name in Slurm.
+  std::vector<Rival> rivals;                         ///< Others whose workers may have names of ours.
   std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;

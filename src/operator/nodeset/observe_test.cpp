@@ -259,19 +259,58 @@ TEST_F(ObserveNodeSet, AControllerThatCannotBeReadIsNotOneThatIsNotThere) {
   EXPECT_EQ(observe()->controller_error, "");
 }
 
-TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameHostnames) {
+TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameNameInSlurm) {
   fill_all();
+  fill(set_.pods, {});
   const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};
   Json twin = spec;
-  twin["spec"]["template"]["spec"]["hostname"] = "cpu-";
+  // Its workers are cpu0, cpu1 ...; they would be of our partition nevertheless.
+  twin["spec"]["template"]["spec"]["hostname"] = "cpu";
   Json older = document("NodeSet", "zz", twin), own = document("NodeSet", "cpu", spec);
   own["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
   older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
   fill(set_.nodesets, {own, older});
-  EXPECT_EQ(observe()->older_namesake, "zz");
+  EXPECT_EQ(observe()->namesake, "zz");
   older["metadata"]["creationTimestamp"] = "2026-01-03T00:00:00Z";
   fill(set_.nodesets, {own, older});
-  EXPECT_EQ(observe()->older_namesake, "");
+  EXPECT_EQ(observe()->namesake, "");
+  older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
+  fill(set_.nodesets, {own, older});
+  fill(set_.pods, {worker("cpu-0", "cpu-uid")});
+  EXPECT_EQ(observe()->namesake, "") << "ours has a worker, and the older one, back from a backup, has none";
+}
+
+TEST_F(ObserveNodeSet, SeesNodeSetsWhoseWorkersMayHaveItsNames) {
+  fill_all();
+  const auto nodeset = [](const char* name, const char* created, const char* hostname, int replicas, int padding) {
+    Json out = document("NodeSet", name,
+                        {{"spec",
+                          {{"controllerRef", {{"name", "demo"}}},
+                           {"replicas", replicas},
+                           {"ordinalPadding", padding},
+                           {"template", {{"spec", {{"hostname", hostname}}}}}}}});
+    out["metadata"]["creationTimestamp"] = created;
+    return out;
+  };
+  const auto takes = [&](std::string_view node) -> std::string {
+    for (const Rival& rival : observe()->rivals) {
+      if (rival.takes(node)) return rival.nodeset;
+    }
+    return "";
+  };
+  Json other = worker("other-0", "other-uid");
+  other["metadata"]["labels"]["app.kubernetes.io/instance"] = "later";
+  other["spec"]["hostname"] = "gpu007";
+  fill(set_.pods, {other});
+  fill(set_.nodesets,
+       {nodeset("cpu", "2026-01-02T00:00:00Z", "gpu0", 3, 0), nodeset("older", "2026-01-01T00:00:00Z", "gpu", 2, 2),
+        nodeset("later", "2026-01-03T00:00:00Z", "gpu00", 5, 0), nodeset("far", "2026-01-01T00:00:00Z", "gpux", 5, 0)});
+  EXPECT_EQ(takes("gpu00"), "older");
+  EXPECT_EQ(takes("gpu01"), "older");
+  EXPECT_EQ(takes("gpu02"), "") << "it has two workers";
+  EXPECT_EQ(takes("gpu0"), "") << "it writes two digits";
+  EXPECT_EQ(takes("gpu007"), "later") << "it has that worker";
+  EXPECT_EQ(takes("gpu000"), "") << "it comes after us";
 }
 
 TEST_F(ObserveNodeSet, KnowsWhySlurmctldRunsWithoutItsPartition) {

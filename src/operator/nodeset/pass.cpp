@@ -219,10 +219,19 @@ bool Pass::will_not_register(const Worker& worker) {
   return !in.snapshot->job_names(worker.node);
 }
 
+std::string Pass::node_name(int ordinal) const {
+  return host_prefix(*in.object) + padded_ordinal(ordinal, in.nodeset.spec.ordinal_padding);
+}
+
+const Rival* Pass::rival_of(std::string_view node) const {
+  const auto found = std::ranges::find_if(in.rivals, [&](const Rival& rival) { return rival.takes(node); });
+  return found == in.rivals.end() ? nullptr : &*found;
+}
+
 Pass::Name Pass::name_of(int ordinal) const {
-  const api::NodeSetSpec& spec = in.nodeset.spec;
-  if (in.nodeset_names.empty() || uses_host_network(spec)) return Name::kOurs;
-  const std::string node = host_prefix(*in.object) + padded_ordinal(ordinal, spec.ordinal_padding);
+  if (uses_host_network(in.nodeset.spec)) return Name::kOurs;
+  const std::string node = node_name(ordinal);
+  if (rival_of(node) != nullptr) return Name::kRivals;
   if (!in.nodeset_names.contains(node)) return Name::kOurs;
   if (in.snapshot == nullptr || in.snapshot->health == slurm::Snapshot::Health::kNone) return Name::kUnknown;
   return in.snapshot->node(node) != nullptr ? Name::kOurs : Name::kNodeSets;

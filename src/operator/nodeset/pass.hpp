@@ -79,13 +79,16 @@ class Pass {
   std::map<std::string, std::string, std::less<>> conf_hashes;  ///< Of extraConf and limits, by revision.
   std::vector<Worker> workers;                                  ///< By ordinal.
   std::vector<Problem> problems;                                ///< What is wrong, or takes time.
+  std::vector<Problem> up_to_users;                             ///< What is neither, and stays until somebody changes it.
   int to_create = 0;                                            ///< Workers still to be created, those of this pass included.
   int to_delete = 0;                                            ///< Workers still to be deleted, likewise.
   bool patches_nodeset = false;                                 ///< A step of this pass writes the NodeSet itself.
   int records_left = 0;                                         ///< Slurm records of workers that are gone for good.
   std::string doubtful_record;                                  ///< One that looks like it, but answers still; "": none.
+  std::map<std::string, std::string> taken;                     ///< Names of workers to create that a rival has, and which.
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
   std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains.
+  bool rolling_update_due = false;                              ///< RollingUpdate is wanted, and there is something to replace.
   bool conf_refused = false;          ///< slurmd would end at spec.extraConf: no worker is made with it.
   std::string conf_doubts;            ///< What slurmd may not know in spec.extraConf; "": nothing.
   bool state_lost = false;            ///< Slurm should remember our workers, and has not for long, nor many others.
@@ -120,10 +123,15 @@ class Pass {
     return nodes_.contains(node) || vacant.contains(ordinal);
   }
 
+  /// What Slurm calls the worker of an ordinal; not with host networking.
+  [[nodiscard]] std::string node_name(int ordinal) const;
   /// Whose in Slurm the name is that a worker would have. Slurm lets no node in that has a NodeSet's name; one that it has
-  /// keeps it, and the NodeSet waits. kUnknown: another NodeSet is called so, and Slurm has not answered yet.
-  enum class Name { kOurs, kNodeSets, kUnknown };
+  /// keeps it, and the NodeSet waits. kUnknown: another NodeSet is called so, and Slurm has not answered yet. kRivals: a worker
+  /// of another NodeSet has it, or is to have it, and two slurmd of one name would take each other's jobs.
+  enum class Name { kOurs, kNodeSets, kRivals, kUnknown };
   [[nodiscard]] Name name_of(int ordinal) const;
+  /// The NodeSet whose worker has the name, or is to have it; null: none.
+  [[nodiscard]] const Rival* rival_of(std::string_view node) const;
 
   /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
   bool step(plan::Lane& lane, plan::Step step);

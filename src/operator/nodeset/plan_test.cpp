@@ -110,6 +110,31 @@ TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
   EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "Slurm has that node, and no such NodeSet";
 }
 
+/// Two slurmd of one name would take each other's jobs, and the end of the one would end those of the other.
+TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
+  World world(Json{{"replicas", 4}});
+  world.rivals = {{"older", {}, "cpu-", 0, 2}, {"later", {"cpu-3"}, "cpu-3", 0, 0}};
+  const plan::Plan plan = plan_nodeset(world.observe());
+  EXPECT_THAT(ids(plan), ::testing::ElementsAre("add finalizer", "create Pod default/cpu-2"));
+  world.settle(3);
+  EXPECT_EQ(world.pods.size(), 1U) << "the others are waited for: no further ordinals are used";
+  EXPECT_EQ(world.condition("Degraded"), "True HostnameConflict");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("NodeSet later, older have the same names, cpu-[0-1,3]"));
+  world.rivals.clear();
+  world.settle(3);
+  EXPECT_EQ(world.pods.size(), 4U);
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
+}
+
+TEST(NodeSetPlan, TellsTwinsThatAreThere) {
+  World world(Json{{"replicas", 1}});
+  world.add_pod(0);
+  world.rivals = {{"other", {"cpu-0"}, "cpu-", 0, 0}};
+  world.settle(3);
+  EXPECT_EQ(world.condition("Degraded"), "True HostnameConflict");
+  EXPECT_EQ(world.pods.size(), 1U) << "nothing is deleted for it";
+}
+
 TEST(NodeSetPlan, KeepsANameThatSlurmMayHaveWhileItIsSilent) {
   World world(Json{{"replicas", 2}});
   world.add_node("cpu-0").state.base = "DOWN";
@@ -437,8 +462,16 @@ TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
   world.settle(4);
   EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
   EXPECT_EQ(world.pod("cpu-1").condition("SlurmNodeStateDrain")->message, "bad disk");
-  EXPECT_EQ(world.condition("Ready"), "False NotUsable");
-  EXPECT_THAT(world.message("Ready"), HasSubstr("bad disk"));
+  EXPECT_EQ(world.condition("Ready"), "True Ready") << "the others serve";
+  EXPECT_THAT(world.message("Ready"), HasSubstr("1 of 3 workers take no jobs: cpu-1 is IDLE+DRAIN (bad disk)"));
+  EXPECT_EQ(world.condition("Progressing"), "False NotUsable") << "nothing comes by itself";
+  for (const char* node : {"cpu-0", "cpu-2"}) {
+    world.node(node).state.flags.insert("DRAIN");
+    world.node(node).reason = "bad disk";
+  }
+  world.settle(4);
+  EXPECT_EQ(world.condition("Ready"), "False NotUsable") << "nobody serves";
+  EXPECT_EQ(world.condition("Progressing"), "False NotUsable");
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
@@ -792,16 +825,20 @@ TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   EXPECT_EQ(host.condition("Degraded"), "True InvalidHostname");
 
   World twin(Json{{"replicas", 1}});
-  twin.older_namesake = "other";
+  twin.namesake = "other";
+  twin.partitions = {"cpu"};
   for (const char* name : {"cpu-0", "cpu-1"}) twin.add_node(name).state.base = "DOWN";
   twin.settle(2);
   EXPECT_EQ(twin.condition("Degraded"), "True HostnameConflict");
   EXPECT_THAT(twin.message("Degraded"), HasSubstr("delete this one and create it with another spec.template.spec.hostname"));
-  EXPECT_THAT(twin.events, Contains(StartsWith("Warning HostnameConflict: NodeSet other is older")));
+  EXPECT_THAT(twin.events, Contains(StartsWith("Warning HostnameConflict: NodeSet other was there first")));
   twin.settle(100);
   EXPECT_EQ(std::ranges::count_if(twin.events, [](const std::string& e) { return e.starts_with("Warning"); }), 1);
   EXPECT_TRUE(twin.pods.empty());
   EXPECT_EQ(twin.nodes.size(), 2U) << "they are of the older one's workers, which may come back";
+  twin.edit("replicas", 0);
+  twin.settle(2);
+  EXPECT_EQ(twin.condition("Ready"), "False HostnameConflict") << "its partition is the other's";
 }
 
 TEST(NodeSetPlan, AMisspeltFieldOfTheTemplateIsReported) {

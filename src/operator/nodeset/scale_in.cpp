@@ -374,7 +374,7 @@ void delete_workers(Pass& pass) {
 }
 
 void delete_records(Pass& pass) {
-  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || !pass.in.older_namesake.empty()) return;
+  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || !pass.in.namesake.empty()) return;
   const std::string prefix =
       host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name);
   const auto& nodes = pass.in.snapshot->nodes;

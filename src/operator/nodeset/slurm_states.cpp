@@ -105,11 +105,13 @@ bool stays(const Pass& pass, const slurm::Node& node, std::optional<int> ordinal
 /// Slurm nodes of pods that are gone: no slurmd is behind them, and Slurm gives them jobs until it misses that.
 std::vector<std::string> nodes_of_gone_pods(const Pass& pass) {
   std::set<std::string> out;
-  if (!pass.in.older_namesake.empty()) return {};
+  if (!pass.in.namesake.empty()) return {};
   const std::string prefix = host_prefix(*pass.in.object);
   const auto look = [&](const slurm::Node& node) {
     const std::string& name = node.name;
-    if (pass.keeps(name, -1) || pass.in.other_workers.contains(name) || is_orphans(pass, name)) return;
+    if (pass.keeps(name, -1) || pass.rival_of(name) != nullptr || pass.in.other_workers.contains(name) ||
+        is_orphans(pass, name))
+      return;
     if (takes_jobs(node) && stays(pass, node, ordinal_of(name, prefix))) out.insert(name);
   };
   const auto& nodes = pass.in.snapshot->nodes;

@@ -20,6 +20,7 @@ constexpr core::Duration kCountsEvery{500};
 /// After so many refusals, a node that Slurm will not let go is shown: a reservation may hold it.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kStatus = "status";
+constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
 
@@ -87,9 +88,15 @@ std::string some(const std::vector<std::string>& items) {
   return out;
 }
 
-/// What keeps wanted workers from being usable; true when nothing does.
+/// Somebody took it from work, and it is his to give it back.
+bool set_aside(const Worker& worker) {
+  if (worker.has_flag("INVALID_REG")) return false;
+  return worker.user_cordon || worker.kube_cordon || (worker.record != nullptr && keeps_others_word(worker));
+}
+
+/// What keeps wanted workers from being usable; true when nothing does but people, and some are.
 bool judge_workers(Pass& pass) {
-  std::vector<std::string> starting, unusable, otherwise;
+  std::vector<std::string> starting, unusable, aside, broken, otherwise;
   int usable = 0;
   for (const Worker& worker : pass.workers) {
     if (worker.life != Life::kLive || worker.victim) continue;
@@ -100,7 +107,8 @@ bool judge_workers(Pass& pass) {
     } else if (worker.usable()) {
       ++usable;
     } else {
-      unusable.push_back(why_unusable(worker));
+      auto& list = set_aside(worker) ? aside : worker.has_flag("INVALID_REG") ? broken : unusable;
+      list.push_back(why_unusable(worker));
     }
   }
   if (!pass.slurm_shows() && !pass.workers.empty()) {
@@ -117,17 +125,44 @@ bool judge_workers(Pass& pass) {
   }
   if (!starting.empty())
     pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
-  if (!unusable.empty()) {
-    pass.waiting("NotUsable", fmt::format("{} of {} workers take no jobs: {}", unusable.size(), pass.desired, some(unusable)));
-  }
+  const auto take_none = [&](const std::vector<std::string>& list) {
+    return fmt::format("{} of {} workers take no jobs: {}", list.size(), pass.desired, some(list));
+  };
+  if (!unusable.empty()) pass.waiting(kNotUsable, take_none(unusable));
+  if (!broken.empty()) pass.wrong(kNotUsable, take_none(broken));
+  if (!aside.empty()) pass.up_to_users.push_back({std::string(kNotUsable), take_none(aside)});
   if (!otherwise.empty()) {
-    pass.waiting(
-        "OldConfiguration",
-        fmt::format("Slurm keeps an earlier extraConf or earlier limits of {}, whose record was held when the pod was made; "
-                    "resume the node if somebody drained it, then delete its pod",
-                    some(otherwise)));
+    pass.up_to_users.push_back(
+        {"OldConfiguration",
+         fmt::format("Slurm keeps an earlier extraConf or earlier limits of {}, whose record was held when the pod was made; "
+                     "resume the node if somebody drained it, then delete its pod",
+                     some(otherwise))});
   }
-  return usable >= pass.desired;
+  return usable + static_cast<int>(aside.size()) >= pass.desired && (usable > 0 || aside.empty());
+}
+
+/// Workers of an earlier template, which nobody replaces but who deletes their pods.
+void judge_revisions(Pass& pass) {
+  if (pass.goal != Goal::kServe || pass.hash.empty()) return;
+  const auto outdated = std::ranges::count_if(pass.workers, [&](const Worker& worker) {
+    return worker.life == Life::kLive && !worker.victim && worker.pod->meta.label(api::kLabelRevisionHash) != pass.hash;
+  });
+  if (outdated > 0) {
+    pass.up_to_users.push_back(
+        {"OnDelete", fmt::format("{} of {} workers are of an earlier template: each is replaced once somebody deletes its pod, "
+                                 "which ends its jobs",
+                                 outdated, pass.desired)});
+  }
+  pass.rolling_update_due =
+      outdated > 0 && pass.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kRollingUpdate;
+}
+
+/// Of updateStrategy only OnDelete is done. RollingUpdate is everybody's default: it is told where it would do something.
+std::vector<std::string> fields_not_acted_on(const Pass& pass) {
+  std::vector<std::string> out = api::fields_not_acted_on(pass.in.nodeset.spec);
+  const bool scheduled = pass.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kScheduledUpdate;
+  if (scheduled || pass.rolling_update_due) out.emplace_back("spec.updateStrategy.type");
+  return out;
 }
 
 /// True when there is the NodeSet's partition, or none is wanted.
@@ -168,8 +203,9 @@ std::set<int> ordinals_to_create(const Pass& pass) {
     }
   }
   for (int ordinal = 0; missing > 0; ++ordinal) {
-    if (!used.insert(ordinal).second || pass.name_of(ordinal) == Pass::Name::kNodeSets) continue;
-    out.insert(ordinal);
+    const Pass::Name name = used.insert(ordinal).second ? pass.name_of(ordinal) : Pass::Name::kNodeSets;
+    if (name == Pass::Name::kNodeSets) continue;
+    if (name != Pass::Name::kRivals) out.insert(ordinal);
     --missing;
   }
   return out;
@@ -205,7 +241,7 @@ void judge_intent(Pass& pass) {
     intent.add(kCreatePod, self.ns + "/" + pod_name(self.name, ordinal, spec.ordinal_padding));
     if (named) intend_for_record(pass, prefix + padded_ordinal(ordinal, spec.ordinal_padding));
   }
-  if (named && (pass.goal == Goal::kServe || pass.goal == Goal::kDrainAll) && pass.in.older_namesake.empty()) {
+  if (named && (pass.goal == Goal::kServe || pass.goal == Goal::kDrainAll) && pass.in.namesake.empty()) {
     for (const Worker& worker : pass.workers) {
       const bool goes = worker.victim || worker.life != Life::kLive;
       const bool record_goes = worker.record != nullptr && !outlives_worker(pass, *worker.record);
@@ -238,6 +274,9 @@ void judge_failures(Pass& pass) {
   for (Problem& problem : step_problems(wished)) {
     const std::size_t colon = problem.message.find(": ");
     if (said.insert(colon == std::string::npos ? problem.message : problem.message.substr(colon)).second) {
+      // Of workers that are refused another event tells.
+      if (problem.degraded && !problem.message.starts_with("create Pod "))
+        pass.lasting_event("Warning", problem.reason, "Sync", problem.message);
       pass.problems.push_back(std::move(problem));
     }
   }
@@ -330,7 +369,8 @@ void write_status(Pass& pass) {
   judge_scaling(pass);
   bool ready = judge_workers(pass);
   ready = judge_partition(pass) && ready;
-  if (pass.goal == Goal::kHold || pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) ready = false;
+  if (pass.goal != Goal::kServe || !pass.in.namesake.empty()) ready = false;
+  judge_revisions(pass);
   judge_pods(pass);
   judge_failures(pass);
   if (const auto problem = slurm_problem(pass.in.snapshot)) pass.wrong(problem->reason, problem->message, "Observe");
@@ -338,8 +378,8 @@ void write_status(Pass& pass) {
   const api::NodeSetStatus& before = pass.in.nodeset.status;
   api::NodeSetStatus status = count(pass);
   Conditions conditions(before.conditions, pass.in.meta().generation, pass.in.now);
-  set_summary(conditions, ready, pass.problems, "");
-  set_fields_not_acted_on(conditions, api::fields_not_acted_on(pass.in.nodeset.spec));
+  set_summary(conditions, ready, pass.problems, "", pass.up_to_users);
+  set_fields_not_acted_on(conditions, fields_not_acted_on(pass));
   set_stop(pass, conditions);
   keep_foreign(conditions, before.conditions);
   Json wanted = api::to_json(status);

@@ -60,18 +60,46 @@ bool name_taken(Pass& pass, int ordinal) {
   return taken;
 }
 
+constexpr std::string_view kNameConflict = "HostnameConflict";
+/// The other NodeSet may go, which wakes only itself.
+constexpr core::Duration kNameMayBeFree{30000};
+
+/// Workers with our feature would be of the other's partition. True: another NodeSet has our name in Slurm.
+bool tell_namesake(Pass& pass) {
+  if (pass.in.namesake.empty()) return false;
+  pass.wrong(kNameConflict,
+             fmt::format("NodeSet {} was there first, and has the name {} in Slurm: delete this one and create it with "
+                         "another spec.template.spec.hostname",
+                         pass.in.namesake, slurm_node_set_name(*pass.in.object)),
+             "Create");
+  pass.out.wake_after(kNameMayBeFree, "a NodeSet's name may be free");
+  return true;
+}
+
+void tell_taken(Pass& pass) {
+  // Twins that earlier versions have made.
+  for (const Worker& worker : pass.workers) {
+    const Rival* rival = pass.rival_of(worker.node);
+    if (rival != nullptr && rival->nodes.contains(worker.node)) pass.taken.emplace(worker.node, rival->nodeset);
+  }
+  if (pass.taken.empty()) return;
+  std::vector<std::string> names;
+  std::set<std::string> whose;
+  for (const auto& [node, nodeset] : pass.taken) {
+    names.push_back(node);
+    whose.insert(nodeset);
+  }
+  pass.wrong(kNameConflict,
+             fmt::format("workers of this NodeSet and of NodeSet {} have the same names, {}: no more are created here under "
+                         "these; delete one of the two and create it with another spec.template.spec.hostname",
+                         some_of({whose.begin(), whose.end()}), core::compress_hostlist(std::move(names))),
+             "Create");
+  pass.out.wake_after(kNameMayBeFree, "workers' names may be free");
+}
+
 /// Says why no worker can be created, if so.
 bool may_create(Pass& pass) {
   const ControllerView& controller = *pass.in.controller;
-  if (!pass.in.older_namesake.empty()) {
-    pass.wrong(
-        "HostnameConflict",
-        fmt::format("NodeSet {} is older and gives its workers the same hostnames: delete this one and create it with another "
-                    "spec.template.spec.hostname",
-                    pass.in.older_namesake),
-        "Create");
-    return false;
-  }
   if (controller.key == kube::Presence::kPresent) return true;
   const std::string key =
       fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret, controller.slurm_key.key);
@@ -229,6 +257,10 @@ void find_vacancies(Pass& pass) {
     const Pass::Name name = pass.name_of(ordinal);
     if (name == Pass::Name::kNodeSets || name_taken(pass, ordinal)) continue;
     if (name == Pass::Name::kOurs) pass.vacant.insert(ordinal);
+    if (name == Pass::Name::kRivals) {
+      const std::string node = pass.node_name(ordinal);
+      pass.taken.emplace(node, pass.rival_of(node)->nodeset);
+    }
     --missing;
   }
   pass.to_create = static_cast<int>(pass.vacant.size());
@@ -259,11 +291,13 @@ void adopt_orphans(Pass& pass) {
 
 void create_workers(Pass& pass) {
   if (pass.goal != Goal::kServe) return;
+  tell_taken(pass);
+  const bool nameless = tell_namesake(pass);
   // Orphans come first. What is vacant is known before: their records are kept.
   if (std::ranges::any_of(pass.in.orphans, to_be_adopted)) return;
   plan::Lane& lane = pass.out.lane("create");
   if (!keep_finalizer(pass, lane)) return;
-  if (pass.vacant.empty() || pass.conf_refused || !may_create(pass)) return;
+  if (nameless || pass.vacant.empty() || pass.conf_refused || !may_create(pass)) return;
   const std::string problem =
       hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),
                        *pass.vacant.rbegin(), pass.in.nodeset.spec.ordinal_padding);

@@ -84,7 +84,8 @@ class World {
   std::string controller_error;     ///< Why there is none, though it exists.
   std::set<std::string> orphans;    ///< Pods that nobody owns.
   std::set<std::string> strangers;  ///< Pods of another cluster that nobody owns.
-  std::string older_namesake;
+  std::string namesake;
+  std::vector<Rival> rivals;
   std::string partition_refusal;
   std::set<std::string> partitions;  ///< That slurmctld has loaded.
   std::vector<Problem> missing;      ///< Of the objects that the template names.

@@ -76,7 +76,8 @@ Observed World::observe() {
   }
   out.controller = controller;
   out.controller_error = controller_error;
-  out.older_namesake = older_namesake;
+  out.namesake = namesake;
+  out.rivals = rivals;
   out.partition_refusal = partition_refusal;
   out.missing = missing;
   for (const auto& [name, pod] : pods) {

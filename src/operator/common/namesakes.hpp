@@ -1,0 +1,36 @@
+// NodeSets of one Controller that ask for the same names in Slurm: who has them, and who waits.
+#pragma once
+
+#include <compare>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "kube/object.hpp"
+#include "operator/common/caches.hpp"
+
+namespace op {
+
+/// Of NodeSets with one name in Slurm, the first has it, with the NodeSet= and PartitionName= of that name. One that has
+/// workers comes first, for slurmctld knows them by it; then the older one.
+struct Precedence {
+  bool without_workers = true;
+  core::WallTime created;
+  std::string name;
+  friend auto operator<=>(const Precedence&, const Precedence&) = default;
+};
+Precedence precedence(const Caches& caches, const kube::Object& nodeset);
+
+/// A NodeSet of the same Controller whose workers may have names of ours: "gpu" with two digits, and "gpu0", both make gpu00.
+struct Rival {
+  std::string nodeset;
+  std::set<std::string, std::less<>> nodes;  ///< Slurm names of its workers.
+  std::string prefix;
+  int padding = 0;
+  int reserved = 0;  ///< So many ordinals are its own, though there is no worker yet: it comes before us.
+  [[nodiscard]] bool takes(std::string_view node) const;
+};
+/// `other` as a rival of `self`; without nodes and ordinals where their names cannot meet.
+Rival rival(const Caches& caches, const kube::Object& self, const kube::Object& other);
+
+}  // namespace op
