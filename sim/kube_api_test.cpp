@@ -409,6 +409,18 @@ TEST_F(KubeApiTest, ATerminatingNamespaceTakesNothingNew) {
   EXPECT_EQ(body(refused)["details"]["causes"][0]["reason"], "NamespaceTerminating");
 }
 
+TEST_F(KubeApiTest, TolerationsOfAPodAreAddedOrLastLonger) {
+  ASSERT_TRUE(api.create(kube::resources::kPod, j(R"({"metadata": {"name": "p", "namespace": "ns"},
+      "spec": {"tolerations": [{"key": "a", "operator": "Exists"}], "containers": [{"name": "c", "image": "i"}]}})")));
+  const auto patch = [&](const std::string& operations) {
+    return http("PATCH", "/api/v1/namespaces/ns/pods/p", operations, "application/json-patch+json").status;
+  };
+  EXPECT_EQ(patch(R"([{"op": "remove", "path": "/spec/tolerations/1/tolerationSeconds"}])"), 200);
+  EXPECT_EQ(patch(R"([{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "b", "operator": "Exists"}}])"), 200);
+  EXPECT_EQ(patch(R"([{"op": "remove", "path": "/spec/tolerations/0"}])"), 422);
+  EXPECT_EQ(patch(R"([{"op": "replace", "path": "/spec/tolerations/0/key", "value": "c"}])"), 422);
+}
+
 TEST_F(KubeApiTest, AdmissionMayRefuse) {
   make_map("m");
   api.add_admission([](const AdmissionRequest& request) -> std::optional<Refusal> {

@@ -275,7 +275,22 @@ Problems stateful_set_update(const Json& before, const Json& after) {
            "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"}};
 }
 
+/// Tolerations may be added, and how long one holds may change.
+bool only_adds_tolerations(const Json& before, const Json& after) {
+  const auto list = [](const Json& pod) {
+    Json out = pod["spec"].value("tolerations", Json::array());
+    for (Json& toleration : out) toleration.erase("tolerationSeconds");
+    return out;
+  };
+  const Json is = list(after);
+  return std::ranges::all_of(list(before), [&](const Json& was) { return std::ranges::find(is, was) != is.end(); });
+}
+
 Problems pod_update(const Json& before, const Json& after) {
+  if (!only_adds_tolerations(before, after)) {
+    return {{"spec.tolerations", "FieldValueForbidden",
+             "Forbidden: existing toleration can not be modified except its tolerationSeconds"}};
+  }
   Json was = before.value("spec", Json::object());
   Json is = after.value("spec", Json::object());
   for (const char* field : {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}) {

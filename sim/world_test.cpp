@@ -57,6 +57,54 @@ TEST_F(WorldTest, BusyWorkersAreNotEvictedWhileTheirNodeSetIsScaledIn) {
   EXPECT_TRUE(running());
 }
 
+TEST_F(WorldTest, AJobThatHasJustStartedIsNotEvicted) {
+  world.slurm()->cancel(id);
+  ASSERT_TRUE(world.settle(core::Duration{60000}).empty());
+  for (int i = 0; i < 5; ++i) {
+    JobRequest job;
+    job.partition = "cpu";
+    job.nodes = 2;
+    job.duration = 5s;
+    job.exclusive = true;
+    id = world.slurm()->submit(job);
+    ASSERT_TRUE(world.loop().run_until([&] { return running(); }, 60s));
+    for (const char* name : {"cpu-0", "cpu-1"}) EXPECT_FALSE(world.api().evict({World::kNamespace, name}, {})) << name;
+    world.loop().run_for(20s);
+    EXPECT_EQ(world.slurm()->jobs().at(id).state, SimJob::State::kCompleted);
+  }
+}
+
+TEST_F(WorldTest, KubeletsThatAreAwayTakeNoWorkersWithThem) {
+  const std::set<std::string> before = worker_uids();
+  const auto hosts = world.names(kinds::kNode);
+  for (const std::string& host : hosts) world.kube().nodes().cut_node(host);
+  world.loop().run_for(10min);
+  for (const std::string& host : hosts) world.kube().nodes().heal_node(host);
+  world.loop().run_for(60s);
+  EXPECT_EQ(worker_uids(), before);
+  EXPECT_TRUE(running());
+}
+
+TEST_F(WorldTest, AWorkerThatIsLostWithItsHostIsReplaced) {
+  world.slurm()->cancel(id);
+  std::set<std::string> homes;
+  for (const std::string& name : world.names(kinds::kPod)) {
+    if (!name.starts_with("cpu-")) homes.insert(core::get_string(*world.find(kinds::kPod, name), {"spec", "nodeName"}));
+  }
+  const auto host = [&](const std::string& name) {
+    return core::get_string(*world.find(kinds::kPod, name), {"spec", "nodeName"});
+  };
+  const std::string lost = homes.contains(host("cpu-1")) ? "cpu-0" : "cpu-1";
+  if (homes.contains(host(lost))) GTEST_SKIP() << "both share their hosts with slurmctld and slurmrestd";
+  world.kube().nodes().crash_node(host(lost));
+  world.loop().run_for(4min);
+  EXPECT_THAT(world.workers(), testing::ElementsAre("cpu-0", "cpu-1")) << "it may come back";
+  const auto usable = [&] { return world.slurm()->nodes().contains("cpu-2") && world.workers().size() == 2; };
+  EXPECT_TRUE(world.loop().run_until(usable, 10min));
+  EXPECT_FALSE(world.slurm()->nodes().contains(lost)) << "its record went";
+  EXPECT_NE(world.find(kinds::kPod, lost), nullptr) << "nobody can say that it has ended";
+}
+
 TEST_F(WorldTest, AGeneratedKeyThatIsLostIsNotReplaced) {
   const std::string name = op::generated_slurm_key_name(World::kCluster);
   Json secret = *world.find(kinds::kSecret, name);

@@ -169,7 +169,13 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .describe("Whether a worker always returns to the Kubernetes node on which it first ran."))
           .add(field("workloadDisruptionProtection", &NodeSetSpec::workload_disruption_protection)
                    .has_default()
-                   .describe("Whether workers with running jobs are protected from eviction, by a PodDisruptionBudget."))
+                   .describe("Whether workers are protected from eviction, by a PodDisruptionBudget."))
+          .add(field("workloadDisruptionPolicy", &NodeSetSpec::workload_disruption_policy)
+                   .has_default()
+                   .describe(
+                       "When workers are protected from eviction. Always: from their creation until they are drained and "
+                       "idle; autoscalers then remove none of their nodes unless these are cordoned. WhenBusy: while Slurm "
+                       "is seen to run jobs there, so a job that started within the last second or two can be lost."))
           .add(field("pruneSlurmNodeRecords", &NodeSetSpec::prune_slurm_node_records)
                    .has_default()
                    .not_acted_on()

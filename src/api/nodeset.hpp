@@ -28,6 +28,11 @@ constexpr std::array<std::string_view, 2> enum_names(ClaimRetention) {
   return {"Retain", "Delete"};
 }
 
+enum class DisruptionPolicy { kAlways, kWhenBusy };
+constexpr std::array<std::string_view, 2> enum_names(DisruptionPolicy) {
+  return {"Always", "WhenBusy"};
+}
+
 enum class PruneNodeRecords { kNever, kNodeNotFound };
 constexpr std::array<std::string_view, 2> enum_names(PruneNodeRecords) {
   return {"Never", "NodeNotFound"};
@@ -86,6 +91,7 @@ struct NodeSetSpec {
   std::int32_t ordinal_padding = 0;  ///< Digits that an ordinal is filled up to with zeros.
   bool pin_to_node = false;
   bool workload_disruption_protection = true;
+  DisruptionPolicy workload_disruption_policy = DisruptionPolicy::kAlways;
   PruneNodeRecords prune_slurm_node_records = PruneNodeRecords::kNever;
   bool oversubscribe_node = false;
 };

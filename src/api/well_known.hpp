@@ -25,6 +25,7 @@ inline constexpr std::string_view kLabelPodName = "nodeset.slinky.slurm.net/pod-
 inline constexpr std::string_view kLabelPodIndex = "nodeset.slinky.slurm.net/pod-index";
 inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname";  ///< The Slurm node's name.
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
+inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Jobs run on it.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
@@ -37,6 +38,8 @@ inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
+/// The worker may be evicted and deleted, whatever runs on it.
+inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations of worker pods that the operator sets.

@@ -89,6 +89,15 @@ struct ContainerState {
   bool crashed = false;
 };
 
+/// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet is away.
+struct Patience {
+  std::int32_t index = -1;              ///< Where its toleration of that taint stands in spec.tolerations; -1: it has none.
+  std::optional<std::int64_t> seconds;  ///< Empty, with a toleration: without limit, or it is of all taints.
+  friend bool operator==(const Patience&, const Patience&) = default;
+};
+inline constexpr std::string_view kTaintNotReady = "node.kubernetes.io/not-ready";
+inline constexpr std::string_view kTaintUnreachable = "node.kubernetes.io/unreachable";
+
 /// What we keep of a pod: about 1 KB of 12.
 struct PodRecord {
   ObjectMeta meta;
@@ -97,6 +106,7 @@ struct PodRecord {
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::optional<core::WallTime> ready_since;  ///< Since when it is ready, where it is and says so.
+  Patience not_ready, unreachable;            ///< Of the taints of these names.
   [[nodiscard]] const PodCondition* condition(std::string_view type) const;
   [[nodiscard]] bool ready() const;
 };
@@ -114,6 +124,7 @@ struct SecretRecord {
 struct NodeRecord {
   ObjectMeta meta;
   bool unschedulable = false;
+  bool ready = false;  ///< Its kubelet says so, and was heard lately.
 };
 
 using ObjectPtr = std::shared_ptr<const Object>;

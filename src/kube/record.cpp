@@ -98,6 +98,24 @@ ContainerState container_state(dom::element status, bool init) {
   return result;
 }
 
+/// By the first toleration that fits, as the taint manager goes by it. One of all taints is a user's own, and stays as it is.
+Patience patience_of(dom::element spec, std::string_view taint) {
+  Patience result;
+  std::int32_t index = 0;
+  each_item(spec, "tolerations", [&](dom::element toleration) {
+    const std::string key = text(toleration, "key"), effect = text(toleration, "effect");
+    const bool any_value = text(toleration, "operator") == "Exists" || text(toleration, "value").empty();
+    const bool fits = (key.empty() || key == taint) && (effect.empty() || effect == "NoExecute") && any_value;
+    if (fits && result.index < 0) {
+      result.index = index;
+      std::int64_t seconds = 0;
+      if (!key.empty() && toleration["tolerationSeconds"].get(seconds) == simdjson::SUCCESS) result.seconds = seconds;
+    }
+    ++index;
+  });
+  return result;
+}
+
 /// No type of Kubernetes nests that deep: a server that gets it passed on refuses it and names the path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
@@ -215,6 +233,8 @@ core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom
     pod->node_name = text(spec, "nodeName");
     pod->hostname = text(spec, "hostname");
     pod->host_network = flag(spec, "hostNetwork");
+    pod->not_ready = patience_of(spec, kTaintNotReady);
+    pod->unreachable = patience_of(spec, kTaintUnreachable);
   }
   dom::element status;
   if (object["status"].get(status) != simdjson::SUCCESS) return pod;
@@ -269,6 +289,12 @@ core::Result<std::shared_ptr<const NodeRecord>> parse_record<NodeRecord>(const d
   node->meta = std::move(*meta);
   dom::element spec;
   if (object["spec"].get(spec) == simdjson::SUCCESS) node->unschedulable = flag(spec, "unschedulable");
+  dom::element status;
+  if (object["status"].get(status) == simdjson::SUCCESS) {
+    each_item(status, "conditions", [&](dom::element c) {
+      if (text(c, "type") == "Ready") node->ready = text(c, "status") == "True";
+    });
+  }
   return node;
 }
 

@@ -100,6 +100,31 @@ TEST(RecordTest, APodWithoutStatusIsAPod) {
   EXPECT_EQ((*parsed)->ready_since, std::nullopt);
 }
 
+TEST(RecordTest, APodSaysHowLongItStaysOnALostNode) {
+  Json json = object_json("ns", "p", "1");
+  json["spec"]["tolerations"] = Json::parse(R"([
+      {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"},
+      {"key": "node.kubernetes.io/not-ready", "operator": "Equal", "value": "x", "effect": "NoExecute"},
+      {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+      {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}])");
+  const auto pod = *record_from_json<PodRecord>(json);
+  EXPECT_EQ(pod->not_ready, (Patience{2, 300}));
+  EXPECT_EQ(pod->unreachable, Patience{});
+  json["spec"]["tolerations"] = Json::parse(R"([{"operator": "Exists", "tolerationSeconds": 5},
+      {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}])");
+  EXPECT_EQ((*record_from_json<PodRecord>(json))->unreachable, (Patience{0, {}})) << "of all taints: a user's own";
+}
+
+TEST(RecordTest, ANodeIsReadyWhenItsKubeletSaysSo) {
+  Json json = object_json("", "n", "1");
+  EXPECT_FALSE((*record_from_json<NodeRecord>(json))->ready);
+  for (const char* status : {"True", "False", "Unknown"}) {
+    json["status"]["conditions"] =
+        Json::array({{{"type", "DiskPressure"}, {"status", "True"}}, {{"type", "Ready"}, {"status", status}}});
+    EXPECT_EQ((*record_from_json<NodeRecord>(json))->ready, std::string_view(status) == "True");
+  }
+}
+
 TEST(RecordTest, AnObjectIsKeptWholeButForWhatNobodyReads) {
   const auto parsed = record_from_json<Object>(full_pod());
   ASSERT_TRUE(parsed);

@@ -66,9 +66,10 @@ struct Operator::Impl {
                   const auto node = nodes.find({"", std::string(name)});
                   if (!node) return {};
                   return nodeset::KubeNode{node->unschedulable,
-                                           std::string(node->meta.annotation(api::kAnnotationNodeCordonReason))};
+                                           std::string(node->meta.annotation(api::kAnnotationNodeCordonReason)), node->ready};
                 },
-                {options.cluster_domain, [this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); }}) {
+                {options.cluster_domain, [this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); },
+                 options.worker_priority_class}) {
     add_indices(caches);
     caches.pods.add_index(std::string(kIndexNode), [](const PodRecord& pod) {
       return pod.node_name.empty() ? std::vector<std::string>{} : std::vector{pod.node_name};
@@ -248,7 +249,8 @@ struct Operator::Impl {
           return keys;
         },
         [](const kube::NodeRecord& before, const kube::NodeRecord& after) {
-          return before.unschedulable != after.unschedulable || before.meta.annotations != after.meta.annotations;
+          return before.unschedulable != after.unschedulable || before.ready != after.ready ||
+                 before.meta.annotations != after.meta.annotations;
         });
   }
 

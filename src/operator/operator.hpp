@@ -21,6 +21,7 @@ namespace op {
 struct OperatorOptions {
   std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read.
   std::string cluster_domain = "cluster.local";
+  std::string worker_priority_class = {};  ///< Of workers whose NodeSet names none; "": the cluster's default.
 };
 
 class Operator {

@@ -14,6 +14,8 @@ std::string_view to_string(Evidence::Kind kind) {
       return "NeverRegistered";
     case Evidence::Kind::kForgotten:
       return "Forgotten";
+    case Evidence::Kind::kSilent:
+      return "Silent";
     case Evidence::Kind::kOwnerEnds:
       return "OwnerEnds";
   }

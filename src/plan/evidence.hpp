@@ -23,6 +23,7 @@ class Evidence {
     kEnded,            ///< The pod's phase is Failed or Succeeded.
     kNeverRegistered,  ///< Never stamped as seen in Slurm, absent from a fresh snapshot, and not about to register.
     kForgotten,        ///< Registered once, but absent for long from Slurm's fresh answers, and no job names it.
+    kSilent,           ///< Its host is lost, and Slurm has it DOWN, not responding and without jobs.
     kOwnerEnds,        ///< The user deleted the Controller, without deletionPolicy Drain: the cluster ends.
   };
 
@@ -34,7 +35,7 @@ class Evidence {
  private:
   friend class kube::PodWitness;        // NeverStarted, Ended
   friend class kube::OwnerWitness;      // OwnerEnds
-  friend class slurm::SnapshotWitness;  // Drained, NeverRegistered, Forgotten
+  friend class slurm::SnapshotWitness;  // Drained, NeverRegistered, Forgotten, Silent
   Evidence(Kind kind, std::string subject, std::string detail)
       : kind_(kind), subject_(std::move(subject)), detail_(std::move(detail)) {}
 

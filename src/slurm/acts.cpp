@@ -29,6 +29,7 @@ core::Json UpdateNode::describe() const {
 core::Json DeleteNode::describe() const {
   core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"node", node}, {"why", why}};
   if (expect_down) out["expectDown"] = true;
+  if (expect_silent) out["expectSilent"] = true;
   return out;
 }
 
@@ -73,6 +74,12 @@ plan::ActPtr confirm_idle(ClusterKey cluster, std::string node) {
   auto act = std::make_shared<ConfirmIdle>();
   act->cluster = std::move(cluster);
   act->node = std::move(node);
+  return act;
+}
+
+plan::ActPtr delete_silent_node(ClusterKey cluster, std::string node, std::string why) {
+  auto act = std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why));
+  act->expect_silent = true;
   return act;
 }
 

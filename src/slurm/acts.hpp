@@ -67,6 +67,7 @@ struct DeleteNode final : plan::Act {
   std::string node;
   std::string why;
   bool expect_down = false;
+  bool expect_silent = false;  ///< Refused unless the live node is DOWN and does not respond.
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
@@ -89,6 +90,7 @@ plan::ActPtr resume_node(ClusterKey cluster, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
 plan::ActPtr confirm_idle(ClusterKey cluster, std::string node);
+plan::ActPtr delete_silent_node(ClusterKey cluster, std::string node, std::string why);
 plan::ActPtr reconfigure(ClusterKey cluster);
 
 }  // namespace slurm

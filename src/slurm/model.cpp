@@ -4,6 +4,10 @@
 
 namespace slurm {
 
+bool is_silent(const Node& node) {
+  return node.state.base == "DOWN" && node.state.has("NOT_RESPONDING");
+}
+
 bool Job::holds_nodes() const {
   if (flags.contains("CONFIGURING") || flags.contains("COMPLETING")) return true;
   static const std::set<std::string, std::less<>> kHoldNothing{"PENDING",  "COMPLETED",     "CANCELLED", "FAILED",

@@ -45,6 +45,9 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
+/// slurmctld has given it up after SlurmdTimeout, and still hears nothing of it.
+[[nodiscard]] bool is_silent(const Node& node);
+
 struct Job {
   std::int64_t id = 0;                       ///< Below 0: it could not be read.
   std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...

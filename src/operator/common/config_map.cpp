@@ -1,5 +1,7 @@
 #include "operator/common/config_map.hpp"
 
+#include <charconv>
+
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
 #include "operator/common/children.hpp"
@@ -19,6 +21,15 @@ std::string restart_digest(std::string_view text) {
     for (const std::string& value : parsed.get_all(key)) values += std::string(key) + "=" + value + "\n";
   }
   return short_digest(values);
+}
+
+core::Duration slurmd_timeout(std::string_view text) {
+  constexpr std::chrono::seconds kSlurms{300};
+  const slurm::conf::Conf parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
+  const std::string said = parsed.get("SlurmdTimeout").value_or("");
+  std::uint16_t seconds = 0;
+  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), seconds);
+  return error == std::errc() && end == said.data() + said.size() ? std::chrono::seconds{seconds} : kSlurms;
 }
 
 LeftOuts read_left_out(const kube::Object& config_map) {

@@ -21,6 +21,10 @@ std::string_view slurm_conf(const std::map<std::string, std::string>& files);
 /// same digest differ by nothing but what a reconfigure loads.
 std::string restart_digest(std::string_view text);
 
+/// SlurmdTimeout of the text of a slurm.conf: after it slurmctld takes a slurmd that does not answer for lost, with its jobs.
+/// 0: never.
+core::Duration slurmd_timeout(std::string_view text);
+
 /// A NodeSet's partition that is offered as it was accepted before, or not at all.
 struct LeftOut {
   std::string config;                             ///< Its spec.partition.config, for which it is left out.

@@ -13,5 +13,12 @@ TEST(RestartDigest, DiffersByWhatOnlyARestartBringsIntoForce) {
   EXPECT_NE(restart_digest("CredType=cred/slurm"), restart_digest(""));
 }
 
+TEST(SlurmdTimeout, IsSlurmsUnlessSaid) {
+  EXPECT_EQ(slurmd_timeout("KillWait=30"), core::Duration{300000});
+  EXPECT_EQ(slurmd_timeout("slurmdtimeout=1000"), core::Duration{1000000});
+  EXPECT_EQ(slurmd_timeout("SlurmdTimeout=0"), core::Duration{0});
+  EXPECT_EQ(slurmd_timeout("SlurmdTimeout=soon"), core::Duration{300000});
+}
+
 }  // namespace
 }  // namespace op

@@ -117,6 +117,25 @@ Json probe(bool http, std::string_view path, int period, int failures) {
   return out;
 }
 
+/// A restart costs the jobs: slurmctld gives a slurmd up first, and with it its jobs. On a loaded host answers take long.
+Json liveness(bool http, core::Duration slurmd_timeout) {
+  constexpr int kPeriod = 10, kMore = 6;
+  // Where slurmctld waits for ever, a day.
+  const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : 24 * 3600;
+  Json out = probe(http, "/livez", kPeriod, static_cast<int>(seconds / kPeriod) + kMore);
+  out["timeoutSeconds"] = kPeriod;
+  return out;
+}
+
+/// Pods without requests are the first that a kubelet evicts, and the kernel kills. Where there is a limit, it is the request.
+void add_requests(Json& container) {
+  for (const auto& [what, amount] : {std::pair{"cpu", "100m"}, std::pair{"memory", "128Mi"}}) {
+    if (core::find(container, {"resources", "limits", what}) != nullptr) continue;
+    Json& request = container["resources"]["requests"][what];
+    if (request.is_null()) request = amount;
+  }
+}
+
 Json slurmd_container(const Observed& in, const std::string& conf, const Json& wanted) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   const bool http = serves_http(image_release(core::get_string(wanted, {"image"})));
@@ -131,8 +150,7 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
       {"env", env_vars(spec)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
       {"startupProbe", probe(http, "/livez", 1, 60)},
-      // A restart costs the jobs: the window is as long as it always was, only readiness is told by the second.
-      {"livenessProbe", probe(http, "/livez", 10, 6)},
+      {"livenessProbe", liveness(http, in.controller->slurmd_timeout)},
       {"readinessProbe", probe(http, "/readyz", 1, 3)},
       {"securityContext", {{"privileged", true}, {"capabilities", {{"add", {"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}}}}}},
       {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", kPreStop}}}}}}}},
@@ -193,10 +211,13 @@ Json base_spec(const Observed& in, const std::string& conf) {
           {"volumes", volumes(in)}};
 }
 
-void add_toleration(Json& spec) {
+void add_tolerations(Json& spec) {
   Json& list = spec["tolerations"];
   if (!list.is_array()) list = Json::array();
-  list.push_back({{"key", api::kTaintWorker}, {"operator", "Exists"}, {"effect", "NoExecute"}});
+  for (const std::string_view taint : kLostHostTaints) {
+    if (!tolerates(list, taint)) list.push_back(toleration_of(taint));
+  }
+  list.push_back(toleration_of(api::kTaintWorker));
 }
 
 /// A Kubernetes node runs one worker, whatever NodeSet it is of.
@@ -263,6 +284,22 @@ std::string terminating_reason(std::string_view pod_uid) {
   return fmt::format("Pod is terminating ({})", pod_uid);
 }
 
+bool always_protected(const api::NodeSetSpec& spec) {
+  return spec.workload_disruption_protection && spec.workload_disruption_policy == api::DisruptionPolicy::kAlways;
+}
+
+bool tolerates(const core::Json& tolerations, std::string_view taint) {
+  if (!tolerations.is_array()) return false;
+  return std::ranges::any_of(tolerations, [&](const Json& toleration) {
+    const std::string key = core::get_string(toleration, {"key"}), effect = core::get_string(toleration, {"effect"});
+    return (key.empty() || key == taint) && (effect.empty() || effect == "NoExecute");
+  });
+}
+
+core::Json toleration_of(std::string_view taint) {
+  return {{"key", taint}, {"operator", "Exists"}, {"effect", "NoExecute"}};
+}
+
 std::string shell_word(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -283,6 +320,7 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   kube::StringMap labels = worker_labels(in.meta().name, spec.controller_ref.name);
   labels.emplace(api::kLabelScalingMode, api::to_string(spec.scaling_mode));
   labels.emplace(api::kLabelRevisionHash, revision_hash);
+  if (always_protected(spec)) labels.emplace(api::kLabelPodProtect, "true");
   const kube::StringMap annotations{{"kubectl.kubernetes.io/default-container", std::string(kSlurmd)}};
 
   api::PodTemplate over = spec.pod_template;
@@ -290,7 +328,12 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
 
   Json merged = merge_pod_template(base_spec(in, *conf), over, in.meta(), labels, annotations);
   Json& pod = merged["spec"];
-  add_toleration(pod);
+  for (Json& container : pod["containers"]) {
+    if (core::get_string(container, {"name"}) == kSlurmd) add_requests(container);
+  }
+  if (!in.worker_priority_class.empty() && core::get_string(pod, {"priorityClassName"}).empty())
+    pod["priorityClassName"] = in.worker_priority_class;
+  add_tolerations(pod);
   if (!spec.oversubscribe_node) add_anti_affinity(pod);
 
   merged["apiVersion"] = "v1";

@@ -3,8 +3,10 @@
 // Built once a pass without an ordinal, then stamped with one. Not part of any hash: what rolls workers is in revision.hpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "api/nodeset.hpp"
 #include "core/json.hpp"
@@ -31,6 +33,16 @@ PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 
 /// The reason, without prefix, with which a worker's own preStop drains its node.
 std::string terminating_reason(std::string_view pod_uid);
+
+/// The taints (NoExecute) that Kubernetes sets on a node whose kubelet is away: whether slurmd is lost as well, Slurm decides.
+inline constexpr std::array<std::string_view, 2> kLostHostTaints{kube::kTaintNotReady, kube::kTaintUnreachable};
+/// Users have said how long their pods tolerate this taint with effect NoExecute.
+bool tolerates(const core::Json& tolerations, std::string_view taint);
+/// For ever.
+core::Json toleration_of(std::string_view taint);
+
+/// Workers are protected from eviction from the first moment.
+[[nodiscard]] bool always_protected(const api::NodeSetSpec& spec);
 
 /// One word for a shell, whatever it holds.
 std::string shell_word(std::string_view text);

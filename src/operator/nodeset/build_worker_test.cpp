@@ -47,6 +47,7 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
                     {"nodeset.slinky.slurm.net/pod-index", "3"},
                     {"nodeset.slinky.slurm.net/pod-hostname", "cpu-3"},
                     {"nodeset.slinky.slurm.net/scaling-mode", "StatefulSet"},
+                    {"nodeset.slinky.slurm.net/pod-protect", "true"},
                     {"controller-revision-hash", "hash"},
                     {"team", "a"}};
   EXPECT_EQ(pod["metadata"]["labels"], labels);
@@ -59,7 +60,13 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(spec["subdomain"], "slurm-workers-demo");
   EXPECT_EQ(spec["dnsConfig"]["searches"], Json::array({"slurm-workers-demo.default.svc.cluster.local"}));
   EXPECT_EQ(spec["automountServiceAccountToken"], false);
-  EXPECT_EQ(spec["tolerations"][0]["key"], "nodeset.slinky.slurm.net/worker");
+  std::vector<std::string> tolerated;
+  for (const Json& toleration : spec["tolerations"]) {
+    EXPECT_EQ(toleration, toleration_of(toleration["key"].get<std::string>()));
+    tolerated.push_back(toleration["key"]);
+  }
+  EXPECT_THAT(tolerated, ::testing::ElementsAre("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+                                                "nodeset.slinky.slurm.net/worker"));
   EXPECT_EQ(spec["volumes"].size(), 2U);
   const Json& source = spec["volumes"][0]["projected"]["sources"][0]["secret"];
   EXPECT_EQ(source["name"], "demo-slurm-key");
@@ -140,6 +147,47 @@ TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
   EXPECT_EQ(after("DOWN", "Not responding to IPMI, RMA 12"), "down Not responding to IPMI, RMA 12");
   EXPECT_EQ(after("DOWN", "Not responding : Not responding"), ours);
   EXPECT_EQ(after("DOWN", "Node unexpectedly rebooted"), ours);
+}
+
+TEST(BuildWorker, AProbeKillsNoSlurmdThatSlurmStillWaitsFor) {
+  World world;
+  for (const int seconds : {300, 1000, 0}) {
+    world.controller->slurmd_timeout = std::chrono::seconds{seconds};
+    const Observed observed = world.observe();
+    const Json probe = slurmd_of(worker_pod(worker_template(observed, "hash").value(), observed, 0))["livenessProbe"];
+    const int window = probe["periodSeconds"].get<int>() * (probe["failureThreshold"].get<int>() - 1);
+    EXPECT_GT(window, seconds == 0 ? 80000 : seconds) << seconds;
+    EXPECT_GE(probe["timeoutSeconds"].get<int>(), 5) << "a loaded host answers late";
+  }
+}
+
+TEST(BuildWorker, WorkersAreNotTheFirstToBeEvictedForPressure) {
+  const auto resources = [](const Json& spec) { return slurmd_of(pod_of(spec)).value("resources", Json()); };
+  EXPECT_EQ(resources(Json::object())["requests"], (Json{{"cpu", "100m"}, {"memory", "128Mi"}}));
+  const Json limits{{"limits", {{"memory", "8Gi"}}}};
+  EXPECT_EQ(resources({{"slurmd", {{"resources", limits}}}})["requests"], (Json{{"cpu", "100m"}})) << "a limit is the request";
+  EXPECT_EQ(resources({{"slurmd", {{"resources", {{"requests", {{"cpu", "4"}, {"memory", "1Gi"}}}}}}}})["requests"],
+            (Json{{"cpu", "4"}, {"memory", "1Gi"}}));
+}
+
+TEST(BuildWorker, APriorityIsTheOneThatUsersNameOrTheOperators) {
+  const auto of = [](const Json& spec) {
+    Observed observed = World(spec).observe();
+    observed.worker_priority_class = "workers";
+    return (*worker_template(observed, "hash"))["spec"].value("priorityClassName", "");
+  };
+  EXPECT_EQ(of(Json::object()), "workers");
+  EXPECT_EQ(of({{"template", {{"spec", {{"priorityClassName", ""}}}}}}), "workers");
+  EXPECT_EQ(of({{"template", {{"spec", {{"priorityClassName", "mine"}}}}}}), "mine");
+  EXPECT_FALSE(pod_of(Json::object())["spec"].contains("priorityClassName"));
+}
+
+TEST(BuildWorker, UsersSayHowLongWorkersStayOnALostHost) {
+  const Json own{
+      {"key", "node.kubernetes.io/unreachable"}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 60}};
+  const Json pod = pod_of({{"template", {{"spec", {{"tolerations", Json::array({own})}}}}}});
+  EXPECT_EQ(pod["spec"]["tolerations"], Json::array({own, toleration_of("node.kubernetes.io/not-ready"),
+                                                     toleration_of("nodeset.slinky.slurm.net/worker")}));
 }
 
 TEST(BuildWorker, OlderReleasesAndUnknownTagsAreProbedByTcp) {

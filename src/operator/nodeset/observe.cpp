@@ -42,6 +42,11 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     const std::string slurmctld = instance_key(key.ns, kAppController, key.name);
     view.state_since = youngest(caches.pods.by_index(kIndexInstance, slurmctld));
   }
+  for (const kube::PodPtr& pod : caches.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name))) {
+    if (pod->ready()) view.ready_since = pod->ready_since;
+  }
+  if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)}))
+    view.slurmd_timeout = slurmd_timeout(core::get_string(map->body, {"data", kSlurmConf}));
   view.key = key_presence(view.slurm_key, key.ns, recorder);
   return view;
 }
@@ -210,6 +215,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->outcomes = context.outcomes;
   out->object = object;
   out->cluster_domain = options_.cluster_domain;
+  out->worker_priority_class = options_.worker_priority_class;
   out->invalid = read_object(*object, out->nodeset);
 
   const api::NodeSetSpec& spec = out->nodeset.spec;

@@ -25,6 +25,7 @@ namespace op::nodeset {
 struct KubeNode {
   bool unschedulable = false;
   std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
+  bool ready = true;          ///< Its kubelet says so, and was heard lately.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 /// What is known of a Kubernetes node by name; empty when it is unknown or gone.
@@ -38,6 +39,8 @@ struct ControllerView {
   bool drain_on_deletion = false;  ///< deletionPolicy: Drain.
   /// Where slurmctld's state ends with its pod: since when that is there.
   std::optional<core::WallTime> state_since;
+  std::optional<core::WallTime> ready_since;      ///< Since when slurmctld's pod is ready, if it is.
+  core::Duration slurmd_timeout{300000};          ///< SlurmdTimeout; 0: slurmctld waits for ever.
   kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
 };
 
@@ -94,6 +97,7 @@ struct Observed {
   std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
   std::string cluster_domain = "cluster.local";
+  std::string worker_priority_class;  ///< Of workers whose NodeSet names none.
 
   [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
 };
@@ -107,6 +111,7 @@ struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
   /// Called on the loop when the next step waits for what Slurm says of this cluster: polls are to come faster for a while.
   std::function<void(const slurm::ClusterKey&)> hurry;
+  std::string worker_priority_class = {};  ///< Of workers whose NodeSet names none; "": the cluster's default.
 };
 
 /// One key is one NodeSet. Wake it when it, its Controller, a pod of it, a Kubernetes node that runs one, or what Slurm says

@@ -209,6 +209,20 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   EXPECT_FALSE(observe()->controller);
 }
 
+TEST_F(ObserveNodeSet, KnowsHowLongSlurmctldRunsAndWaitsForWorkers) {
+  fill_all();
+  EXPECT_FALSE(observe()->controller->ready_since);
+  EXPECT_EQ(observe()->controller->slurmd_timeout, core::Duration{300000});
+  Json slurmctld = document("Pod", "demo-controller-0", Json::parse(R"({"status": {"conditions": [
+      {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}})"));
+  slurmctld["metadata"]["labels"] = {{"app.kubernetes.io/name", "slurmctld"}, {"app.kubernetes.io/instance", "demo"}};
+  fill(set_.pods, {slurmctld});
+  fill(set_.config_maps, {document("ConfigMap", "demo-config", {{"data", {{"slurm.conf", "SlurmdTimeout=60"}}}})});
+  ASSERT_TRUE(observe()->controller->ready_since);
+  EXPECT_EQ(core::format_rfc3339(*observe()->controller->ready_since), "2026-01-02T03:04:05Z");
+  EXPECT_EQ(observe()->controller->slurmd_timeout, core::Duration{60000});
+}
+
 /// It may go alone (`kubectl delete --cascade=orphan`), whatever its finalizers are just now.
 TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
   fill_all();

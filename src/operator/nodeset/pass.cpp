@@ -167,6 +167,7 @@ void Pass::read_workers() {
     worker.work = work_on(worker.node);
     worker.stamped = seen_in_slurm(*pod);
     worker.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
+    worker.released = is_true(pod->meta.annotation(api::kAnnotationPodRelease));
     const std::string_view cleared_for = pod->meta.annotation(api::kAnnotationDeletionEvidence);
     worker.cleared = !cleared_for.empty();
     worker.let_go = worker.cleared && !cleared_for.starts_with(plan::to_string(plan::Evidence::Kind::kNeverRegistered));

@@ -48,11 +48,13 @@ struct Worker {
   Work work;
   bool stamped = false;      ///< It was seen in Slurm before.
   bool user_cordon = false;  ///< Annotation pod-cordon.
+  bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
   bool kube_cordon = false;  ///< Its Kubernetes node is cordoned.
   bool unplaced = false;     ///< Its Kubernetes node is gone, or not known (yet).
   bool let_go = false;       ///< Slurm had let it go when it was cleared: its slurmd does not register again by itself.
   bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
   bool victim = false;       ///< It goes.
+  bool silent = false;       ///< Lost with its host.
   bool lost = false;         ///< Its slurmd will not register (again): it can only be replaced.
   bool outdated = false;     ///< Lost, for it is of an earlier template and got stuck before its slurmd ever ran.
   /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
@@ -201,6 +203,14 @@ inline constexpr std::string_view kReport = "report Slurm state on Pod";
   return !orphan->meta.terminating();
 }
 
+/// The budget counts it: no eviction is allowed.
+[[nodiscard]] bool is_protected(const kube::PodRecord& pod);
+/// Whether it is to be protected from eviction; empty: that cannot be told now, and it stays as it is.
+[[nodiscard]] std::optional<bool> wants_protection(Pass& pass, const Worker& worker);
+
+/// That the worker is lost with its host, by what Slurm says; empty: it may not be.
+[[nodiscard]] std::optional<plan::Evidence> silence_of(const Pass& pass, const Worker& worker);
+
 /// The step that deletes a Slurm node's record, by whatever part of a pass.
 [[nodiscard]] inline std::string delete_record_id(std::string_view node) {
   return std::string(kDeleteRecord) + " " + std::string(node);
@@ -213,21 +223,23 @@ core::Duration backoff(const plan::Outcome& outcome);
 void choose_goal(Pass& pass);     // plan.cpp
 void check_conf(Pass& pass);      // plan.cpp
 void keep_revisions(Pass& pass);  // revision.cpp
+void find_silent(Pass& pass);     // silent.cpp
 void choose_victims(Pass& pass);  // scale_in.cpp
 /// The lowest free ordinals, as many as workers are missing.
-void find_vacancies(Pass& pass);    // workers.cpp
-void set_drains(Pass& pass);        // slurm_states.cpp
-void delete_workers(Pass& pass);    // scale_in.cpp
-void keep_metadata(Pass& pass);     // slurm_states.cpp
-void resume_workers(Pass& pass);    // slurm_states.cpp
-void adopt_orphans(Pass& pass);     // workers.cpp
-void create_workers(Pass& pass);    // workers.cpp
-void report_states(Pass& pass);     // slurm_states.cpp
-void delete_records(Pass& pass);    // scale_in.cpp
-void delete_moved(Pass& pass);      // left_records.cpp
-void stamp_comments(Pass& pass);    // slurm_states.cpp
-void remove_finalizer(Pass& pass);  // workers.cpp
-void write_status(Pass& pass);      // status.cpp
+void find_vacancies(Pass& pass);      // workers.cpp
+void set_drains(Pass& pass);          // slurm_states.cpp
+void delete_workers(Pass& pass);      // scale_in.cpp
+void keep_metadata(Pass& pass);       // slurm_states.cpp
+void keep_on_lost_hosts(Pass& pass);  // protection.cpp
+void resume_workers(Pass& pass);      // slurm_states.cpp
+void adopt_orphans(Pass& pass);       // workers.cpp
+void create_workers(Pass& pass);      // workers.cpp
+void report_states(Pass& pass);       // slurm_states.cpp
+void delete_records(Pass& pass);      // scale_in.cpp
+void delete_moved(Pass& pass);        // left_records.cpp
+void stamp_comments(Pass& pass);      // slurm_states.cpp
+void remove_finalizer(Pass& pass);    // workers.cpp
+void write_status(Pass& pass);        // status.cpp
 
 /// Our worker was the last behind the node.
 [[nodiscard]] bool stamped_by_us(const Pass& pass, const slurm::Node& node);

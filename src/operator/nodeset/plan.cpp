@@ -77,12 +77,14 @@ plan::Plan plan_nodeset(const Observed& observed) {
   Pass pass(observed);
   choose_goal(pass);
   check_conf(pass);
+  find_silent(pass);
   choose_victims(pass);
   keep_revisions(pass);
   find_vacancies(pass);
   set_drains(pass);
   delete_workers(pass);
   keep_metadata(pass);
+  keep_on_lost_hosts(pass);
   resume_workers(pass);
   adopt_orphans(pass);
   create_workers(pass);

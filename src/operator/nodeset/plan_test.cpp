@@ -8,6 +8,7 @@
 #include <ctime>
 #include <utility>
 
+#include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/testing/world.hpp"
 #include "plan/executor.hpp"
 
@@ -904,6 +905,77 @@ TEST(NodeSetPlan, AvailableAreWorkersThatAreReadyForMinReadySeconds) {
   EXPECT_EQ(counts(), (std::array<Json, 3>{2, 1, 1}));
   world.advance(core::Duration{15000});
   EXPECT_EQ(counts(), (std::array<Json, 3>{2, 2, 0}));
+}
+
+TEST(NodeSetPlan, ProtectsWorkersFromTheirCreation) {
+  for (const bool always : {true, false}) {
+    World world(Json{{"replicas", 1}, {"workloadDisruptionPolicy", always ? "Always" : "WhenBusy"}});
+    world.run(plan_nodeset(world.observe()));
+    EXPECT_EQ(is_protected(world.pod("cpu-0")), always);
+  }
+}
+
+TEST(NodeSetPlan, WorkersStayOnHostsWhoseKubeletIsAway) {
+  World world = serving(3);
+  const auto seconds = [&](const char* name) {
+    return std::pair(world.pod(name).not_ready.seconds, world.pod(name).unreachable.seconds);
+  };
+  const auto patience = [&](const char* name, std::optional<std::int64_t> not_ready, std::optional<std::int64_t> unreachable) {
+    world.pod(name).not_ready = {3, not_ready};
+    world.pod(name).unreachable = {4, unreachable};
+  };
+  patience("cpu-0", 300, 300);
+  patience("cpu-1", 300, {});
+  world.pod("cpu-2").not_ready = {};
+  world.settle();
+  EXPECT_THAT(world.done, ElementsAre("extend tolerations of Pod default/cpu-0", "extend tolerations of Pod default/cpu-1",
+                                      "extend tolerations of Pod default/cpu-2"));
+  const std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> always;
+  EXPECT_EQ(seconds("cpu-0"), always);
+  EXPECT_EQ(seconds("cpu-1"), always);
+  EXPECT_GE(world.pod("cpu-2").not_ready.index, 0);
+  // What a user says is kept.
+  patience("cpu-0", 20, 300);
+  world.edit("template", {{"spec",
+                           {{"tolerations", Json::array({{{"key", kube::kTaintNotReady},
+                                                          {"operator", "Exists"},
+                                                          {"effect", "NoExecute"},
+                                                          {"tolerationSeconds", 20}}})}}}});
+  world.settle();
+  EXPECT_EQ(seconds("cpu-0"), std::pair(std::optional<std::int64_t>(20), std::optional<std::int64_t>()));
+}
+
+TEST(NodeSetPlan, JobsStartAgainOnlyOnAProtectedWorker) {
+  World world = serving(1);
+  world.kube_nodes["kube-0"] = {true, ""};
+  world.settle();
+  ASSERT_FALSE(is_protected(world.pod("cpu-0")));
+  world.kube_nodes["kube-0"] = {};
+  world.refuse["mark Pod"] = {core::ErrorCode::kUnavailable, "away", 0, {}, {}};
+  world.settle(10);
+  EXPECT_TRUE(world.node("cpu-0").state.has("DRAIN"));
+  world.refuse.clear();
+  world.settle();
+  EXPECT_TRUE(is_protected(world.pod("cpu-0")));
+  EXPECT_FALSE(world.node("cpu-0").state.has("DRAIN"));
+}
+
+TEST(NodeSetPlan, ReleasesNothingOnAnOldAnswerOfSlurm) {
+  World world = serving(1);
+  world.kube_nodes["kube-0"] = {true, ""};
+  world.run(plan_nodeset(world.observe()));
+  ASSERT_TRUE(world.node("cpu-0").state.has("DRAIN"));
+  world.snapshot_age = core::Duration{10000};
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_TRUE(is_protected(world.pod("cpu-0")));
+  EXPECT_TRUE(plan_nodeset(world.observe()).wake());
+  world.snapshot_age = core::Duration{100};
+  world.health = slurm::Snapshot::Health::kStale;
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_TRUE(is_protected(world.pod("cpu-0")));
+  world.health = slurm::Snapshot::Health::kComplete;
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_FALSE(is_protected(world.pod("cpu-0")));
 }
 
 TEST(NodeSetPlan, ProtectsBusyWorkersUnlessToldNotTo) {

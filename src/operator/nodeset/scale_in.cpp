@@ -124,7 +124,9 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   // Its kubelet may start it after all: with the mark on it, it goes as it was seen.
   if (unregistered && !worker.cleared && !slurmd_started(*worker.pod)) return;
   lane.then();
-  pass.step(lane, record_id(worker), why, slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
+  pass.step(lane, record_id(worker), why,
+            worker.silent ? slurm::delete_silent_node(pass.cluster(), worker.node, why)
+                          : slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
   lane.then();
   if (!slurmd_started(*worker.pod)) {
     return worker.cleared ? delete_pod(pass, worker, evidence, why, kube::PodVersion::kAsSeen, core::Duration::max())
@@ -222,6 +224,10 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     }
     return;
   }
+  if (worker.silent) {
+    if (const auto evidence = silence_of(pass, worker)) delete_fenced(pass, worker, *evidence, why);
+    return;
+  }
   if (!worker.busy() && !reserved(*worker.record)) {
     if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, uid, pass.in.mono)) {
       if (leaves_record(pass, worker)) return delete_leaving_record(pass, worker, *evidence, why);
@@ -284,6 +290,7 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
 }
 
 std::string why_lost(const Worker& worker) {
+  if (worker.silent) return "its Kubernetes node " + worker.pod->node_name + " is lost, and Slurm hears nothing of it";
   if (worker.outdated) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted under it, and its slurmd does not register again by itself";
   return worker.cleared ? "its Slurm node was deleted, and it does not register again" : "it does not register with Slurm";
@@ -362,7 +369,10 @@ void delete_workers(Pass& pass) {
       pass.out.intent.add(kDeletePod, pod_text(worker));
       pass.out.intent.jobs += worker.work.jobs;
       delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
-      if (worker.lost && !worker.cleared && !worker.outdated) {
+      if (worker.silent) {
+        pass.lasting_event("Warning", "WorkerLost", "Delete",
+                           fmt::format("Pod {} is replaced: {}", pod_text(worker), why_lost(worker)));
+      } else if (worker.lost && !worker.cleared && !worker.outdated) {
         const std::string what = worker.missing_since ? fmt::format("Slurm has had no node {} since {}", worker.node,
                                                                     core::format_rfc3339(*worker.missing_since))
                                                       : "it is ready, but does not register with Slurm";

@@ -45,6 +45,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
 #include "operator/testing/scenario.hpp"
@@ -168,8 +169,9 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "vanish") {
       world_.pods.erase(value.get<std::string>());
     } else if (verb == "kube_node") {
-      check_keys(value, {"name", "unschedulable", "reason"});
-      world_.kube_nodes[value["name"]] = {value.value("unschedulable", false), value.value("reason", "")};
+      check_keys(value, {"name", "unschedulable", "reason", "ready"});
+      world_.kube_nodes[value["name"]] = {value.value("unschedulable", false), value.value("reason", ""),
+                                          value.value("ready", true)};
     } else if (verb == "slurm") {
       world_.slurm_readable = value != "babbles";
       world_.health = world_.slurm_readable ? health_of(value) : slurm::Snapshot::Health::kStale;
@@ -193,6 +195,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.advance(core::Duration{value.get<long long>()});
     } else if (verb == "restart") {
       world_.restart();
+    } else if (verb == "slurmctld_restarts") {
+      world_.controller->ready_since = world_.now;
     } else {
       unknown(verb);
     }
@@ -282,6 +286,12 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       expect_pods(want);
     } else if (what == "nodes") {
       expect_nodes(want);
+    } else if (what == "protected") {
+      Json found = Json::array();
+      for (const auto& [name, pod] : world_.pods) {
+        if (is_protected(pod)) found.push_back(name);
+      }
+      EXPECT_EQ(found, want);
     } else if (what == "events") {
       ASSERT_EQ(world_.events.size(), want.size()) << lines(world_.events);
       for (std::size_t i = 0; i < want.size(); ++i) {

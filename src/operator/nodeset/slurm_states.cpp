@@ -77,6 +77,7 @@ std::string clean_reason(std::string_view text) {
 std::string drain_reason(const Pass& pass, const Worker& worker) {
   // Its preStop says the same, if it runs, and if slurmctld answers it in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
+  if (worker.silent) return {};
   if (worker.victim && !pass.stops()) return scale_in_reason(pass);
   if (worker.kube_cordon) {
     const std::string given = clean_reason(pass.in.nodes.find(worker.pod->node_name)->second.cordon_reason);
@@ -162,6 +163,8 @@ bool wants_resume(const Worker& worker) {
 }
 
 bool must_resume(const Pass& pass, const Worker& worker) {
+  // From the resume on jobs may start there: protection comes first.
+  if (always_protected(pass.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
   return wants_resume(worker) && worker.ready() && registered_anew(pass, worker);
 }
 
@@ -182,11 +185,12 @@ bool deadline_waits(Pass& pass, const Worker& worker) {
 Json marks(Pass& pass, const Worker& worker) {
   const kube::ObjectMeta& meta = worker.pod->meta;
   Json labels = Json::object(), annotations = Json::object();
+  const auto label = [&](std::string_view name, std::optional<bool> wanted) {
+    if (wanted && *wanted != (meta.label(name) == "true")) labels[std::string(name)] = *wanted ? Json("true") : Json(nullptr);
+  };
+  label(api::kLabelPodProtect, wants_protection(pass, worker));
   if (pass.slurm_known()) {
-    const bool protect = worker.busy() && pass.in.nodeset.spec.workload_disruption_protection;
-    if (protect != (meta.label(api::kLabelPodProtect) == "true")) {
-      labels[std::string(api::kLabelPodProtect)] = protect ? Json("true") : Json(nullptr);
-    }
+    label(api::kLabelPodBusy, worker.busy());
     std::string deadline;
     if (worker.work.running)
       deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);

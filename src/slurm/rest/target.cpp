@@ -243,10 +243,16 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
+  /// What the live node is expected to be.
+  struct Expected {
+    bool down = false;    ///< DOWN or drained.
+    bool silent = false;  ///< DOWN and not responding.
+  };
+
   void remove(const DeleteNode& act, Done done) {
     begin(act.cluster, "delete " + act.node, std::move(done),
-          [this, name = act.node, expect_down = act.expect_down](const JobPtr& job) {
-            if_let_go(job, name, expect_down, [this, job, name] {
+          [this, name = act.node, expected = Expected{act.expect_down, act.expect_silent}](const JobPtr& job) {
+            if_let_go(job, name, expected, [this, job, name] {
               Client* to = client(job);
               if (to == nullptr) return;
               job->wrote = loop.clock().mono();
@@ -261,7 +267,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void confirm(const ConfirmIdle& act, Done done) {
     begin(act.cluster, "look at " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
-      if_let_go(job, name, /*expect_down=*/true, [this, job] { succeed(job, {{"idle", true}}); });
+      if_let_go(job, name, {.down = true}, [this, job] { succeed(job, {{"idle", true}}); });
     });
   }
 
@@ -273,13 +279,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// Calls `then` when the live node is as expected, and no job holds it: slurmctld refuses to delete a node with running jobs,
   /// but not one whose jobs are all suspended. Done when there is no such node.
-  void if_let_go(const JobPtr& job, const std::string& name, bool expect_down, std::function<void()> then) {
+  void if_let_go(const JobPtr& job, const std::string& name, Expected expected, std::function<void()> then) {
     Client* to = client(job);
     if (to == nullptr) return;
-    to->node(name, guard<Node>([job, name, expect_down, then = std::move(then)](Impl& self, core::Result<Node> node) {
+    to->node(name, guard<Node>([job, name, expected, then = std::move(then)](Impl& self, core::Result<Node> node) {
                if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
                if (!node) return self.fail(job, node.error());
-               if (expect_down && !kept_from_work(*node)) {
+               if (expected.silent && !is_silent(*node))
+                 return self.fail(job, {ErrorCode::kConflict, "it is not down, or responds", 0, {}, {}});
+               if (expected.down && !kept_from_work(*node)) {
                  return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
                }
                self.unless_held(job, name, then);

@@ -304,6 +304,17 @@ TEST_F(TargetTest, SlurmsBusyIsBusy) {
   EXPECT_EQ(result.value.error().reason, "2016");
 }
 
+TEST_F(TargetTest, WhatWasSilentIsLookedAtLive) {
+  for (const char* state : {R"("DOWN")", R"("IDLE","NOT_RESPONDING")", R"("IDLE","DRAIN")"}) {
+    live("n1", state);
+    EXPECT_EQ(failure(delete_silent_node("c", "n1", "x")), ErrorCode::kConflict) << state;
+  }
+  EXPECT_EQ(writes(), 0);
+  live("n1", R"("DOWN","NOT_RESPONDING","DYNAMIC_NORM")");
+  EXPECT_TRUE(run(delete_silent_node("c", "n1", "x")).value);
+  EXPECT_EQ(writes(), 1);
+}
+
 TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
   live("n1", R"("IDLE")");
   EXPECT_EQ(failure(delete_node("c", "n1", "x", true)), ErrorCode::kConflict);

@@ -93,4 +93,13 @@ std::optional<plan::Evidence> SnapshotWitness::forgotten(const Snapshot& snapsho
       "Slurm has had no node " + std::string(node) + " since " + core::format_rfc3339(since) + ", and no job names it");
 }
 
+std::optional<plan::Evidence> SnapshotWitness::silent(const Snapshot& snapshot, std::string_view name, std::string_view pod_uid,
+                                                      std::string_view host, core::MonoTime now) {
+  if (!snapshot.fresh(now)) return std::nullopt;
+  const Node* node = snapshot.node(name);
+  if (node == nullptr || !is_silent(*node) || snapshot.job_names(name)) return std::nullopt;
+  return plan::Evidence(plan::Evidence::Kind::kSilent, std::string(pod_uid),
+                        "Kubernetes node " + std::string(host) + " is lost, and Slurm hears nothing of " + std::string(name));
+}
+
 }  // namespace slurm

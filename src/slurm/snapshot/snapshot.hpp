@@ -69,6 +69,10 @@ class SnapshotWitness {
   /// Absent from a fresh snapshot in which no job names it, for a worker whose node the caller has missed since `since`.
   static std::optional<plan::Evidence> forgotten(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
                                                  core::WallTime since, core::MonoTime now);
+  /// DOWN and NOT_RESPONDING in a fresh snapshot in which no job names it, for a worker whose Kubernetes node the caller knows
+  /// to be lost.
+  static std::optional<plan::Evidence> silent(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
+                                              std::string_view host, core::MonoTime now);
 };
 
 /// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.

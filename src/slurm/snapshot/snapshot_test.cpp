@@ -145,6 +145,31 @@ TEST(Witness, ForgottenNeedsAbsenceAndThatNoJobNamesIt) {
   EXPECT_FALSE(forgotten("cpu-1"));
 }
 
+TEST(Witness, SilentNeedsThatSlurmHasGivenItUpAndThatNoJobNamesIt) {
+  for (const bool down : {true, false}) {
+    for (const bool responds : {true, false}) {
+      NodeState state{down ? "DOWN" : "IDLE", {}};
+      if (!responds) state.flags.insert("NOT_RESPONDING");
+      const auto evidence = SnapshotWitness::silent(snapshot_with(state), "cpu-0", "uid-0", "host", kNow);
+      ASSERT_EQ(evidence.has_value(), down && !responds);
+      if (evidence) EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kSilent);
+    }
+  }
+  Snapshot snapshot = snapshot_with({"DOWN", {"NOT_RESPONDING"}});
+  EXPECT_FALSE(SnapshotWitness::silent(snapshot, "cpu-1", "uid-1", "host", kNow)) << "Slurm has no such node";
+  for (const char* job_state : {"RUNNING", "SUSPENDED", "PENDING"}) {
+    Job job;
+    job.state = job_state;
+    (std::string_view(job_state) == "PENDING" ? job.required_nodes : job.nodes) = {"cpu-0"};
+    snapshot.jobs[1] = std::make_shared<Job>(job);
+    EXPECT_FALSE(SnapshotWitness::silent(snapshot, "cpu-0", "uid-0", "host", kNow)) << job_state;
+  }
+  snapshot.jobs.erase(1);
+  EXPECT_TRUE(SnapshotWitness::silent(snapshot, "cpu-0", "uid-0", "host", kNow));
+  snapshot.health = Snapshot::Health::kStale;
+  EXPECT_FALSE(SnapshotWitness::silent(snapshot, "cpu-0", "uid-0", "host", kNow));
+}
+
 TEST(SharedMap, CopiesShareUntilOneIsWritten) {
   SharedMap<std::string, int> a{{"x", 1}};
   SharedMap<std::string, int> b = a;

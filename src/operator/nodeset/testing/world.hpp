@@ -106,6 +106,7 @@ class World {
   core::Result<void> create(const kube::Create& act);
   core::Result<void> patch(const kube::Patch& act);
   core::Result<void> remove(const kube::Delete& act);
+  core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
   [[nodiscard]] bool job_on(const std::string& node) const;

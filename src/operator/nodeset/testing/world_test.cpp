@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "kube/record.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/testing/outcomes.hpp"
 #include "plan/executor.hpp"
@@ -56,6 +57,7 @@ World::World(Json spec) {
   view.endpoint = {"demo-controller.default", 6817};
   view.slurm_key = {"demo-slurm-key", "slurm.key", true};
   view.key = kube::Presence::kPresent;
+  view.ready_since = now - core::Duration{3600 * 1000};
   controller = view;
 }
 
@@ -222,6 +224,7 @@ core::Result<void> World::patch(const kube::Patch& act) {
   if (act.uid.empty()) violations.push_back("patch without uid: " + text(act.key));
   if (act.uid != pod.meta.uid) return core::fail(core::ErrorCode::kConflict, "uid");
   pod.meta.resource_version = next_version();
+  if (act.type == kube::PatchType::kJson) return patch_tolerations(pod, act.patch);
   if (act.subresource == "status") {
     for (const Json& change : act.patch.at("status").at("conditions")) {
       const std::string type = change.at("type");
@@ -244,6 +247,20 @@ core::Result<void> World::patch(const kube::Patch& act) {
   if (meta.contains("ownerReferences")) orphans.erase(act.key.name);
   if (meta.contains("labels")) apply(pod.meta.labels, meta["labels"]);
   if (meta.contains("annotations")) apply(pod.meta.annotations, meta["annotations"]);
+  return {};
+}
+
+core::Result<void> World::patch_tolerations(kube::PodRecord& pod, const Json& operations) {
+  for (const Json& operation : operations) {
+    for (auto& [taint, has] :
+         {std::pair{kube::kTaintNotReady, &pod.not_ready}, std::pair{kube::kTaintUnreachable, &pod.unreachable}}) {
+      const std::string path = "/spec/tolerations/" + std::to_string(has->index);
+      if (operation["op"] == "test" && operation["path"] == path + "/key" && operation["value"] != taint)
+        return core::fail(core::ErrorCode::kConflict, "another toleration");
+      if (operation["op"] == "remove" && operation["path"] == path + "/tolerationSeconds") has->seconds.reset();
+      if (operation["op"] == "add" && operation["value"]["key"] == taint) has->index = 7;
+    }
+  }
   return {};
 }
 
@@ -311,6 +328,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     if (job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
     const auto it = nodes.find(gone->node);
     if (it == nodes.end()) return {};
+    if (gone->expect_silent && !slurm::is_silent(it->second)) return core::fail(core::ErrorCode::kConflict, "it answers");
     if (gone->expect_down && it->second.state.base != "DOWN" && !it->second.state.has("DRAIN")) {
       return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
     }
@@ -412,6 +430,10 @@ kube::PodRecord& World::add_pod(int ordinal) {
   pod.hostname = name;
   pod.phase = "Pending";
   pod.node_name = fmt::format("kube-{}", ordinal);
+  pod.not_ready.index = 0;
+  pod.unreachable.index = 1;
+  if (const auto wanted = api::from_json<api::NodeSet>(nodeset); wanted && always_protected(wanted->spec))
+    pod.meta.labels[std::string(api::kLabelPodProtect)] = "true";
   start_pods();
   pod.ready_since = now - core::Duration{3500 * 1000};
   pod.conditions.push_back({"SlurmNodeStateIdle", "True", "", ""});

@@ -1,0 +1,87 @@
+// What keeps others from ending workers: the labels by which a PodDisruptionBudget and admission policies know them.
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/pass.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// slurmd tries to register at intervals that double up to 128 s.
+constexpr core::Duration kRegisters{3 * 60 * 1000};
+
+/// Slurm starts nothing there, and nothing runs.
+bool at_rest(const Worker& worker) {
+  if (worker.record == nullptr || worker.busy()) return false;
+  return (worker.has_flag("DRAIN") && !worker.has_flag("UNDRAIN")) || worker.has_flag("FAIL") ||
+         worker.record->state.base == "DOWN";
+}
+
+bool slurmd_runs(const kube::PodRecord& pod) {
+  return std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
+    return container.name == kAppWorker && container.started_once && container.waiting_reason.empty() && !container.crashed;
+  });
+}
+
+/// It has no node in Slurm, and is not about to get one.
+bool never_registered(const Pass& pass, const Worker& worker) {
+  if (worker.record != nullptr || !slurm::SnapshotWitness::never_registered(
+                                      *pass.in.snapshot, worker.node, worker.pod->meta.uid, worker.stamped, pass.in.mono)) {
+    return false;
+  }
+  return !slurmd_runs(*worker.pod) || pass.in.now - worker.pod->meta.created >= kRegisters;
+}
+
+/// What makes it tolerate the taint for ever, as operations of a JSON patch. Kubernetes lets nothing else be changed of a
+/// toleration than its seconds.
+void add_patience(core::Json& operations, std::string_view taint, const kube::Patience& has) {
+  if (has.index < 0) {
+    operations.push_back({{"op", "add"}, {"path", "/spec/tolerations/-"}, {"value", toleration_of(taint)}});
+  } else if (has.seconds) {
+    const std::string path = "/spec/tolerations/" + std::to_string(has.index);
+    operations.push_back({{"op", "test"}, {"path", path + "/key"}, {"value", taint}});
+    operations.push_back({{"op", "remove"}, {"path", path + "/tolerationSeconds"}});
+  }
+}
+
+}  // namespace
+
+bool is_protected(const kube::PodRecord& pod) {
+  return pod.meta.label(api::kLabelPodProtect) == "true";
+}
+
+std::optional<bool> wants_protection(Pass& pass, const Worker& worker) {
+  if (!pass.in.nodeset.spec.workload_disruption_protection || worker.released) return false;
+  if (!always_protected(pass.in.nodeset.spec)) return pass.slurm_known() ? std::optional(worker.busy()) : std::nullopt;
+  // Nobody but us knows that a node without a cordon rests, and whoever drained it in Slurm may end that at any moment.
+  if (!worker.kube_cordon && !worker.user_cordon && !worker.victim) return true;
+  if (!pass.slurm_known()) return std::nullopt;
+  if (!is_protected(*worker.pod)) return !at_rest(worker) && !never_registered(pass, worker);
+  if (!pass.slurm_fresh_or_again()) return std::nullopt;
+  return !at_rest(worker) && !never_registered(pass, worker);
+}
+
+void keep_on_lost_hosts(Pass& pass) {
+  if (pass.goal == Goal::kEndAll) return;
+  const core::Json* users = core::find(pass.in.nodeset.spec.pod_template.spec, {"tolerations"});
+  const auto said = [&](std::string_view taint) { return users != nullptr && tolerates(*users, taint); };
+  for (const Worker& worker : pass.workers) {
+    if (worker.life != Life::kLive) continue;
+    core::Json operations = core::Json::array();
+    if (!said(kube::kTaintNotReady)) add_patience(operations, kube::kTaintNotReady, worker.pod->not_ready);
+    if (!said(kube::kTaintUnreachable)) add_patience(operations, kube::kTaintUnreachable, worker.pod->unreachable);
+    if (operations.empty()) continue;
+    auto act = std::make_shared<kube::Patch>();
+    act->resource = kube::resources::kPod;
+    act->key = worker.pod->meta.key();
+    act->type = kube::PatchType::kJson;
+    act->uid = worker.pod->meta.uid;
+    act->patch = std::move(operations);
+    pass.step(pass.out.lane("protect"), "extend tolerations of Pod " + pod_text(worker),
+              "a kubelet that is away takes no worker with it: SlurmdTimeout decides", std::move(act));
+  }
+}
+
+}  // namespace op::nodeset
