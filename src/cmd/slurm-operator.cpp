@@ -23,6 +23,7 @@
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
 #include "net/http_server.hpp"
+#include "operator/budgets.hpp"
 #include "operator/operator.hpp"
 
 namespace {
@@ -43,7 +44,9 @@ struct Flags {
   std::string log_level = "info";
   std::string kubeconfig;
   std::string cluster_domain = "cluster.local";
+  std::string worker_priority_class;
   bool dry_run = false;
+  bool remove_budgets = false;
 };
 
 std::string hostname() {
@@ -92,6 +95,17 @@ int run(const Flags& flags) {
   client_options.user_agent = "slurm-operator/" SLURM_OPERATOR_VERSION;
   client_options.observe = [&](const kube::RequestRecord& record) { metrics.request(record, api_host); };
   kube::Client client(loop, random, api, **credentials, client_options);
+  if (flags.remove_budgets) {
+    core::Result<int> removed = 0;
+    op::remove_budgets(client, flags.namespaces, [&](core::Result<int> result) {
+      removed = std::move(result);
+      loop.stop();
+    });
+    loop.run();
+    if (!removed) return fatal(log, "budgets of workers are left", removed.error());
+    log.info("removed budgets of workers", {{"count", *removed}});
+    return 0;
+  }
 
   kube::ManagerOptions options;
   options.dry_run = flags.dry_run;
@@ -117,7 +131,8 @@ int run(const Flags& flags) {
   const auto slurm_transport = [&](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
     return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}}, slurm_options);
   };
-  op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {flags.namespaces, flags.cluster_domain});
+  op::Operator slurm_operator(loop, random, log, manager, slurm_transport,
+                              {flags.namespaces, flags.cluster_domain, flags.worker_priority_class});
 
   const kube::HealthChecks checks{.ready = [&] { return manager.synced(); },
                                   .healthy = [&] { return manager.plans_in_time(); }};
@@ -199,6 +214,9 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig, "Path (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
   app.add_option("--cluster-domain", flags.cluster_domain, "DNS domain of the Kubernetes cluster")->capture_default_str();
+  app.add_option("--worker-priority-class", flags.worker_priority_class, "PriorityClass of workers whose NodeSet names none");
+  app.add_flag("--remove-budgets", flags.remove_budgets,
+               "Delete the PodDisruptionBudgets of workers, and end: when no operator runs any more");
   app.add_flag("--dry-run", flags.dry_run, "Log what would be done; write nothing");
   CLI11_PARSE(app, argc, argv);
   return run(flags);

@@ -67,8 +67,8 @@ done
 
 deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
-shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRoleBinding/slurm-operator", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
-shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--log-level=info"]'
+shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
+shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--worker-priority-class=slurm-operator-workers", "--log-level=info"]'
 # Operators of one namespace that act on different ones, each a release: each has a Lease of its own.
 for release in a b; do
   RELEASE=$release shows slurm-operator "o['Deployment/$release-slurm-operator']['spec']['template']['spec']['containers'][0]['args'][2]" \
@@ -90,6 +90,19 @@ shows slurm-operator 'len(o)' 0 --set operator.enabled=false
 shows slurm-operator '[k for k in o if "Admission" in k]' '[]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
+# Workers' priority, and who may not end busy ones.
+priority="[[k for k in o if k.startswith('PriorityClass/')], [a for a in ${container}['args'] if 'priority' in a]]"
+shows slurm-operator "$priority" '[[], ["--worker-priority-class=mine"]]' --set workerPriorityClass.create=false,workerPriorityClass.name=mine
+shows slurm-operator "$priority" '[[], []]' --set workerPriorityClass.enabled=false
+shows slurm-operator '[o["PriorityClass/slurm-operator-workers"][k] for k in ("value", "preemptionPolicy")]' '[5, "Never"]' --set workerPriorityClass.value=5
+binding() { echo "o[\"ValidatingAdmissionPolicyBinding/slurm-operator-$1\"][\"spec\"]"; }
+shows slurm-operator "$(binding deletion)['validationActions']" '["Deny"]'
+shows slurm-operator "$(binding deletion)['validationActions']" '["Warn"]' --set workerProtection.deletionByUsers=Warn
+shows slurm-operator '[k for k in o if k.endswith("-deletion")]' '[]' --set workerProtection.deletionByUsers=Allow
+refuses slurm-operator 'workerProtection.deletionByUsers: No, must be Deny, Warn or Allow' --set workerProtection.deletionByUsers=No
+who='o["ValidatingAdmissionPolicy/slurm-operator-%s"]["spec"]["matchConditions"][0]["expression"]'
+shows slurm-operator "${who/\%s/preemption}" '"request.userInfo.username in [\"s\"]"' --set 'workerProtection.schedulers={s}'
+shows slurm-operator "[u in ${who/\%s/deletion} for u in ('system:serviceaccount:ns:slurm-operator', 'system:kube-scheduler', 'pod-garbage-collector', 'system:nodes')]" '[true, true, true, true]'
 # The Lease, and it alone: of the account that the Deployment runs as, in the namespace that it is told.
 flow='o["FlowSchema/slurm-operator"]["spec"]'
 shows slurm-operator "[$flow['priorityLevelConfiguration']['name'], $flow['rules'][0]['resourceRules']]" '["leader-election", [{"apiGroups": ["coordination.k8s.io"], "namespaces": ["ns"], "resources": ["leases"], "verbs": ["get", "create", "update"]}]]'
@@ -100,6 +113,10 @@ shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set f
 rights='{"/".join(filter(None, [g, r])): "".join(sorted(v[0] for v in rule["verbs"])) for rule in ROLE["rules"] for g in rule["apiGroups"] for r in rule["resources"]}'
 shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}" '{"apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "nodes": "glw", "persistentvolumeclaims": "glw", "pods": "cdglpw", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw", "slinky.slurm.net/controllers": "glpw", "slinky.slurm.net/controllers/finalizers": "u", "slinky.slurm.net/controllers/status": "gp", "slinky.slurm.net/nodesets": "glpw", "slinky.slurm.net/nodesets/finalizers": "u", "slinky.slurm.net/nodesets/status": "gp", "slinky.slurm.net/restapis": "glpw", "slinky.slurm.net/restapis/finalizers": "u", "slinky.slurm.net/restapis/status": "gp", "slinky.slurm.net/tokens": "glpw", "slinky.slurm.net/tokens/finalizers": "u", "slinky.slurm.net/tokens/status": "gp"}'
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
+shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator-uninstall\"]}" '{"policy/poddisruptionbudgets": "dl"}'
+# What the uninstall needs is there for it alone.
+shows slurm-operator 'sorted({d["metadata"].get("annotations", {}).get("helm.sh/hook") for k, d in o.items() if k.endswith("-uninstall")})' '["post-delete"]'
+shows slurm-operator '[k for k in o if k.endswith("-uninstall")]' '[]' --set uninstall.removeBudgets=false
 shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*" in r["verbs"] + r["resources"] + r["apiGroups"] or {"escalate", "bind", "impersonate", "deletecollection"} & set(r["verbs"])]' '[]'
 refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
 refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set operator.healthPort=x

@@ -12,8 +12,12 @@ cleaner=namespace-controller
 evidence='nodeset.slinky.slurm.net/deletion-evidence'
 passed=0 failed=0
 installed=
+said='may run jobs: slurm-operator has not released it'
+groups=()
 
+idle() { kubectl -n "$namespace" label pods --all nodeset.slinky.slurm.net/pod-busy- >/dev/null 2>&1; }
 finish() {
+  idle
   kubectl -n "$namespace" delete pods --all --force --grace-period=0 >/dev/null 2>&1
   kubectl delete namespace "$namespace" --wait=false >/dev/null 2>&1
   [[ -z $installed ]] || policy | kubectl delete -f - >/dev/null 2>&1
@@ -22,7 +26,7 @@ trap finish EXIT
 
 policy() {
   helm template slurm-operator "$top/charts/slurm-operator" --kube-version 1.30 --show-only templates/worker-protection.yaml \
-    --show-only templates/cluster-protection.yaml 2>/dev/null
+    --show-only templates/cluster-protection.yaml --show-only templates/busy-protection.yaml 2>/dev/null
 }
 
 status() { # phase, and the state of its container
@@ -40,14 +44,15 @@ succeeded_pod='{"status":{"phase":"Succeeded"}}'
 expect() {
   local word=$1 user=$2 state=$3 annotations=${4:-} out
   local labels=${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c} node=${6-nodeName: none,}
+  idle
   kubectl -n "$namespace" delete pod worker --force --grace-period=0 >/dev/null 2>&1
   printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: worker, labels: {%s}, annotations: {%s}}\nspec: {%s schedulingGates: %s, containers: [{name: slurmd, image: i}]}\n' \
     "$labels" "$annotations" "$node" "$([[ $node ]] && echo '[]' || echo '[{name: test/hold}]')" | kubectl -n "$namespace" create -f - >/dev/null
   [[ -z $state ]] || kubectl -n "$namespace" patch pod worker --subresource=status -p "$state" >/dev/null
-  if out=$(kubectl -n "$namespace" delete pod worker --wait=false --force --grace-period=0 ${user:+--as "$user"} 2>&1); then
+  if out=$(kubectl -n "$namespace" delete pod worker --wait=false --force --grace-period=0 ${user:+--as "$user"} "${groups[@]}" 2>&1); then
     [[ $word == allowed ]]
   else
-    [[ $word == refused && $out == *"worker $namespace/worker may run jobs: slurm-operator has not released it"* ]]
+    [[ $word == refused && $out == *"worker $namespace/worker $said"* ]]
   fi && passed=$((passed + 1)) && return
   failed=$((failed + 1))
   printf 'FAIL %s to %s: %s %s\n     %s\n' "$word" "$user" "$state" "$annotations" "$out"
@@ -81,6 +86,24 @@ done
 # Anyone else is not our concern.
 expect allowed "${prefix}pod-garbage-collector" "$running"
 expect allowed "" "$running"
+
+# Nobody deletes a worker that runs jobs, but for Kubernetes itself, and whoever says so.
+said='runs jobs. Drain it first'
+busy='app.kubernetes.io/name: slurmd, nodeset.slinky.slurm.net/pod-busy: "true"'
+for user in "" system:kube-scheduler; do
+  expect refused "$user" "$running" '' "$busy"
+  expect refused "$user" "$running" 'nodeset.slinky.slurm.net/pod-release: "false"' "$busy"
+  expect allowed "$user" "$running" 'nodeset.slinky.slurm.net/pod-release: "true"' "$busy"
+  expect allowed "$user" "$running" "$evidence: drained" "$busy"
+  expect allowed "$user" "$failed_pod" '' "$busy"
+  expect allowed "$user" "$running" '' 'app.kubernetes.io/name: slurmd'
+done
+for user in pod-garbage-collector node-controller; do expect allowed "$prefix$user" "$running" '' "$busy"; done
+groups=(--as-group system:nodes --as-group system:masters)
+expect allowed system:node:none "$running" '' "$busy"
+groups=(--as-group system:masters)
+expect refused jane "$running" '' "$busy"
+groups=()
 
 # What drains need is kept while a Controller says Drain.
 controller() { # deletionPolicy

@@ -71,3 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- join "," (compact $namespaces) }}
 {{- end }}
+
+{{- define "slurm-operator.workerPriorityClass" -}}
+{{- .Values.workerPriorityClass.name | default (printf "%s-workers" (include "slurm-operator.fullname" .)) }}
+{{- end }}
