@@ -1,9 +1,11 @@
 """What the end-to-end tests and the benchmarks need of the local cluster: kubectl, Slurm over its own clients, waiting."""
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import time
@@ -41,6 +43,20 @@ def wait(what, condition, timeout=60, every=0.1):
         if time.monotonic() > deadline:
             raise Failed(f"not within {timeout} s: {what} (last: {last})")
         time.sleep(every)
+
+
+@contextlib.contextmanager
+def kubelet_away(node):
+    """The kubelet of a node of the local cluster stands still, as long as the block takes; what it runs does not."""
+    mine = lambda words: words[:1] == ["kubelet"] and node in words
+    pids = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if mine(path.read_text().split("\0"))]
+    if len(pids) != 1:
+        raise Failed(f"{node} has {len(pids)} kubelets")
+    os.kill(pids[0], signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pids[0], signal.SIGCONT)
 
 
 class Namespace:

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 
-from cluster import Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, slurm_releases, wait
+from cluster import Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, kubelet_away, slurm_releases, wait
 
 TESTS = []
 
@@ -147,6 +147,135 @@ def busy_workers_are_not_evicted_while_scaled_in(ns):
     expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job was killed")
     ns.scale("cpu", 3)
     ns.slurm("scancel", str(job))
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+def evict(ns, name):
+    """Whether an eviction is let through; "" or the refusal."""
+    eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": ns.name}})
+    out = ns.kubectl("create", "--raw", f"/api/v1/namespaces/{ns.name}/pods/{name}/eviction", "-f", "-", text=eviction, check=False)
+    return "" if out.returncode == 0 else out.stderr
+
+
+def running_on(ns, worker):
+    """A job that runs there until it is told to end, and is not requeued."""
+    job = ns.submit_until_told("-N1", "-w", worker, "--exclusive", "--no-requeue")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    return job
+
+
+def ends_well(ns, job):
+    """The job ran once, to its end."""
+    ns.tell(job)
+    wait("the job completes", lambda: ns.completed(job), 60)
+    out = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
+    expect(out["restart_cnt"] == 0, f"the job was started {out['restart_cnt'] + 1} times")
+
+
+@test
+def an_eviction_waits_for_a_job_that_has_just_started(ns):
+    before = ns.get("pod", "cpu-1")
+    for _ in range(3):
+        job = running_on(ns, "cpu-1")
+        expect("disruption budget" in evict(ns, "cpu-1"), "a worker with a job that has just started was evicted")
+        ends_well(ns, job)
+    job, node = running_on(ns, "cpu-1"), before["spec"]["nodeName"]
+    try:
+        kubectl("cordon", node)
+        wait("it is drained", lambda: "DRAIN" in ns.nodes()["cpu-1"][0], 15)
+        time.sleep(3)
+        expect("disruption budget" in evict(ns, "cpu-1"), "a worker that runs a job was evicted")
+        ends_well(ns, job)
+        wait("the eviction goes through", lambda: not evict(ns, "cpu-1"), 5)
+        wait("the pod is gone", lambda: (ns.get("pod", "cpu-1") or before)["metadata"]["uid"] != before["metadata"]["uid"])
+    finally:
+        kubectl("uncordon", node)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def an_idle_worker_leaves_a_cordoned_node_at_once(ns):
+    node = ns.get("pod", "cpu-0")["spec"]["nodeName"]
+    expect("disruption budget" in evict(ns, "cpu-0"), "a worker that may get a job at any moment was evicted")
+    try:
+        kubectl("cordon", node)
+        wait("the eviction goes through", lambda: not evict(ns, "cpu-0"), 3)
+    finally:
+        kubectl("uncordon", node)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def users_do_not_delete_busy_workers_by_mistake(ns):
+    job = running_on(ns, "cpu-2")
+    wait("it is known to be busy", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-busy"), 5)
+    out = ns.kubectl("delete", "pod", "cpu-2", "--wait=false", check=False)
+    expect(out.returncode != 0 and "runs jobs" in out.stderr, f"the deletion is answered: {out.stdout}{out.stderr}")
+    ends_well(ns, job)
+    job = running_on(ns, "cpu-2")
+    ns.kubectl("annotate", "pod", "cpu-2", "nodeset.slinky.slurm.net/pod-release=true")
+    wait("it may be deleted", lambda: ns.kubectl("delete", "pod", "cpu-2", "--wait=false"), 5)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_busy_worker_is_not_preempted(ns):
+    job, worker = running_on(ns, "cpu-2"), ns.get("pod", "cpu-2")
+    node = worker["spec"]["nodeName"]
+    millis = lambda text: int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)
+    requests = lambda pod: sum(millis(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for c in pod["spec"]["containers"])
+    pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json").stdout)["items"]
+    others = sum(requests(pod) for pod in pods if pod["metadata"]["uid"] != worker["metadata"]["uid"])
+    room = millis(json.loads(kubectl("get", "node", node, "-o", "json").stdout)["status"]["allocatable"]["cpu"]) - others
+    expect(0 < requests(worker) <= room, f"the worker requests {requests(worker)}m of {room}m")
+    ns.apply(f"""
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {{name: {ns.name}-first}}
+value: 900000000
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: preemptor}}
+spec:
+  priorityClassName: {ns.name}-first
+  nodeSelector: {{kubernetes.io/hostname: {node}}}
+  terminationGracePeriodSeconds: 0
+  containers: [{{name: c, image: "local/slurmd:${{TAG}}", command: [sleep, "600"], resources: {{requests: {{cpu: {room}m}}}}}}]
+""")
+    try:
+        wait("the scheduler tries", lambda: "preempt" in ns.events("preemptor", "FailedScheduling").lower(), 30)
+        time.sleep(10)
+        expect(ns.get("pod", "cpu-2")["metadata"]["uid"] == worker["metadata"]["uid"], "the worker was preempted")
+        expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "its job was lost")
+        ends_well(ns, job)
+    finally:
+        ns.kubectl("delete", "pod", "preemptor", "--wait=true")
+        kubectl("delete", "priorityclass", f"{ns.name}-first")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def a_kubelet_that_is_away_costs_no_job(ns):
+    home = ns.get("pod", "demo-controller-0")["spec"]["nodeName"]
+    name, worker = next((n, p) for n, p in sorted(ns.workers().items()) if p["spec"]["nodeName"] != home)
+    node, away = worker["spec"]["nodeName"], ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    limits = lambda: [t["tolerationSeconds"] for t in ns.get("pod", name)["spec"]["tolerations"] if "tolerationSeconds" in t]
+    expect(not limits(), "the worker would leave a node whose kubelet is away")
+    # As one that was adopted has it, but impatient.
+    hasty = [{**t, "tolerationSeconds": 5} if t.get("key") in away else t for t in worker["spec"]["tolerations"]]
+    ns.patch("pod", name, {"spec": {"tolerations": hasty}})
+    wait("a running worker is made patient", lambda: not limits(), 10)
+    job = running_on(ns, name)
+    with kubelet_away(node):
+        taints = lambda: json.loads(kubectl("get", "node", node, "-o", "json").stdout)["spec"].get("taints", [])
+        wait("its node is given up", lambda: any(t["effect"] == "NoExecute" for t in taints()), 90, every=1)
+        time.sleep(15)
+        found = ns.get("pod", name)["metadata"]
+        expect("deletionTimestamp" not in found, "the worker was deleted")
+        ends_well(ns, job)
+    wait("its node is back", lambda: not any(t["effect"] == "NoExecute" for t in taints()), 60)
+    expect(ns.get("pod", name)["metadata"]["uid"] == worker["metadata"]["uid"], "the worker was replaced")
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
