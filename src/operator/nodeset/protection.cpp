@@ -9,9 +9,6 @@
 namespace op::nodeset {
 namespace {
 
-/// slurmd tries to register at intervals that double up to 128 s.
-constexpr core::Duration kRegisters{3 * 60 * 1000};
-
 /// Slurm starts nothing there, and nothing runs.
 bool at_rest(const Worker& worker) {
   if (worker.record == nullptr || worker.busy()) return false;
@@ -25,13 +22,15 @@ bool slurmd_runs(const kube::PodRecord& pod) {
   });
 }
 
-/// It has no node in Slurm, and is not about to get one.
-bool never_registered(const Pass& pass, const Worker& worker) {
-  if (worker.record != nullptr || !slurm::SnapshotWitness::never_registered(
-                                      *pass.in.snapshot, worker.node, worker.pod->meta.uid, worker.stamped, pass.in.mono)) {
-    return false;
-  }
-  return !slurmd_runs(*worker.pod) || pass.in.now - worker.pod->meta.created >= kRegisters;
+/// It has no node in Slurm, and is not about to get one: its slurmd does not run, or has had its time.
+bool never_registered(Pass& pass, const Worker& worker) {
+  if (worker.record != nullptr) return false;
+  const auto since = slurmd_runs(*worker.pod) ? pass.may_register_since(worker) : std::nullopt;
+  const core::Duration left = since ? slurm::kRegistration - (pass.in.mono - *since) : core::Duration{0};
+  if (left.count() > 0) pass.out.wake_after(left, "a cordoned worker that does not register may go");
+  return slurm::SnapshotWitness::never_registered(*pass.in.snapshot, worker.node, worker.pod->meta.uid, worker.stamped, since,
+                                                  pass.in.mono)
+      .has_value();
 }
 
 /// What makes it tolerate the taint for ever, as operations of a JSON patch. Kubernetes lets nothing else be changed of a
@@ -55,11 +54,13 @@ bool is_protected(const kube::PodRecord& pod) {
 std::optional<bool> wants_protection(Pass& pass, const Worker& worker) {
   if (!pass.in.nodeset.spec.workload_disruption_protection || worker.released) return false;
   if (!always_protected(pass.in.nodeset.spec)) return pass.slurm_known() ? std::optional(worker.busy()) : std::nullopt;
-  // Nobody but us knows that a node without a cordon rests, and whoever drained it in Slurm may end that at any moment.
-  if (!worker.kube_cordon && !worker.user_cordon && !worker.victim) return true;
-  if (!pass.slurm_known()) return std::nullopt;
-  if (!is_protected(*worker.pod)) return !at_rest(worker) && !never_registered(pass, worker);
-  if (!pass.slurm_fresh_or_again()) return std::nullopt;
+  // Without a cordon, whoever drained it in Slurm may end that at any moment. Those that we scale in we delete ourselves.
+  if (!worker.kube_cordon && !worker.user_cordon) return true;
+  if (!pass.slurm_known() || (worker.cleared && worker.record == nullptr)) return std::nullopt;
+  if (worker.record != nullptr && !at_rest(worker)) return true;
+  // It is let go by a fresh answer only, and not asked for again for one that is old.
+  const bool fresh = is_protected(*worker.pod) ? pass.slurm_fresh_or_again() : pass.slurm_fresh();
+  if (!fresh) return std::nullopt;
   return !at_rest(worker) && !never_registered(pass, worker);
 }
 

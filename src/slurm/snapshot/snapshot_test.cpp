@@ -158,10 +158,14 @@ TEST(Witness, SilentNeedsThatSlurmHasGivenItUpAndThatNoJobNamesIt) {
   Snapshot snapshot = snapshot_with({"DOWN", {"NOT_RESPONDING"}});
   EXPECT_FALSE(SnapshotWitness::silent(snapshot, "cpu-1", "uid-1", "host", kNow)) << "Slurm has no such node";
   for (const char* job_state : {"RUNNING", "SUSPENDED", "PENDING"}) {
-    Job job;
-    job.state = job_state;
-    (std::string_view(job_state) == "PENDING" ? job.required_nodes : job.nodes) = {"cpu-0"};
-    snapshot.jobs[1] = std::make_shared<Job>(job);
+    Job named;
+    named.state = job_state;
+    if (named.state == "PENDING") {
+      named.required_nodes = "cpu-0";
+    } else {
+      named.nodes = {"cpu-0"};
+    }
+    snapshot.jobs[1] = std::make_shared<Job>(named);
     EXPECT_FALSE(SnapshotWitness::silent(snapshot, "cpu-0", "uid-0", "host", kNow)) << job_state;
   }
   snapshot.jobs.erase(1);
