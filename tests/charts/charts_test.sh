@@ -147,6 +147,27 @@ served "$(definition "$(released slurm-operator-crds "$kept")")" shows slurm-ope
 served "$(definition "$(released slurm-operator)")" shows slurm-operator-crds 'len(o)' 4
 served "$(definition)" shows slurm-operator-crds 'len(o)' 4
 
+# The operator's chart itself can hold the definitions. Its release does not lose them, be it of slurm-operator 1.x or of this chart.
+definitions() { # RELEASE [ANNOTATIONS]: two of them
+  local IFS=, name all=()
+  for name in nodesets.slinky.slurm.net loginsets.slinky.slurm.net; do
+    all+=("{\"apiVersion\": \"apiextensions.k8s.io/v1\", \"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"$name\", $(released "$@")}}")
+  done
+  echo "[${all[*]}]"
+}
+for off in crds.enabled=false operator.enabled=false; do
+  served "$(definitions slurm-operator)" refuses slurm-operator \
+    'crds.enabled: false, must be true: this release has the definitions loginsets.slinky.slurm.net, nodesets.slinky.slurm.net; the upgrade would delete them, and every cluster with them; to take them out of the release, so that it may be false: kubectl annotate crd loginsets.slinky.slurm.net nodesets.slinky.slurm.net helm.sh/resource-policy=keep' \
+    --is-upgrade --set $off
+done
+served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len(o) > 0' true --is-upgrade
+served "$(definitions other)" shows slurm-operator 'len(o) > 0' true --is-upgrade
+served "$(definitions slurm-operator)" shows slurm-operator 'len(o) > 0' true
+served "$(definitions slurm-operator)" refuses slurm-operator "loginsets.slinky.slurm.net belongs to this release and is not part of this chart" \
+  --is-upgrade --set crds.enabled=true
+served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 \
+  --is-upgrade --set crds.enabled=true
+
 spec='o["Controller/slurm"]["spec"]'
 nodeset='o["NodeSet/slurm-worker-cpu"]["spec"]'
 shows slurm 'sorted(o)' '["Controller/slurm", "RestApi/slurm"]'
