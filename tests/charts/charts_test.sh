@@ -250,10 +250,18 @@ refuses slurm 'nodesets.a.ssh.enabled: true, must be false: ssh is not acted on 
 refuses slurm 'nodesets.a.ssh.enabled: true, must be false' --set nodesets.a.replicas=1,nodesetDefaults.ssh.enabled=true
 shows slurm "o['NodeSet/slurm-worker-a']['spec']['ssh']['sssdConfRef']['name']" '"s"' --set nodesets.a.ssh.enabled=true,nodesets.a.ssh.sssdConfRef.name=s
 tells slurm 'It has no workers yet: give some under nodesets.'
-tells slurm 'are not used: asciiArt, jwtKey.annotations, nodeset, slurmKey.annotations, sssd.' \
-  --set asciiArt=true,sssd.conf=x,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodeset.a.replicas=1
+tells slurm 'are not used: asciiArt, jwtKey.annotations, nodesets.a.taintKubeNodes, slurmKey.annotations, sssd.' \
+  --set asciiArt=true,sssd.conf=x,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodesets.a.taintKubeNodes=true
 tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'
 tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
+
+# A misspelt value is refused by its name, wherever it stands; and each value of values.yaml stands in the schema by its own.
+while IFS=$'\t' read -r verdict chart path detail; do
+  case $verdict in
+    closed) refuses "$chart" "additional properties 'misspelt' not allowed" --set-json "${path:+$path.}misspelt=1" ;;
+    unknown | broken) fail "$chart $path" "$detail" ;;
+  esac
+done < <(python3 "$top/tests/charts/schema.py" "$top/charts" || printf 'broken\tschemas\t\tschema.py failed\n')
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]
