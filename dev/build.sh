@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds what Debian does not have, from pinned Go modules, into the cache, and links it into .local/bin.
 # Usage: dev/build.sh [cluster|kwok]
+#        dev/build.sh missing      what of the cluster's is not built yet: lines of a name and seconds
 . "$(dirname "$0")/lib.sh"
 
 COREDNS=v1.12.4
@@ -8,33 +9,93 @@ HELM=v3.21.3
 KWOK=v0.8.0
 KUBERNETES=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$DEV/kube/go.mod")
 
+# Seconds with 2 cores and nothing in go's own cache, downloads included.
+declare -A takes=([kubernetes]=690 [coredns]=90 [helm]=60 [kwok]=60)
+
+# inputs_of NAME: what it is built from, in `inputs`.
+inputs_of() {
+  case $1 in
+    kubernetes) inputs=("$DEV/kube" "$KUBERNETES, with its version") ;;
+    coredns) inputs=("$COREDNS") ;;
+    helm) inputs=("$HELM") ;;
+    kwok) inputs=("$KWOK") ;;
+  esac
+}
+
+is_built() { # NAME
+  local inputs
+  inputs_of "$1"
+  [[ -d $CACHE/built/$1-$(content_hash "$1" "${inputs[@]}") ]]
+}
+
+# so_far LINES TOTAL: where a build stands, from what go has logged after so many lines. With -v it names each package that it builds,
+# on a line of its own.
+so_far() {
+  local news packages modules
+  news=$(tail -n "+$(($1 + 1))" "$log")
+  packages=$(grep -c '^[^[:space:]:]*$' <<<"$news")
+  modules=$(grep -c '^go: downloading ' <<<"$news")
+  if ((packages > 0)); then
+    echo "$packages${2:+ of $2} packages"
+  else
+    echo "$modules modules downloaded"
+  fi
+}
+
+# logged NAME TOTAL COMMAND...: into the log, and every ten seconds a line on how many packages there are, of TOTAL ("": not known).
 logged() {
-  "$@" >>"$log" 2>&1 && return
+  local name=$1 total=$2 lines ticker seconds=0
+  shift 2
+  lines=$(wc -l <"$log")
+  while sleep 1 && kill -0 $$; do
+    ((++seconds % ${PROGRESS_SECONDS:-10})) || say "               $name: $(so_far "$lines" "$total")" >&3
+  done 3>&1 9>&- >/dev/null 2>&1 &
+  ticker=$!
+  local status=0
+  "$@" >>"$log" 2>&1 || status=$?
+  kill $ticker
+  wait $ticker 2>/dev/null || true
+  ((status)) || return 0
   tail -n 20 "$log" >&2
   die "the build failed: $*" "see $log; go must reach its module proxy (go env GOPROXY)"
 }
 
 # Nothing stands there half-built, and go's own cache keeps what an interrupted build had done.
 build_kube() {
-  local minor=${KUBERNETES#v1.} version=k8s.io/component-base/version client=k8s.io/client-go/pkg/version flags='-s -w' package
+  local minor=${KUBERNETES#v1.} version=k8s.io/component-base/version client=k8s.io/client-go/pkg/version flags='-s -w' package total
   for package in $version $client; do # built as a module, it does not know its version
     flags+=" -X $package.gitVersion=$KUBERNETES -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*} -X $package.gitTreeState=clean -X $package.gitCommit=${KUBERNETES}"
   done
-  (cd "$DEV/kube" && logged nice go build -ldflags "$flags" -o "$OUT/" ./...)
+  cd "$DEV/kube"
+  logged kubernetes "" list_stale
+  total=$(wc -l <"$OUT.stale")
+  rm -f "$OUT.stale"
+  logged kubernetes "$total" nice go build -v -ldflags "$flags" -o "$OUT/" ./...
 }
-go_install() { GOBIN=$OUT logged nice go install -ldflags '-s -w' "$1"; }
+# What go has not in its cache: all on a bare machine, what is left after an interrupted build.
+list_stale() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./... >"$OUT.stale"; }
+go_install() { GOBIN=$OUT logged "$1" "" nice go install -v -ldflags '-s -w' "$2"; }
 build_pause() { gcc -Os -s -static -Wall -Wextra -o "$OUT/pause" "$DEV/pause/pause.c"; }
 
 # link DIR: all that it holds, in .local/bin.
 link() { ln -sfn "$1"/* "$LOCAL/bin/"; }
 
-# announce NAME TIME INPUT...: tell that a build begins.
-announce() {
-  local name=$1 takes=$2
-  shift 2
-  [[ -d $CACHE/built/$name-$(content_hash "$name" "$@") ]] || say "               building $name (once; $takes on 2 cores)"
+# build NAME COMMAND...: once, and linked.
+build() {
+  local name=$1 inputs
+  shift
+  inputs_of "$name"
+  is_built "$name" || say "               building $name (once; about $(in_minutes "$(on_these_cores "${takes[$name]}")"))"
+  cached "$name" "${inputs[@]}" -- "$@"
+  link "$CACHED"
 }
 
+if [[ ${1:-} == missing ]]; then
+  for name in kubernetes coredns helm; do
+    is_built $name || echo "$name ${takes[$name]}"
+  done
+  exit
+fi
 mkdir -p "$LOCAL/bin" "$CACHE/tmp"
 log=$CACHE/build.log
 : >"$log"
@@ -42,25 +103,15 @@ cache_clean_temp
 use_go
 case ${1:-cluster} in
   cluster)
-    announce kubernetes "6 minutes" "$DEV/kube" "$KUBERNETES, with its version"
-    cached kubernetes "$DEV/kube" "$KUBERNETES, with its version" -- build_kube
-    link "$CACHED"
+    build kubernetes build_kube
     for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet; do
       ln -sfn "$CACHED/components" "$LOCAL/bin/$name"
     done
-    announce coredns "3 minutes" "$COREDNS"
-    cached coredns "$COREDNS" -- go_install "github.com/coredns/coredns@$COREDNS"
-    link "$CACHED"
-    announce helm "2 minutes" "$HELM"
-    cached helm "$HELM" -- go_install "helm.sh/helm/v3/cmd/helm@$HELM"
-    link "$CACHED"
+    build coredns go_install coredns "github.com/coredns/coredns@$COREDNS"
+    build helm go_install helm "helm.sh/helm/v3/cmd/helm@$HELM"
     cached pause "$DEV/pause" -- build_pause
     link "$CACHED"
     ;;
-  kwok)
-    announce kwok "2 minutes" "$KWOK"
-    cached kwok "$KWOK" -- go_install "sigs.k8s.io/kwok/cmd/kwok@$KWOK"
-    link "$CACHED"
-    ;;
-  *) die "unknown build: $1" "dev/build.sh [cluster|kwok]" ;;
+  kwok) build kwok go_install kwok "sigs.k8s.io/kwok/cmd/kwok@$KWOK" ;;
+  *) die "unknown build: $1" "dev/build.sh [cluster|kwok|missing]" ;;
 esac

@@ -8,7 +8,7 @@ tag=${1:-${SLURM:-}}
 namespace=demo
 need_root "make demo"
 
-"$DEV/up.sh"
+GOAL=demo "$DEV/up.sh"
 STEP=0 STARTED=${EPOCHREALTIME/./}
 export KUBECONFIG=$LOCAL/kubeconfig
 made=$(slurm_releases made)

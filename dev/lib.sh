@@ -54,6 +54,15 @@ wait_for() {
   done
 }
 
+# on_these_cores SECONDS: what keeps 2 cores busy for so long, here.
+on_these_cores() { echo $(($1 * 2 / $(nproc))); }
+
+# in_minutes SECONDS: "40 s", "1 minute", "12 minutes".
+in_minutes() {
+  local minutes=$((($1 + 30) / 60))
+  if (($1 < 60)); then echo "$1 s"; elif ((minutes == 1)); then echo "1 minute"; else echo "$minutes minutes"; fi
+}
+
 # content_hash INPUT...: files and directories by their content, anything else as the text that it is.
 content_hash() {
   local input

@@ -72,6 +72,7 @@ fi
 
 step "checking the machine"
 check_machine
+"$DEV/estimate.sh" "${GOAL:-up}"
 capsule_alive control || check_ports
 
 step "packages"
