@@ -328,7 +328,7 @@ TEST_F(TargetTest, GeneratedValuesAreFilledInAndNotSaid) {
 TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {
   const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}},
                        {"claims", {{"sun", "slurm"}}},
-                       {"lifetimeSeconds", 900}};
+                       {"lifetimeSeconds", 3600}};
   run(create(resources::kSecret,
              {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$mintToken", recipe}}}}}}));
   EXPECT_FALSE(api.has("POST"));
@@ -347,7 +347,7 @@ TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {
   EXPECT_EQ(claims["sun"], "slurm");
   EXPECT_EQ(claims["iat"], 1767323045);
   EXPECT_EQ(claims["nbf"], 1767323045);
-  EXPECT_EQ(claims["exp"], 1767323045 + 900);
+  EXPECT_EQ(claims["exp"], 1767323045 + 3600);
   EXPECT_TRUE(claims.contains("jti"));
 }
 

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -45,11 +46,26 @@ inline bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
+/// What a scenario wants of one thing, and what was found: nullopt where that is not there. "(absent)" and "(present)" are
+/// words of their own, "!" in front stands for "not". Nothing but "(absent)" holds of what is not there: neither "*" nor "!x"
+/// says that it may be missing.
+inline bool holds(std::string_view want, const std::optional<std::string>& found) {
+  if (want == "(absent)") return !found.has_value();
+  if (!found) return false;
+  if (want == "(present)") return true;
+  return want.starts_with('!') ? !matches(want.substr(1), *found) : matches(want, *found);
+}
+
 /// For messages of tests.
 inline std::string lines(const std::vector<std::string>& items) {
   std::string out;
   for (const std::string& item : items) out += "  - " + item + "\n";
   return out.empty() ? "  (nothing)\n" : out;
+}
+
+/// Likewise: what was wanted beside what was found.
+inline std::string found_of(const core::Json& want, const std::optional<std::string>& found) {
+  return "\n  wanted: " + want.dump() + "\n  found:  " + found.value_or("(absent)");
 }
 
 /// A misspelt word of a scenario would make it pass for the wrong reason: throws std::invalid_argument.
@@ -68,6 +84,21 @@ inline void check_keys(const core::Json& object, const std::vector<std::string_v
 inline std::pair<std::string, core::Json> only_item(const core::Json& action) {
   if (action.size() != 1) throw std::invalid_argument("not one action: " + action.dump());
   return {action.begin().key(), action.begin().value()};
+}
+
+/// `run:` of a step: how many passes at most, and whether nothing may be left to do after them. "settle", as without it: 25 of
+/// them, and rest. "once" is 1, "none" is 0.
+struct Run {
+  int passes = 25;
+  bool must_rest = true;
+};
+inline Run run_of(const core::Json& step) {
+  if (!step.contains("run") || step["run"] == "settle") return {};
+  const core::Json& run = step["run"];
+  if (run == "once") return {1, false};
+  if (run == "none") return {0, false};
+  if (!run.is_number_unsigned()) unknown(run.dump());
+  return {run.get<int>(), false};
 }
 
 /// "Forbidden"; throws std::invalid_argument for a word that no code has.

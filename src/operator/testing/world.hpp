@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base64.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
 #include "kube/record.hpp"
@@ -374,8 +375,7 @@ class World {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     for (auto& [name, value] : document["data"].items()) {
       if (!value.is_object()) continue;
-      value =
-          value.contains("$generate") ? "a2V5" + std::to_string(1000 + ++serial_) : "dG9r" + std::to_string(1000 + ++serial_);
+      value = core::base64_encode(value.dump() + " " + std::to_string(++serial_));
     }
     return document;
   }
