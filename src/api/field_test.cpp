@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include "api/common.hpp"
 #include "api/controller.hpp"
@@ -263,11 +263,9 @@ TEST(Field, DurationsInGoNotation) {
   }
 }
 
-TEST(Field, DurationsSurviveARoundTrip) {
-  rc::check([] {
-    const core::Duration d{*rc::gen::inRange<std::int64_t>(-1'000'000'000, 1'000'000'000)};
-    RC_ASSERT(parse_duration(format_duration(d)).value() == d);
-  });
+RC_GTEST_PROP(Field, DurationsSurviveARoundTrip, ()) {
+  const core::Duration d{*rc::gen::inRange<std::int64_t>(-1'000'000'000, 1'000'000'000)};
+  RC_ASSERT(parse_duration(format_duration(d)).value() == d);
 }
 
 TEST(Common, ConditionsAreFoundByType) {

@@ -1,11 +1,22 @@
-#include "core/json.hpp"
+#include <stdexcept>
+#include <string>
 
+namespace core {
+namespace {
+[[noreturn]] void broken(const char* rule) {
+  throw std::logic_error(std::string("json: ") + rule);
+}
+}  // namespace
+}  // namespace core
+// To read a key that is not there is a bug. An abort would take all other tests, or the whole program, along.
+#define JSON_ASSERT(rule) ((rule) ? static_cast<void>(0) : core::broken(#rule))
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/json.hpp"
 #include "core/quantity.hpp"
 
 template class nlohmann::basic_json<>;

@@ -20,6 +20,12 @@ TEST(Json, ParseErrorNamesTheByte) {
   EXPECT_FALSE(parse_json(""));
 }
 
+TEST(Json, ToReadAKeyThatIsNotThereIsABugAndNoEnd) {
+  const Json object{{"a", 1}};
+  EXPECT_EQ(object["a"], 1);
+  EXPECT_THROW(static_cast<void>(object["b"]), std::logic_error);
+}
+
 TEST(Json, FindsByPath) {
   const Json doc = j(R"({"a": {"b": {"s": "x", "n": 5, "t": true}}, "l": [1]})");
   EXPECT_EQ(get_string(doc, {"a", "b", "s"}), "x");

@@ -84,6 +84,12 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
       << sidecar["command"][2];
 }
 
+// Whether a node that an administrator set down, or that was silent, takes jobs again by itself when it registers.
+TEST(RenderConfig, SaysWhatReturnsToService) {
+  const std::string conf = render_config(observed_of(Json::object()), {}).files.at("slurm.conf");
+  EXPECT_NE(conf.find("\nReturnToService=1\n"), std::string::npos) << conf;
+}
+
 TEST(RenderConfig, IsStable) {
   Observed observed = observed_of({{"extraConf", "SchedulerType=sched/builtin\n"}});
   observed.nodesets = {{"a", "a", false, "", false, "", "a-"}, {"b", "b", true, "State=UP", false, "", "b-"}};
