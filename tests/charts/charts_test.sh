@@ -231,6 +231,11 @@ shows slurm '{k.split("/")[1]: d["data"] for k, d in o.items() if k.startswith("
 shows slurm "[$nodeset[k] for k in ('replicas', 'scalingMode', 'extraConf', 'partition', 'oversubscribeNode')]" \
   '[3, "DaemonSet", "Features=a,b Weight=2", {"config": "MaxTime=1 State=UP", "enabled": true}, true]' \
   --set-json 'nodesets.cpu={"replicas":3,"scalingMode":"DaemonSet","extraConfMap":{"Weight":2,"Features":["a","b"]},"partition":{"enabled":true,"configMap":{"State":"UP","MaxTime":1}},"oversubscribeNode":true}'
+# The stop switch is the Controller's, not its pods': to switch it must not replace them. Its name is the operator's.
+switch=$(sed -n 's/.*kAnnotationStopDeletions = "\(.*\)";/\1/p' "$top/src/api/well_known.hpp")
+shows slurm "[o['Controller/slurm']['metadata'].get('annotations'), $spec['template']['metadata']]" '[null, {}]'
+shows slurm "[o['Controller/slurm']['metadata']['annotations'], $spec['template']['metadata']]" \
+  "[{\"$switch\": \"true\", \"x\": \"y\"}, {\"annotations\": {\"x\": \"y\"}}]" --set controller.stopDeletions=true,controller.metadata.annotations.x=y
 shows slurm "$nodeset['replicas']" 0 --set nodesets.cpu.replicas=0
 shows slurm "$nodeset['template']['spec']" '{"hostname": "cpu-", "imagePullSecrets": [{"name": "r"}], "nodeSelector": {"kubernetes.io/os": "linux"}, "priorityClassName": "slurm-system-critical"}' \
   --set nodesets.cpu.replicas=1,priorityClass.enabled=true --set-json 'imagePullSecrets=[{"name":"r"}]'
