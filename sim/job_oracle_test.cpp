@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/common/names.hpp"
 #include "sim/world.hpp"
 
 namespace sim {
