@@ -861,8 +861,8 @@ void Manager::stop(std::function<void()> done) {
 }
 
 bool Manager::plans_in_time() const {
-  constexpr core::Duration kPlanDeadline{60000};
-  return std::ranges::none_of(impl_->running, [this](const auto& entry) {
+  static constexpr core::Duration kPlanDeadline{60000};
+  return std::ranges::none_of(impl_->running, [&](const auto& entry) {
     const core::Duration::rep since = *entry.second->planned_since;
     return since != 0 && impl_->now().since_start.count() - since >= kPlanDeadline.count();
   });
