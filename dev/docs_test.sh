@@ -23,6 +23,7 @@ others=$(xargs -n1 <<<"
   Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
   Missing KeyMissing IgnoreExtraneous CommunicationParameters
   AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType Epilog EpilogSlurmctld Feature Features
+  Default GresTypes Licenses NodeName Nodes State
   MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
 words=$({

@@ -731,6 +731,8 @@ std::int64_t SimSlurm::submit(JobRequest request) {
   }
   const auto partition = partitions_.find(request.partition);
   if (partition == partitions_.end() || partition->second.root_only) return 0;
+  // ESLURM_PARTITION_NOT_AVAIL.
+  if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
   SimJob job;
   job.id = ++last_job_;
   if (request.limit) request.duration = std::min(request.duration, *request.limit);
@@ -786,7 +788,9 @@ void SimSlurm::schedule() {
 
 bool SimSlurm::try_start(SimJob& job) {
   const auto partition = partitions_.find(job.request.partition);
-  if (partition == partitions_.end() || partition->second.state != "UP") return false;
+  if (partition == partitions_.end()) return false;
+  // One that is drained starts what it has.
+  if (const std::string& state = partition->second.state; state != "UP" && state != "DRAIN") return false;
   std::vector<std::string> chosen;
   const auto take = [&](const std::string& name) {
     const auto node = nodes_.find(name);

@@ -244,6 +244,19 @@ TEST_P(SimSlurmTest, ARemovedPartitionTakesItsJobsAlong) {
   EXPECT_EQ(slurm.jobs().at(job).state, SimJob::State::kNodeFail);
 }
 
+TEST_P(SimSlurmTest, ADrainedPartitionStartsWhatItHasAndTakesNoMore) {
+  nodes(1);
+  const std::int64_t running = slurm.submit({.user = "u", .partition = "cpu", .duration = 5s, .exclusive = true});
+  const std::int64_t waiting = slurm.submit({.user = "u", .partition = "cpu", .duration = 5s, .exclusive = true});
+  loop.run_for(1s);
+  text.insert(text.find("PartitionName=cpu Nodes=cpu") + 27, " State=DRAIN");
+  EXPECT_EQ(slurm.reconfigure(), SlurmErrno::kSuccess);
+  EXPECT_EQ(slurm.submit({.user = "u", .partition = "cpu"}), 0);
+  loop.run_for(60s);
+  EXPECT_EQ(slurm.jobs().at(running).state, SimJob::State::kCompleted);
+  EXPECT_EQ(slurm.jobs().at(waiting).state, SimJob::State::kCompleted);
+}
+
 TEST_P(SimSlurmTest, StateOutlivesARestartButNotItsVolume) {
   nodes(1);
   EXPECT_TRUE(update("cpu-0", {.state = "DRAIN", .reason = "admin", .comment = {}, .features = {}}));

@@ -19,6 +19,8 @@
 //         - slurm_node: {name, state, reason, comment, features}
 //         - forget_node: name          # slurmctld no longer has it
 //         - cut: Kind/name           # its watch is cut: the cache shows it as it is now, until `mend: Kind/name`
+//         - job: {id, partition, state, limited, licenses, gres}   # of state RUNNING, without a limit
+//         - forget_job: 7              # it has ended
 //         - poll: false                # what slurmctld says now is the last that is heard of it, until `poll: true`
 //       run: settle                   # plan and act until nothing is left to do (default); once; none; or so many passes
 //       expect:
@@ -104,6 +106,17 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       world.poll(value);
     } else if (verb == "forget_node") {
       world.nodes.erase(value.get<std::string>());
+    } else if (verb == "job") {
+      check_keys(value, {"id", "partition", "state", "limited", "licenses", "gres"});
+      slurm::Job& job = world.jobs[value["id"].get<std::int64_t>()];
+      job.id = value["id"];
+      job.partition = value.value("partition", "");
+      job.state = value.value("state", "RUNNING");
+      if (value.value("limited", false)) job.end = world.now + core::Duration{3600000};
+      job.licenses = value.value("licenses", std::vector<std::string>{});
+      job.gres = value.value("gres", std::vector<std::string>{});
+    } else if (verb == "forget_job") {
+      world.jobs.erase(value.get<std::int64_t>());
     } else if (verb == "slurm_node") {
       check_keys(value, {"name", "state", "reason", "comment", "features"});
       slurm::Node& node = world.nodes[value["name"]];

@@ -677,6 +677,40 @@ def a_job_with_an_odd_name_hinders_nothing(ns):
     wait("3 idle again", lambda: len(ns.idle()) == 3)
 
 
+# --- What the configuration no longer asks for ---
+
+
+def batch_file(ns, job, path):
+    """Proof of a job's end that slurmctld has no part in: what the job itself wrote on its worker."""
+    return ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "cat", path, check=False).stdout.strip() == str(job)
+
+
+@test
+def a_partition_goes_when_its_last_job_has_ended(ns):
+    proof = "/tmp/withheld"
+    script = f"trap 'echo $SLURM_JOB_ID > {proof}; exit 0' USR1; sleep 600 & wait"
+    running = ns.submit(script, "-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=10")
+    wait("the job runs", lambda: ns.jobs()[running]["job_state"] == ["RUNNING"])
+    waiting = ns.submit_until_told("-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=10")
+    ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"partition": {"enabled": False}}})
+    told = ns.wait_condition("controllers.slinky.slurm.net", "demo", "ChangesWithheld", timeout=20)
+    expect(f"{running}" in told["message"] and f"{waiting}" in told["message"], f"it does not tell the jobs: {told}")
+    wait("it takes no more jobs", lambda: "State=DRAIN" in ns.slurm("scontrol", "show", "partition", "cpu").stdout, 20)
+    expect(ns.slurm("sbatch", "-p", "cpu", "--wrap=true", check=False).returncode != 0, "a drained partition took a job")
+    kubectl("-n", "slurm-operator", "delete", "pod", "-l", "app.kubernetes.io/name=slurm-operator", "--wait=true")
+    time.sleep(10)
+    expect(ns.jobs()[running]["job_state"] == ["RUNNING"], "the job ended with its partition")
+    ns.tell(running)
+    wait("the job completes", lambda: ns.completed(running), 60)
+    expect(batch_file(ns, running, proof), "the job left no proof of its end")
+    wait("the one that waited runs", lambda: ns.jobs()[waiting]["job_state"] == ["RUNNING"], 60)
+    ns.tell(waiting)
+    wait("it completes", lambda: ns.completed(waiting), 60)
+    wait("the partition goes", lambda: ns.slurm("scontrol", "show", "partition", "cpu", check=False).returncode != 0, 60)
+    wait("and is not told any more", lambda: ns.condition("controllers.slinky.slurm.net", "demo", "ChangesWithheld") is None, 15)
+    ready_cluster(ns)
+
+
 @test
 def no_secret_is_told(ns):
     key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]

@@ -321,7 +321,9 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   add_nodesets(ours, observed, state, out);
   keep_left_nodesets(ours, observed, state, out);
   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
+  out.withheld = withhold_partitions(ours, user.conf, observed, state);
   conf::Merged merged = conf::merge(ours, user.conf);
+  std::ranges::move(withhold_resources(merged.conf, observed, state), std::back_inserter(out.withheld));
   if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
   for (const auto* problems : {&user.problems, &merged.problems}) {
     for (const conf::Problem& problem : *problems) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/controller/observed.hpp"
+#include "operator/controller/withhold.hpp"
 
 namespace op::controller {
 
@@ -23,6 +24,8 @@ struct Rendered {
   std::string hash;
   /// spec.partition.config of the NodeSets that ask for a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
+  /// What the resources no longer ask for, and is in the files all the same.
+  std::vector<Withheld> withheld;
   /// Slurm has not answered yet, and a name that it may have was left out.
   bool guessed = false;
   /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...

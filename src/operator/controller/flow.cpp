@@ -460,6 +460,22 @@ bool restart_crashed(const Observed& observed, const ConfigState& state) {
   return !seen.hash.empty() && seen.hash != state.offered_hash;
 }
 
+bool slurmctld_crashes(const Observed& observed) {
+  const kube::PodRecord* pod = running_pod(observed);
+  return pod != nullptr && crashing(*pod);
+}
+
+std::optional<core::MonoTime> reconfigured_at(const Observed& observed) {
+  const kube::PodRecord* pod = running_pod(observed);
+  const plan::Outcome* outcome = pod == nullptr ? nullptr : outcome_of(observed, reconfigure_id(read_refresh(*pod)));
+  if (outcome == nullptr || outcome->state != plan::Outcome::State::kDone) return {};
+  return outcome->last;
+}
+
+void remember_reconfigure(const Observed& observed, plan::Plan& plan) {
+  if (const kube::PodRecord* pod = running_pod(observed)) plan.remember(reconfigure_id(read_refresh(*pod)));
+}
+
 bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   // Without a RestApi it is never seen.

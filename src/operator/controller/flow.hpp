@@ -101,6 +101,14 @@ bool restart_crashed(const Observed& observed, const ConfigState& state);
 /// The outcomes without slurmctld's refusals, of which the flow itself tells once they are settled.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
+/// slurmctld ends again and again.
+bool slurmctld_crashes(const Observed& observed);
+
+/// When slurmctld last answered the reconfigure that loaded what its pod was refreshed for; nullopt: not known (any more).
+std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
+/// Keeps that known for the next pass.
+void remember_reconfigure(const Observed& observed, plan::Plan& plan);
+
 /// True while a running slurmctld has yet to load what is offered.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 

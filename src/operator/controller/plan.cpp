@@ -16,6 +16,7 @@ namespace op::controller {
 namespace {
 
 constexpr int kSlurmKeyBytes = 1024;
+constexpr const char* kWithheld = "Withheld";
 constexpr int kJwtKeyBytes = 32;
 
 /// What the parts of a plan learn from one another.
@@ -238,6 +239,7 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   if (const auto due = next_try(next); due && *due > observed.context.now)
     pass.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
   if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
+  watch_withheld(observed, wanted.withheld, pass.plan);
   return {std::move(next), std::move(wanted)};
 }
 
@@ -273,7 +275,9 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     for (const auto& [name, item] : state.left_out) text += (text.empty() ? "" : ", ") + name;
     conditions.set("ConfigAccepted", text.empty(), text.empty() ? "Accepted" : "PartitionInvalid",
                    text.empty() ? "" : "slurmctld refuses what NodeSets want of their partitions: " + text);
-    conditions.set(api::kConditionReconfigured, true, "Loaded", "");
+    const std::vector<Withheld> held = told_of(wanted.withheld);
+    conditions.set(api::kConditionReconfigured, held.empty(), held.empty() ? "Loaded" : kWithheld,
+                   held.empty() ? "" : "loaded, but for what is withheld");
     return;
   }
   const std::string unseen = "no RestApi names this Controller: what slurmctld has loaded cannot be seen, and ";
@@ -293,6 +297,22 @@ void set_state_in_memory(Conditions& conditions, const Observed& observed) {
       api::kConditionStateInMemory, true, "PersistenceDisabled",
       "spec.persistence.enabled is false: all jobs are lost when slurmctld's pod is replaced, or its Kubernetes node is "
       "lost or drained, and workers are replaced three minutes later, with what still runs on them");
+}
+
+/// There only where something is withheld.
+void set_withheld_condition(Conditions& conditions, Pass& pass, const Rendered& wanted) {
+  const std::vector<Withheld> held = told_of(wanted.withheld);
+  if (held.empty()) return;
+  conditions.set("ChangesWithheld", true, kWithheld, describe(pass.observed, held));
+  std::vector<std::string> slow, stuck;
+  for (const Withheld& item : held) {
+    const bool stays = item.unlimited || (item.unknown && pass.observed.restapis.empty());
+    (stays ? stuck : slow).push_back(item.what);
+  }
+  if (!slow.empty())
+    pass.problems.push_back({kWithheld, "jobs still need what is no longer asked for: " + some_of(slow), false});
+  if (!stuck.empty())
+    pass.problems.push_back({kWithheld, "it does not go by itself, see condition ChangesWithheld: " + some_of(stuck)});
 }
 
 void set_secrets_condition(Conditions& conditions, Pass& pass) {
@@ -422,6 +442,7 @@ void plan_running(Pass& pass) {
 
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);
+  set_withheld_condition(conditions, pass, wanted);
   set_secrets_condition(conditions, pass);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);

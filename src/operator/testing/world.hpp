@@ -23,6 +23,7 @@
 #include "operator/testing/outcomes.hpp"
 #include "plan/plan.hpp"
 #include "slurm/acts.hpp"
+#include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::testing {
@@ -40,6 +41,7 @@ class World {
   Slurmctld slurmctld = Slurmctld::kAway;
   std::string loaded;                        ///< The hash that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
+  std::map<std::int64_t, slurm::Job> jobs;   ///< The same.
   std::string refusal = "error: bad line";
   std::string bad_text;  ///< Not empty: a slurm.conf with this in it is refused, however willing slurmctld is.
   /// Writes to objects of this "Kind/name" fail with this error.
@@ -247,8 +249,34 @@ class World {
     const std::string line = slurm::conf::marker_partition(loaded);
     const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
     for (const auto& [node_name, node] : nodes) out->nodes.insert_or_assign(node_name, std::make_shared<slurm::Node>(node));
+    for (const auto& [id, job] : jobs) out->jobs.insert_or_assign(id, std::make_shared<slurm::Job>(job));
     if (!loaded.empty()) out->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
+    const slurm::conf::Conf runs = slurm::conf::parse(slurm::conf::Kind::kSlurm, loaded_text()).conf;
+    for (const slurm::conf::Entry& entry : runs.entries()) {
+      if (entry.head().key != "PartitionName" || slurm::conf::is_marker(entry.head().value)) continue;
+      slurm::Partition partition{entry.head().value, "", "UP"};
+      for (const slurm::conf::Setting& setting : entry.settings) {
+        if (setting.key == "State") partition.state = setting.value;
+        if (setting.key == "Nodes") partition.nodes = setting.value;
+      }
+      out->partitions.insert_or_assign(partition.name, partition);
+    }
     return out;
+  }
+
+  /// The slurm.conf that slurmctld runs with, where a ConfigMap still has it.
+  [[nodiscard]] std::string loaded_text() const {
+    for (const auto& [id, document] : objects_) {
+      if (id.first != "ConfigMap") continue;
+      for (const auto& [hash, file] :
+           {std::pair("slurm-config-hash", "slurm.conf"), std::pair("accepted-config-hash", "accepted.slurm.conf")}) {
+        const bool runs =
+            core::get_string(document, {"metadata", "annotations", std::string("slinky.slurm.net/") + hash}) == loaded;
+        const std::string text = core::get_string(document, {"data", file});
+        if (runs && !text.empty()) return text;
+      }
+    }
+    return "";
   }
 
   core::Result<void> execute(const plan::Act& act) {

@@ -175,6 +175,28 @@ Node node_of(od::object object) {
   return node;
 }
 
+void add_name(std::vector<std::string>& names, std::string_view name) {
+  if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+}
+
+/// "matlab:2,idl" or, where any of them will do, "matlab|idl".
+void add_licenses(std::vector<std::string>& names, std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(",;|"), text.size());
+    add_name(names, text.substr(0, std::min(end, text.find_first_of(":("))));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+/// "cpu=1,gres/gpu:tesla=2" and "gres/gpu:1,gres/shard:4".
+void add_gres(std::vector<std::string>& names, std::string_view text) {
+  constexpr std::string_view kGres = "gres/";
+  for (std::size_t at = text.find(kGres); at != std::string_view::npos; at = text.find(kGres)) {
+    text.remove_prefix(at + kGres.size());
+    add_name(names, text.substr(0, text.find_first_of(":=,")));
+  }
+}
+
 /// A job whose state cannot be read holds its nodes; one whose nodes cannot be read, all of them.
 Job job_of(od::object object) {
   Job job;
@@ -198,6 +220,10 @@ Job job_of(od::object object) {
       job.user = text_of(value);
     } else if (key == "partition") {
       job.partition = text_of(value);
+    } else if (key == "licenses" || key == "licenses_allocated") {
+      add_licenses(job.licenses, text_of(value));
+    } else if (key.starts_with("tres_per_") || key == "tres_req_str" || key == "tres_alloc_str") {
+      add_gres(job.gres, text_of(value));
     } else if (key == "nodes") {
       nodes = text_of(value);
     } else if (key == "required_nodes") {

@@ -87,6 +87,20 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
   }
 }
 
+TEST(Decode, ReadsWhatAJobUsesByName) {
+  const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["RUNNING"],"licenses":"matlab:2,idl@server:1",
+      "licenses_allocated":"matlab:2","tres_per_node":"gres/gpu:tesla:1,gres/shard:2","tres_req_str":"cpu=1,gres/gpu=1"},
+      {"job_id":2,"job_state":["PENDING"],"licenses":"a|b","tres_alloc_str":"cpu=1,gres/mps:x=4"},
+      {"job_id":3,"job_state":["PENDING"],"licenses":"","tres_per_node":"","tres_req_str":"cpu=1"}]})");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(jobs->rows[0]->licenses, (Words{"matlab", "idl@server"}));
+  EXPECT_EQ(jobs->rows[0]->gres, (Words{"gpu", "shard"}));
+  EXPECT_EQ(jobs->rows[1]->licenses, (Words{"a", "b"}));
+  EXPECT_EQ(jobs->rows[1]->gres, (Words{"mps"}));
+  EXPECT_TRUE(jobs->rows[2]->licenses.empty() && jobs->rows[2]->gres.empty());
+}
+
 TEST(Decode, ReadsPartitionsAndPingsOfEveryRecordedServer) {
   for (const std::string& which : kRecorded) {
     SCOPED_TRACE(which);

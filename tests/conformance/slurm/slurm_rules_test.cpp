@@ -466,6 +466,36 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
   EXPECT_THAT(node("n1")->partitions, ElementsAre("all", "p2")) << "its nodes are in it again when it is";
 }
 
+TEST_P(SlurmRules, ADrainedPartitionStartsWhatItHasAndTakesNoMore) {
+  configure("PartitionName=p2 Nodes=ALL\n");
+  const std::int64_t running = world->submit("n1", 300s, "p2");
+  ASSERT_TRUE(job_becomes(running, "RUNNING"));
+  ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: x"));
+  const std::int64_t waiting = world->submit("n2", 300s, "p2");
+  ASSERT_TRUE(job_becomes(waiting, "PENDING"));
+  configure("PartitionName=p2 Nodes=ALL State=DRAIN\n");
+  EXPECT_EQ(world->submit("n1", 300s, "p2"), 0);
+  ASSERT_TRUE(update("n2", "UNDRAIN", ""));
+  EXPECT_TRUE(job_becomes(waiting, "RUNNING"));
+  EXPECT_EQ(job_state(running), "RUNNING");
+  world->cancel(running);
+  world->cancel(waiting);
+}
+
+TEST_P(SlurmRules, AJobStaysOnANodeThatLeavesItsPartition) {
+  configure("NodeSet=some Feature=cpu\nPartitionName=p2 Nodes=some\n");
+  const std::int64_t job = world->submit("n1", 300s, "p2");
+  ASSERT_TRUE(job_becomes(job, "RUNNING"));
+  configure("NodeSet=some Feature=nosuch\nPartitionName=p2 Nodes=some\n");
+  pass(3s);
+  EXPECT_EQ(job_state(job), "RUNNING");
+  configure("PartitionName=p2 Nodes=n2\n");
+  pass(3s);
+  EXPECT_EQ(job_state(job), "RUNNING");
+  world->cancel(job);
+  EXPECT_TRUE(becomes("n1", "IDLE"));
+}
+
 TEST_P(SlurmRules, AJobThatNamesADeletedNodeFailsWithTheNextReconfigure) {
   ASSERT_TRUE(update("n2", "DRAIN", "slurm-operator: x"));
   const std::int64_t job = world->submit("n2", 300s);

@@ -29,7 +29,7 @@ class World {
   /// Lets time pass until the test holds; false after `most`.
   virtual bool until(const std::function<bool()>& test, core::Duration most = std::chrono::seconds(30)) = 0;
 
-  /// A batch job of an ordinary user on this node (or these: "n1,n2"), one CPU of each.
+  /// A batch job of an ordinary user on this node (or these: "n1,n2"), one CPU of each. 0: it was refused.
   virtual std::int64_t submit(const std::string& nodes, core::Duration duration, const std::string& partition = "all") = 0;
   virtual void suspend(std::int64_t job) = 0;
   virtual void resume(std::int64_t job) = 0;

@@ -1,0 +1,231 @@
+#include "operator/controller/withhold.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "api/well_known.hpp"
+#include "operator/common/config_map.hpp"
+#include "operator/common/status.hpp"
+#include "operator/controller/flow.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace op::controller {
+namespace {
+
+namespace conf = slurm::conf;
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0) out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+conf::Conf parse_conf(const std::map<std::string, std::string>& files) {
+  return conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
+}
+
+const std::string* find_setting(const conf::Entry& entry, std::string_view key) {
+  const auto found = std::ranges::find(entry.settings, key, &conf::Setting::key);
+  return found == entry.settings.end() ? nullptr : &found->value;
+}
+
+/// The user has said that it is to go, whatever runs.
+bool to_go_now(const Observed& observed, const std::string& what) {
+  const auto listed = split_list(observed.object->meta.annotation(api::kAnnotationRemoveNow));
+  return std::ranges::find(listed, what) != listed.end();
+}
+
+/// What slurmctld had, as far as is known.
+conf::Conf read_before(const Observed& observed, const ConfigState& state) {
+  if (!state.accepted_hash.empty()) {
+    conf::Conf out = parse_conf(state.accepted_files());
+    if (state.offered_hash == state.accepted_hash || !observed.snapshot) return out;
+    // It has loaded what is offered, and that is not noted yet.
+    const conf::Conf offered = parse_conf(state.offered);
+    for (const conf::Entry& entry : offered.entries()) {
+      const conf::Setting& head = entry.head();
+      if (entry.record() && out.record(head.key, head.value) == nullptr &&
+          (head.key != "PartitionName" || observed.snapshot->partitions.contains(head.value)))
+        out.add(entry);
+    }
+    return out;
+  }
+  // With what never got up nothing ever ran.
+  return slurmctld_crashes(observed) ? conf::Conf() : parse_conf(state.offered);
+}
+
+bool known(const Observed& observed) {
+  return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
+}
+bool fresh(const Observed& observed) {
+  return known(observed) && observed.snapshot->fresh(observed.context.mono);
+}
+
+using Uses = std::vector<std::string> (*)(const slurm::Job&);
+
+/// Notes the jobs that have not ended, and use it.
+void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
+  if (!known(observed)) return;
+  for (const auto& [id, job] : observed.snapshot->jobs) {
+    if (!job->holds_nodes() && job->state != "PENDING") continue;
+    // One that could not be read may use anything.
+    const std::vector<std::string> used = uses(*job);
+    if (job->id >= 0 && std::ranges::find(used, name) == used.end()) continue;
+    item.jobs.push_back(id);
+    item.unlimited = item.unlimited || (job->holds_nodes() && !job->end);
+  }
+}
+
+/// slurmctld accepts no jobs there: the snapshot says so, and its requests are later than the reconfigure that brought it
+/// about.
+bool takes_no_jobs(const Observed& observed, const std::string& name) {
+  const auto found = observed.snapshot->partitions.find(name);
+  if (found == observed.snapshot->partitions.end()) return true;
+  if (found->second.state != "DRAIN" && found->second.state != "INACTIVE") return false;
+  const std::optional<core::MonoTime> loaded_at = reconfigured_at(observed);
+  return !loaded_at || observed.snapshot->requested_at >= *loaded_at;
+}
+
+/// nullopt: it may go.
+std::optional<Withheld> judge_partition(const Observed& observed, const ConfigState& state, const std::string& name) {
+  Withheld item{.what = "partition/" + name};
+  if (to_go_now(observed, item.what)) return {};
+  if (known(observed) && observed.snapshot->complete() && !observed.snapshot->partitions.contains(name)) return {};
+  find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
+  if (!item.jobs.empty()) return item;
+  // It has been left out on good grounds, and slurmctld has yet to load that.
+  if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
+      parse_conf(state.offered).record("PartitionName", name) == nullptr)
+    return {};
+  if (fresh(observed) && takes_no_jobs(observed, name)) return {};
+  item.unknown = !fresh(observed);
+  return item;
+}
+
+/// As it was, but that it takes no more jobs. It is nobody's default any more, or it would hide the new one.
+conf::Entry drained(conf::Entry entry) {
+  std::string state = "UP";
+  std::erase_if(entry.settings, [&](const conf::Setting& setting) {
+    if (setting.key == "State") state = setting.value;
+    return setting.key == "State" || setting.key == "Default";
+  });
+  std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  // What was DOWN takes jobs and starts none.
+  entry.settings.push_back({"State", state == "UP" || state == "DRAIN" ? "DRAIN" : "INACTIVE"});
+  return entry;
+}
+
+/// slurmctld refuses a partition that names what there is not.
+void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& before, const conf::Entry& partition) {
+  const std::string* nodes = find_setting(partition, "Nodes");
+  if (nodes == nullptr) return;
+  for (const std::string& name : split_list(*nodes)) {
+    for (const char* kind : {"NodeSet", "NodeName"}) {
+      const conf::Entry* entry = before.record(kind, name);
+      if (entry != nullptr && into.record(kind, name) == nullptr && other.record(kind, name) == nullptr) into.add(*entry);
+    }
+  }
+}
+
+/// As add_nodesets renders it. Such partitions stand before a user's PartitionName=DEFAULT, which does not touch them.
+bool made_for_nodeset(const conf::Entry& partition, const conf::Conf& before) {
+  const std::string& name = partition.head().value;
+  const std::string* nodes = find_setting(partition, "Nodes");
+  const conf::Entry* set = before.record("NodeSet", name);
+  return nodes != nullptr && *nodes == name && set != nullptr;
+}
+
+std::string name_of_item(const std::string& item) {
+  return item.substr(0, item.find_first_of(":("));
+}
+
+}  // namespace
+
+std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, const Observed& observed,
+                                          const ConfigState& state) {
+  std::vector<Withheld> out;
+  if (!state.exists()) return out;
+  const conf::Conf before = read_before(observed, state);
+  for (const conf::Entry& entry : before.entries()) {
+    const conf::Setting& head = entry.head();
+    if (!entry.record() || head.key != "PartitionName" || head.value == "DEFAULT" || conf::is_marker(head.value)) continue;
+    if (ours.record(head.key, head.value) != nullptr || user.record(head.key, head.value) != nullptr) continue;
+    std::optional<Withheld> item = judge_partition(observed, state, head.value);
+    if (!item) continue;
+    const bool of_nodeset = made_for_nodeset(entry, before);
+    // slurmctld refuses a file with a NodeSet that has the name of a node, and with it every other change.
+    if (of_nodeset && known(observed) && observed.snapshot->node(head.value) != nullptr) continue;
+    conf::Conf& into = of_nodeset ? ours : user;
+    keep_members(into, of_nodeset ? user : ours, before, entry);
+    into.add(drained(entry));
+    out.push_back(*std::move(item));
+  }
+  return out;
+}
+
+std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& observed, const ConfigState& state) {
+  std::vector<Withheld> out;
+  if (!state.exists()) return out;
+  const conf::Conf before = read_before(observed, state);
+  const auto keep = [&](std::string_view key, std::string_view kind, Uses uses) {
+    std::string list = wanted.get(key).value_or("");
+    std::set<std::string> there;
+    for (const std::string& item : split_list(list)) there.insert(name_of_item(item));
+    for (const std::string& item : split_list(before.get(key).value_or(""))) {
+      const std::string name = name_of_item(item);
+      Withheld held{.what = std::string(kind) + "/" + name};
+      if (there.contains(name) || to_go_now(observed, held.what)) continue;
+      find_jobs(held, observed, name, uses);
+      held.unknown = !fresh(observed);
+      if (held.jobs.empty() && !held.unknown) continue;
+      list += (list.empty() ? "" : ",") + item;
+      wanted.set(key, list);
+      out.push_back(std::move(held));
+    }
+  };
+  keep("Licenses", "license", [](const slurm::Job& job) { return job.licenses; });
+  keep("GresTypes", "gres", [](const slurm::Job& job) { return job.gres; });
+  return out;
+}
+
+std::vector<Withheld> told_of(const std::vector<Withheld>& withheld) {
+  std::vector<Withheld> out;
+  std::ranges::copy_if(withheld, std::back_inserter(out),
+                       [](const Withheld& item) { return !item.jobs.empty() || item.unknown; });
+  return out;
+}
+
+std::string describe(const Observed& observed, const std::vector<Withheld>& withheld) {
+  std::string text, all;
+  for (const Withheld& item : withheld) {
+    std::vector<std::string> jobs;
+    for (const std::int64_t id : item.jobs) jobs.push_back(std::to_string(id));
+    text += (text.empty() ? "" : "; ") + item.what;
+    if (!jobs.empty()) text += std::string(": job") + (jobs.size() > 1 ? "s " : " ") + some_of(jobs);
+    if (item.unlimited) text += ", without a time limit";
+    if (jobs.empty()) {
+      text += observed.restapis.empty() ? ": without a RestApi its jobs cannot be seen" : ": Slurm does not tell its jobs now";
+    }
+    all += (all.empty() ? "" : ",") + item.what;
+  }
+  return "stays in slurm.conf until no job needs it, for slurmctld would end or spoil what does: " + text +
+         "; to have it go at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
+}
+
+void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
+  constexpr core::Duration kJobsMayHaveEnded{5000}, kStepTaken{1000};
+  if (withheld.empty() || observed.restapis.empty()) return;
+  const bool steps = std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty() && !item.unknown; });
+  plan.wake_after(steps ? kStepTaken : kJobsMayHaveEnded, "what is withheld may be free to go");
+  remember_reconfigure(observed, plan);
+}
+
+}  // namespace op::controller

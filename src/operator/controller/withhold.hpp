@@ -1,0 +1,47 @@
+// What may not leave slurm.conf yet, because jobs use it. slurmctld ends the jobs of a partition that is gone, waiting ones
+// too, and forgets the licenses and the GRES of jobs whose name is gone (_sync_jobs_to_conf in read_config.c, license_update
+// and gres_job_state_unpack; 24.11 and 26.05).
+//
+// A partition goes in two steps. First it is rendered with State=DRAIN: what waits there still starts, and nothing more is
+// submitted. Once slurmctld says that this is in force, and after that names no job of it, it is left out. So no job comes
+// between the look and the act. What is withheld stands in slurm.conf itself, so a new process goes on with it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "operator/controller/observed.hpp"
+#include "plan/plan.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace op::controller {
+
+struct ConfigState;
+
+struct Withheld {
+  std::string what;  ///< "partition/gpu", "license/matlab" or "gres/gpu", as the annotation remove-now lists it.
+  std::vector<std::int64_t> jobs{};  ///< That use it, or wait for it.
+  bool unlimited = false;            ///< One of them runs without a time limit.
+  /// Without jobs: true when Slurm does not say (now) whether there are any; else slurmctld is to take no more of them first.
+  bool unknown = false;
+};
+
+/// Keeps the partitions that `state` has, that `ours` and `user` no longer have, and that cannot go yet: in `ours` those of
+/// NodeSets, in `user` all others, each with the NodeSets and nodes that it names.
+std::vector<Withheld> withhold_partitions(slurm::conf::Conf& ours, slurm::conf::Conf& user, const Observed& observed,
+                                          const ConfigState& state);
+/// Keeps the licenses and kinds of GRES that jobs use.
+std::vector<Withheld> withhold_resources(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state);
+
+/// The condition ChangesWithheld is about these: by jobs, or for want of knowledge. A partition that only takes its two steps
+/// is not told.
+std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
+/// What is withheld, for which jobs, and what to do about it.
+std::string describe(const Observed& observed, const std::vector<Withheld>& withheld);
+
+/// Looks again later: jobs that end wake nobody.
+void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan);
+
+}  // namespace op::controller
