@@ -315,8 +315,7 @@ bool concerned(const Pass& pass) {
 
 void judge_stop(Pass& pass) {
   if (pass.withheld.empty()) return;
-  pass.waiting("DeletionsStopped",
-               fmt::format("{} workers stay that would be deleted: {}", pass.withheld.size(), some(pass.withheld)));
+  pass.waiting("DeletionsStopped", "workers that would be deleted stay: " + some(pass.withheld));
 }
 
 void set_stop(const Pass& pass, Conditions& conditions) {
