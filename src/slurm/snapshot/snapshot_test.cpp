@@ -152,7 +152,9 @@ TEST(Witness, SilentNeedsThatSlurmHasGivenItUpAndThatNoJobNamesIt) {
       if (!responds) state.flags.insert("NOT_RESPONDING");
       const auto evidence = SnapshotWitness::silent(snapshot_with(state), "cpu-0", "uid-0", "host", kNow);
       ASSERT_EQ(evidence.has_value(), down && !responds);
-      if (evidence) EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kSilent);
+      if (evidence) {
+        EXPECT_EQ(evidence->kind(), plan::Evidence::Kind::kSilent);
+      }
     }
   }
   Snapshot snapshot = snapshot_with({"DOWN", {"NOT_RESPONDING"}});
