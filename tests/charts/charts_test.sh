@@ -99,7 +99,7 @@ binding() { echo "o[\"ValidatingAdmissionPolicyBinding/slurm-operator-$1\"][\"sp
 shows slurm-operator "$(binding deletion)['validationActions']" '["Deny"]'
 shows slurm-operator "$(binding deletion)['validationActions']" '["Warn"]' --set workerProtection.deletionByUsers=Warn
 shows slurm-operator '[k for k in o if k.endswith("-deletion")]' '[]' --set workerProtection.deletionByUsers=Allow
-refuses slurm-operator 'workerProtection.deletionByUsers: No, must be Deny, Warn or Allow' --set workerProtection.deletionByUsers=No
+refuses slurm-operator "at '/workerProtection/deletionByUsers': value must be one of 'Deny', 'Warn', 'Allow'" --set workerProtection.deletionByUsers=No
 who='o["ValidatingAdmissionPolicy/slurm-operator-%s"]["spec"]["matchConditions"][0]["expression"]'
 shows slurm-operator "${who/\%s/preemption}" '"request.userInfo.username in [\"s\"]"' --set 'workerProtection.schedulers={s}'
 shows slurm-operator "[u in ${who/\%s/deletion} for u in ('system:serviceaccount:ns:slurm-operator', 'system:kube-scheduler', 'pod-garbage-collector', 'system:nodes')]" '[true, true, true, true]'
