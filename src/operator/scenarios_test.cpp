@@ -135,7 +135,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
     return map == nullptr ? "" : core::get_string(*map, {"metadata", "annotations", "slinky.slurm.net/slurm-config-hash"});
   }
 
-  void run(const Run& how) {
+  void run(const op::testing::Run& how) {
     did.clear();
     world.events.clear();
     last = {};

@@ -62,7 +62,6 @@ using op::testing::holds;
 using op::testing::lines;
 using op::testing::matches;
 using op::testing::only_item;
-using op::testing::Run;
 using op::testing::run_of;
 using op::testing::unknown;
 
@@ -225,7 +224,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  void run(const Run& how) {
+  void run(const op::testing::Run& how) {
     world_.done.clear();
     world_.events.clear();
     for (int i = 0; i < how.passes; ++i) {
