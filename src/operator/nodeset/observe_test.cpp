@@ -307,7 +307,8 @@ TEST_F(ObserveNodeSet, SeesNodeSetsWhoseWorkersMayHaveItsNames) {
     return out;
   };
   const auto takes = [&](std::string_view node) -> std::string {
-    for (const Rival& rival : observe()->rivals) {
+    const auto seen = observe();
+    for (const Rival& rival : seen->rivals) {
       if (rival.takes(node)) return rival.nodeset;
     }
     return "";
