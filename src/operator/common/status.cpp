@@ -160,7 +160,7 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
   if (slow_reason.empty()) slow_reason = "Waiting";
 
   if (ready) {
-    conditions.set(api::kConditionReady, true, "Ready", join(left, "; "));
+    conditions.set(api::kConditionReady, true, "Ready", "");
   } else if (!wrong.empty()) {
     conditions.set(api::kConditionReady, false, reason, join(wrong, "; "));
   } else if (slow.empty() && !left.empty()) {

@@ -66,7 +66,7 @@ struct Problem {
 };
 
 /// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet;
-/// `up_to_users` what is neither wrong nor to come, for only people change it: Ready and Progressing tell it.
+/// `up_to_users` what is neither wrong nor to come, for only people change it: Progressing tells it.
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 

@@ -463,7 +463,7 @@ TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
   EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
   EXPECT_EQ(world.pod("cpu-1").condition("SlurmNodeStateDrain")->message, "bad disk");
   EXPECT_EQ(world.condition("Ready"), "True Ready") << "the others serve";
-  EXPECT_THAT(world.message("Ready"), HasSubstr("1 of 3 workers take no jobs: cpu-1 is IDLE+DRAIN (bad disk)"));
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("1 of 3 workers take no jobs: cpu-1 is IDLE+DRAIN (bad disk)"));
   EXPECT_EQ(world.condition("Progressing"), "False NotUsable") << "nothing comes by itself";
   for (const char* node : {"cpu-0", "cpu-2"}) {
     world.node(node).state.flags.insert("DRAIN");
@@ -881,6 +881,14 @@ TEST(NodeSetPlan, AChangedTemplateLeavesRunningPodsAsTheyAre) {
   world.settle();
   EXPECT_EQ(world.pod("cpu-1").meta.label("controller-revision-hash"), world.status()["nodeSetHash"]);
   EXPECT_EQ(world.status()["updatedReplicas"], 1);
+  EXPECT_EQ(world.condition("Ready"), "True Ready");
+  EXPECT_EQ(world.condition("Progressing"), "False OnDelete") << "nothing comes by itself, and it is not done";
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("workers are of an earlier template"));
+  EXPECT_THAT(world.message("FieldsNotActedOn"), HasSubstr("spec.updateStrategy.type")) << "RollingUpdate would replace them";
+  world.edit("updateStrategy", Json{{"type", "OnDelete"}});
+  world.settle();
+  EXPECT_EQ(world.condition("FieldsNotActedOn"), "") << "that is what is done";
+  EXPECT_EQ(world.condition("Progressing"), "False OnDelete");
 }
 
 TEST(NodeSetPlan, AvailableAreWorkersThatAreReadyForMinReadySeconds) {

@@ -145,7 +145,8 @@ bool judge_workers(Pass& pass) {
 void judge_revisions(Pass& pass) {
   if (pass.goal != Goal::kServe || pass.hash.empty()) return;
   const auto outdated = std::ranges::count_if(pass.workers, [&](const Worker& worker) {
-    return worker.life == Life::kLive && !worker.victim && worker.pod->meta.label(api::kLabelRevisionHash) != pass.hash;
+    const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
+    return worker.life == Life::kLive && !worker.victim && !revision.empty() && revision != pass.hash;
   });
   if (outdated > 0) {
     pass.up_to_users.push_back(
