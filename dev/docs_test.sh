@@ -22,7 +22,8 @@ others=$(xargs -n1 <<<"
   ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
   Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
   Missing KeyMissing IgnoreExtraneous CommunicationParameters
-  AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType Epilog EpilogSlurmctld Feature Features
+  AccountingStorageHost AccountingStoragePort AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType
+  Epilog EpilogSlurmctld Feature Features
   Default GresTypes Licenses NodeName Nodes State
   MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
