@@ -142,14 +142,16 @@ TEST_F(OraclesTest, AnotherClustersPodIsNoneForARecord) {
 
 /// Without a comment nobody can tell whose they are, when their cluster comes back.
 TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
+  world.pause_operator(0, core::Duration{60000});
   for (const char* node : {"cpu-0", "cpu-1"}) {
     SimNodeUpdate change;
     change.comment = "";
-    world.pause_operator(0, core::Duration{60000});
     ASSERT_EQ(world.slurm()->update_node(node, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
   }
   world.tear_away(op::resources::kController, World::kCluster);
   world.tear_away(op::resources::kNodeSet, "cpu");
+  // preStop finds no slurmctld.
+  ASSERT_TRUE(world.loop().run_until([&] { return world.slurm() == nullptr; }, core::Duration{30000}));
   for (const char* pod : {"cpu-0", "cpu-1"}) world.remove(kinds::kPod, pod);
   world.loop().run_for(core::Duration{60000});
   ASSERT_THAT(world.workers(), IsEmpty());
