@@ -134,6 +134,12 @@ TEST_F(WorldTest, TheNodeSetThatGoesAloneKeepsItsPartition) {
   };
   EXPECT_TRUE(written());
   for (const std::string& name : world.workers()) world.remove(kinds::kPod, name);
+  world.loop().run_for(30s);
+  EXPECT_TRUE(written()) << "nobody tells whether jobs wait for it";
+  world.apply(restapi_json());
+  world.loop().run_for(60s);
+  EXPECT_TRUE(written()) << "one does";
+  world.slurm()->cancel(id);
   EXPECT_TRUE(world.loop().run_until([&] { return !written(); }, 180s));
 }
 

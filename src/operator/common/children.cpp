@@ -54,6 +54,11 @@ bool belongs_to_tool(std::string_view name) {
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+/// What users tell the operator on a Controller concerns that alone. In a pod's template it would restart slurmctld.
+bool is_switch(std::string_view name) {
+  return name.starts_with("controller.slinky.slurm.net/");
+}
+
 }  // namespace
 
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
@@ -111,7 +116,7 @@ std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const
 
 void add_metadata(kube::StringMap& into, const kube::StringMap& from) {
   for (const auto& [name, value] : from) {
-    if (!belongs_to_tool(name)) into[name] = value;
+    if (!belongs_to_tool(name) && !is_switch(name)) into[name] = value;
   }
 }
 

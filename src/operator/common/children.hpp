@@ -36,7 +36,8 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
                                            const kube::Object* observed, const plan::Outcomes& outcomes);
 
-/// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves.
+/// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves,
+/// and those that tell the operator what to do with a Controller.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 
 /// The pod template's hash of a restart-relevant thing is absent, or its first 16 characters.

@@ -54,6 +54,7 @@ TEST(AddMetadata, LeavesToolsTheirOwn) {
                      {"argocd.argoproj.io/tracking-id", "t"},
                      {"objectset.rio.cattle.io/applied", "{}"},
                      {"kapp.k14s.io/original", "{}"},
+                     {"controller.slinky.slurm.net/remove-now", "partition/a"},
                      {"kustomize.toolkit.fluxcd.io/name", "n"}});
   EXPECT_EQ(out, (kube::StringMap{{"a", "1"}}));
 }
