@@ -29,7 +29,7 @@
 namespace {
 
 /// What Slurms answer, and is not read yet; with what it is read into, well below the chart's limit.
-constexpr std::size_t kSlurmReplies = 512UL << 20;
+constexpr std::size_t kSlurmReplies = 1UL << 30;
 constexpr std::size_t kLongestBody = 4096;  ///< Nobody has anything to say there.
 constexpr std::size_t kMaxClients = 64;     ///< Of the health port, and of the metrics port: probes and scrapers are few.
 

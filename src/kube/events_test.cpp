@@ -185,7 +185,7 @@ TEST_F(EventsTest, AFullMapOfSeriesMakesRoomForNews) {
   }
   small.record(event("a"));
   EXPECT_TRUE(api.has("PATCH"));
-  api.take("PATCH").reply(200, Json::object());
+  api.take("PATCH").reply(200, object_json("ns", "e", "2"));
   loop.advance(1s);
   small.record(event("d"));
   EXPECT_EQ(accept()["note"], "d");

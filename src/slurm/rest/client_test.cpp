@@ -68,9 +68,9 @@ TEST_F(ClientTest, OnlyTablesMayBeLarge) {
     EXPECT_LE(sent->max_reply_bytes, 64UL << 20) << path;
   }
   (void)nodes();
-  EXPECT_GE(http.log.back().max_reply_bytes, 200'000UL * 5'000);
+  EXPECT_GE(http.log.back().max_reply_bytes, 100'000UL * 5'000);
   ASSERT_TRUE(jobs());
-  EXPECT_GE(http.log.back().max_reply_bytes, 200'000UL * 5'000);
+  EXPECT_GE(http.log.back().max_reply_bytes, 100'000UL * 5'000);
 }
 
 TEST_F(ClientTest, NegotiatesOnceForManyCalls) {
