@@ -600,6 +600,19 @@ def kept_running(ns, job):
 
 
 @test
+def a_cluster_whose_name_slurm_refuses_is_refused(ns):
+    def create(name, spec):
+        text = f"{{apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: {{name: {name}}}, spec: {{{spec}}}}}"
+        return kubectl("apply", "--dry-run=server", "-n", ns.name, "-f", "-", text=text, check=False)
+
+    long = "c" * 38
+    done = create(long, "")
+    expect(done.returncode != 0 and "set spec.clusterName" in done.stderr, f"it said {done.stdout}{done.stderr}")
+    done = create(long, "clusterName: short")
+    expect(done.returncode == 0, f"it said {done.stderr}")
+
+
+@test
 def srun_in_slurmctlds_pod_may_have_to_wait(ns):
     ns.submit("sleep 6", "-N3", "--exclusive")
     done = ns.slurm("srun", "-N3", "--exclusive", "hostname", timeout=60)

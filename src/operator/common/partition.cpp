@@ -15,4 +15,14 @@ core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::stri
   return line.entries().front();
 }
 
+std::string partition_doubts(std::string_view name, std::string_view config) {
+  slurm::conf::Conf line;
+  std::string out;
+  for (const slurm::conf::Problem& problem :
+       line.add_record("PartitionName", name, "Nodes=" + std::string(name) + " " + std::string(config))) {
+    if (!problem.fatal) out += "; " + problem.message;
+  }
+  return out;
+}
+
 }  // namespace op

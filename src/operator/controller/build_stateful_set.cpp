@@ -269,9 +269,16 @@ std::vector<Problem> immutable_problems(const Observed& observed) {
   }
   const core::Json wanted = claim_template(observed)["spec"];
   if (has && !core::contains((*claims)[0], {{"spec", wanted}}) && !claim_follows(observed, wanted)) {
-    return {{"PersistenceFixed", "spec.persistence: the claim of StatefulSet " + observed.stateful_set->meta.name +
-                                     " cannot be changed; edit PersistentVolumeClaim statesave-" +
-                                     observed.stateful_set->meta.name + "-0 itself"}};
+    // Of a claim that exists only the size can be changed.
+    core::Json rest = wanted;
+    rest.erase("resources");
+    const std::string claim = "PersistentVolumeClaim statesave-" + observed.stateful_set->meta.name + "-0";
+    return {{"PersistenceFixed",
+             "spec.persistence: " + (core::contains((*claims)[0], {{"spec", rest}})
+                                         ? "the size of " + claim +
+                                               " is not changed from here; where its StorageClass lets it "
+                                               "grow, set spec.resources.requests.storage of the claim itself"
+                                         : claim + " exists, and can only be resized: set the rest back as it was")}};
   }
   return {};
 }

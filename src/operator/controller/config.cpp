@@ -4,8 +4,10 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "core/hash.hpp"
+#include "core/hostlist.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/config_map.hpp"
 #include "operator/common/partition.hpp"
@@ -196,7 +198,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     // Without its words another partition may be to blame, which is being found out.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
-      wrong = "slurmctld refuses it, and goes on as before: " + known->refusal + log_hint(observed);
+      wrong = "slurmctld refuses it, and goes on as before: " + known->refusal +
+              partition_doubts(name, nodeset.partition_config) + log_hint(observed);
     }
     if (!wrong.empty()) {
       rendered.warnings.push_back(
@@ -275,6 +278,30 @@ bool names_own_map(const Observed& observed) {
 std::string log_hint(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) + "-0 -c slurmctld)";
+}
+
+std::string topology_hint(const Observed& observed) {
+  constexpr std::string_view kKey = "nodes:";
+  if (!observed.snapshot || !observed.snapshot->complete()) return "";
+  std::vector<std::string> unknown;
+  for (const NamedFiles& map : observed.config_files) {
+    const auto file = map.files.find("topology.yaml");
+    if (file == map.files.end()) continue;
+    std::istringstream lines(file->second);
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t at = line.find(kKey);
+      if (at == std::string::npos || line.find_first_not_of(" -") != at) continue;
+      std::string list = line.substr(at + kKey.size());
+      std::erase_if(list, [](char c) { return c == ' ' || c == '"' || c == '\'' || c == '\r'; });
+      const auto names = core::expand_hostlist(list);
+      if (!names) continue;
+      for (const std::string& name : *names) {
+        if (observed.snapshot->node(name) == nullptr) unknown.push_back(name);
+      }
+    }
+  }
+  if (unknown.empty()) return "";
+  return "; topology.yaml names nodes that Slurm does not know: " + core::compress_hostlist(std::move(unknown));
 }
 
 std::string scripts_digest(const Observed& observed) {

@@ -45,6 +45,9 @@ bool names_own_map(const Observed& observed);
 /// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message.
 std::string log_hint(const Observed& observed);
 
+/// The nodes that topology.yaml names and Slurm does not know, of which slurmctld says only in its log, for a message; "".
+std::string topology_hint(const Observed& observed);
+
 /// A digest of the scripts that slurmctld runs itself; "" when there are none. They need no reconfigure, only a fresh volume.
 std::string scripts_digest(const Observed& observed);
 

@@ -59,6 +59,23 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   return facts;
 }
 
+/// Two clusters of one name are one to accounting, and to whoever looks at its figures.
+std::string find_older_cluster(const Caches& caches, const Observed& self) {
+  const auto name_of = [](const kube::Object& object) {
+    const std::string given = core::get_string(object.body, {"spec", "clusterName"});
+    return given.empty() ? object.meta.ns + "_" + object.meta.name : given;
+  };
+  const kube::ObjectMeta& ours = self.object->meta;
+  const std::string name = name_of(*self.object);
+  for (const kube::ObjectPtr& other : caches.controllers.all()) {
+    const kube::ObjectMeta& theirs = other->meta;
+    if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) || name_of(*other) != name) continue;
+    if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
+      return theirs.key().str();
+  }
+  return "";
+}
+
 /// What the NodeSet of a worker is called in Slurm, where the NodeSet itself is gone. With host networking its template's
 /// hostname is not known any more: then as if it had none.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
@@ -100,6 +117,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->epilog_slurmctld = read_all(recorder, key.ns, spec.epilog_slurmctld_script_refs);
   if (spec.jwks_key_ref) out->jwks = read_files(recorder, key.ns, spec.jwks_key_ref->name);
 
+  out->older_cluster = find_older_cluster(caches_, *out);
   const core::Json none = core::Json::object();
   out->missing = missing_objects(recorder, key.ns, spec.pod_template,
                                  {{"spec.slurmctld", spec.slurmctld},

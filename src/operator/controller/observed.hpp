@@ -53,6 +53,7 @@ struct Observed {
   std::optional<NamedFiles> jwks;
   std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pod's parts name.
 
+  std::string older_cluster;           ///< "ns/name" of an older Controller with the same cluster name.
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
   std::vector<RestApiFacts> restapis;
   std::vector<std::string> workers;        ///< Names of worker pods that still exist.

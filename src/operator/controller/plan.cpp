@@ -24,7 +24,8 @@ struct Pass {
   const Observed& observed;
   plan::Plan plan;
   std::vector<Problem> problems;
-  std::string waiting;  ///< What is still to come, when nothing is wrong.
+  std::string waiting;   ///< What is still to come, when nothing is wrong.
+  bool blocked = false;  ///< slurmctld does not come by itself.
 };
 
 /// What the API server itself says of an object of the Controller's namespace; null until it has been asked, which is done
@@ -154,7 +155,8 @@ void plan_records(Pass& pass) {
 }
 
 std::string refusal_text(const Observed& observed, const ConfigState& state) {
-  return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason + log_hint(observed);
+  return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason +
+         topology_hint(observed) + log_hint(observed);
 }
 
 void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
@@ -332,13 +334,6 @@ void set_secrets_condition(Conditions& conditions, Pass& pass) {
   append(pass.problems, std::move(found));
 }
 
-std::vector<Problem> claim_problems(const Observed& observed) {
-  if (!observed.claim) return {};
-  const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
-  if (phase.empty() || phase == "Bound") return {};
-  return {{"ClaimPending", "PersistentVolumeClaim " + observed.claim->meta.name + " is " + phase, phase == "Lost"}};
-}
-
 /// slurmctld runs, and refuses who we say we are: a key that is not the one it runs with.
 std::vector<Problem> token_problems(const Observed& observed) {
   if (!observed.snapshot || observed.snapshot->complete() || observed.snapshot->error_code != core::ErrorCode::kUnauthorized)
@@ -371,45 +366,93 @@ std::string newest_note(const plan::Fact& events, core::WallTime since) {
   return one_line(note);
 }
 
-/// The StatefulSet controller tells only by events why it makes no pod: a quota, an admission hook, a service account. They are
-/// read, live, once it takes longer than making a pod does; no cache holds events.
-void find_missing_pod(Pass& pass) {
-  constexpr core::Duration kPodMade{15000};
+/// Why something of slurmctld's does not come, as only events tell it, or "" where none does. They are read, live, once it
+/// takes longer than it should; no cache holds events. nullopt: it is too early, or they are being read.
+std::optional<std::string> told_by_events(Pass& pass, const char* kind, const kube::ObjectMeta& meta, const char* reason) {
+  constexpr core::Duration kMade{15000};
   /// How often they are read again: the one reason may be mended, and another one be left.
   constexpr core::Duration kReadAgain{60000};
   /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
   constexpr core::Duration kSlack{60000};
   constexpr int kMostEvents = 100;
   const Observed& observed = pass.observed;
-  if (!observed.stateful_set || !observed.pods.empty()) return;
-  if (core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) == 0) return;
   const api::Condition* ready = api::find_condition(observed.controller.status.conditions, api::kConditionReady);
-  if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return;
-  const core::Duration left = kPodMade - (observed.context.now - *ready->last_transition_time);
+  if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
+  const core::Duration left = kMade - (observed.context.now - *ready->last_transition_time);
   if (left > core::Duration{0}) {
-    pass.plan.wake_after(std::min(left, kPodMade), "a pod that is not made is told");
-    return;
+    pass.plan.wake_after(std::min(left, kMade), "what is not made is told");
+    return {};
   }
-  const kube::ObjectMeta& meta = observed.stateful_set->meta;
-  const std::string need = "events of StatefulSet " + meta.name;
+  const std::string need = std::string("events of ") + kind + " " + meta.name;
   const auto events = observed.context.facts.find(need);
   if (events == observed.context.facts.end()) {
     auto list = std::make_shared<kube::List>();
     list->resource = kube::resources::kEvent;
     list->ns = meta.ns;
-    list->field_selector = "regarding.uid=" + meta.uid + ",reason=FailedCreate";
+    list->field_selector = "regarding.uid=" + meta.uid + ",reason=" + reason;
     list->limit = kMostEvents;
-    return pass.plan.need({need, std::move(list)});
+    pass.plan.need({need, std::move(list)});
+    return {};
   }
-  pass.plan.wake_after(kReadAgain, "why no pod is made may change");
-  const std::string why = newest_note(events->second, *ready->last_transition_time - kSlack);
+  pass.plan.wake_after(kReadAgain, "why it is not made may change");
+  return newest_note(events->second, *ready->last_transition_time - kSlack);
+}
+
+/// A quota, an admission hook, a service account.
+void find_missing_pod(Pass& pass) {
+  const Observed& observed = pass.observed;
+  if (!observed.stateful_set || !observed.pods.empty()) return;
+  if (core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) == 0) return;
+  const kube::ObjectMeta& meta = observed.stateful_set->meta;
+  const auto told = told_by_events(pass, "StatefulSet", meta, "FailedCreate");
+  if (!told) return;
+  const std::string& why = *told;
   const std::string where = "; why is told by `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
   pass.problems.push_back(
       {"PodNotCreated", "StatefulSet " + meta.name + " has made no pod" + (why.empty() ? where : ": " + why)});
 }
 
+/// A StorageClass that does not exist, or that has no room.
+void find_unbound_claim(Pass& pass) {
+  const Observed& observed = pass.observed;
+  if (!observed.claim) return;
+  const kube::ObjectMeta& meta = observed.claim->meta;
+  const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
+  if (phase.empty() || phase == "Bound") return;
+  const std::string why = told_by_events(pass, "PersistentVolumeClaim", meta, "ProvisioningFailed").value_or("");
+  pass.problems.push_back({"ClaimPending",
+                           "PersistentVolumeClaim " + meta.name + " is " + phase + (why.empty() ? "" : ": " + why),
+                           phase == "Lost" || !why.empty()});
+}
+
+/// Of a Kubernetes node that is lost only the last word of its kubelet is known, and the StatefulSet makes no other pod before
+/// that says that this one has ended.
+void find_lost_pod(Pass& pass) {
+  constexpr core::Duration kOverdue{60000};
+  for (const kube::PodPtr& pod : pass.observed.pods) {
+    if (pod->ready() || pod->node_name.empty()) continue;
+    if (!pod->meta.deletion_timestamp) {
+      const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
+      if (slurmctld != pod->containers.end() && slurmctld->ready)
+        pass.waiting = "Kubernetes node " + pod->node_name + " does not answer, on which slurmctld was last seen to run";
+      continue;
+    }
+    const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - pass.observed.context.now;
+    if (left > core::Duration{0}) {
+      pass.plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
+      continue;
+    }
+    pass.blocked = true;
+    pass.problems.push_back(
+        {"PodLost", "pod " + pod->meta.name + " was to have ended by " + core::format_rfc3339(*pod->meta.deletion_timestamp) +
+                        ", and Kubernetes node " + pod->node_name +
+                        " does not say that it has: slurmctld starts again once that node answers. If the machine is off, "
+                        "delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"});
+  }
+}
+
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
-  if (!ready && pass.waiting.empty()) pass.waiting = "slurmctld is starting";
+  if (!ready && pass.waiting.empty() && !pass.blocked) pass.waiting = "slurmctld is starting";
   set_summary(conditions, ready, pass.problems, pass.waiting);
   const kube::Object& object = *pass.observed.object;
   // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
@@ -457,14 +500,24 @@ void plan_running(Pass& pass) {
     pass.problems.push_back({"ConfigRefused", refusal_text(observed, state)});
   }
   append(pass.problems, observed.missing);
+  if (!observed.older_cluster.empty()) {
+    pass.problems.push_back({"ClusterNameTaken", "Controller " + observed.older_cluster +
+                                                     " is older and has the same cluster name, " +
+                                                     api::cluster_name(observed.controller.spec, meta.ns, meta.name) +
+                                                     ": create this one anew with another spec.clusterName"});
+    pass.plan.wake_after(kNameMayBeFree, "a cluster's name may be free");
+  }
   append(pass.problems, immutable_problems(observed));
   append(pass.problems, step_problems(without_refusals(observed.context.outcomes)));
   const bool ready = slurmctld_ready(observed);
   append(pass.problems, pod_problems(observed.pods));
   if (ready) append(pass.problems, token_problems(observed));
   if (const auto problem = slurm_problem(observed.snapshot)) pass.problems.push_back(*problem);
-  if (!ready) append(pass.problems, claim_problems(observed));
-  if (!ready) find_missing_pod(pass);
+  if (!ready) {
+    find_lost_pod(pass);
+    find_unbound_claim(pass);
+    find_missing_pod(pass);
+  }
   plan_status(pass, std::move(conditions), ready);
 }
 
@@ -476,6 +529,7 @@ void plan_invalid(Pass& pass, Problem problem) {
     set_fields_not_acted_on(conditions, api::fields_not_acted_on(pass.observed.controller.spec));
   }
   pass.problems.push_back(std::move(problem));
+  pass.blocked = true;
   plan_status(pass, std::move(conditions), false);
 }
 

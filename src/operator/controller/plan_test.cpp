@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/flow.hpp"
 #include "operator/controller/testing/observed.hpp"
@@ -251,6 +252,29 @@ TEST(PartitionRetry, WhatIsToldStaysMeanwhile) {
   EXPECT_TRUE(condition(rests, "Degraded").starts_with("True PartitionInvalid: ")) << condition(rests, "Degraded");
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigAccepted", "Reconfigured"})
     EXPECT_EQ(condition(tries, type), condition(rests, type));
+}
+
+/// slurmctld says in its log only what it stumbled on.
+TEST(Refusal, NamesWhatSlurmMayNotKnow) {
+  EXPECT_EQ(partition_doubts("a", "State=UP MaxTime=60"), "");
+  EXPECT_NE(partition_doubts("a", "State=UP Nosuch=60").find("Nosuch"), std::string::npos);
+
+  Observed observed = without_partition(false, 30);
+  observed.config_files = {{"files",
+                            kube::Presence::kPresent,
+                            {{"topology.yaml",
+                              "- topology: t\n  block:\n    blocks:\n      - block: b\n        nodes: a-[0-3]\n      - nodes: "
+                              "'b-7'\n        block: c\n"}}}};
+  auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+  for (const char* name : {"a-0", "a-2"}) {
+    slurm::Node node;
+    node.name = name;
+    snapshot->nodes.emplace(name, std::make_shared<slurm::Node>(node));
+  }
+  observed.snapshot = snapshot;
+  EXPECT_EQ(topology_hint(observed), "; topology.yaml names nodes that Slurm does not know: a-[1,3],b-7");
+  observed.snapshot = nullptr;
+  EXPECT_EQ(topology_hint(observed), "") << "nothing is known";
 }
 
 }  // namespace
