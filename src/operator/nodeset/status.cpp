@@ -173,7 +173,8 @@ bool judge_partition(Pass& pass) {
   const std::string name = slurm_node_set_name(pass.in.nodeset.spec, pass.in.meta().name);
   const core::Result<slurm::conf::Entry> line = partition_line(name, wanted.config);
   std::string wrong = line ? "" : line.error().message;
-  if (line && !pass.in.partition_refusal.empty()) wrong = "slurmctld refuses it: " + pass.in.partition_refusal + partition_doubts(name, wanted.config);
+  if (line && !pass.in.partition_refusal.empty())
+    wrong = "slurmctld refuses it: " + pass.in.partition_refusal + partition_doubts(name, wanted.config);
   const bool right = wrong.empty();
   if (!right) pass.wrong("PartitionInvalid", "spec.partition.config: " + wrong);
   if (!pass.slurm_shows() || pass.in.snapshot->partitions.contains(name)) return true;
