@@ -170,12 +170,16 @@ void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& 
   }
 }
 
+bool slurmctld_ready(const Observed& observed) {
+  return std::any_of(observed.pods.begin(), observed.pods.end(),
+                     [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
+}
+
 /// Where slurmctld's state goes with its pod, its jobs do: so many, or -1 while that cannot be told. Nothing is lost, or nobody
 /// can look: 0.
 int jobs_at_stake(const Observed& observed) {
-  const bool serves =
-      std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
-  if (observed.controller.spec.persistence.enabled || !observed.stateful_set || !serves || observed.restapis.empty()) return 0;
+  if (observed.controller.spec.persistence.enabled || !observed.stateful_set || observed.restapis.empty()) return 0;
+  if (!slurmctld_ready(observed)) return 0;
   if (is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return 0;
   if (!observed.snapshot || !observed.snapshot->complete()) return -1;
   return static_cast<int>(std::ranges::count_if(observed.snapshot->jobs, [](const auto& entry) {
@@ -243,11 +247,6 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
   watch_withheld(observed, wanted.withheld, pass.plan);
   return {std::move(next), std::move(wanted)};
-}
-
-bool slurmctld_ready(const Observed& observed) {
-  return std::any_of(observed.pods.begin(), observed.pods.end(),
-                     [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
 void append(std::vector<Problem>& into, std::vector<Problem> more) {
