@@ -116,6 +116,7 @@ void come_to_rest(World& world) {
   for (auto& [name, pod] : world.pods) pod.meta.annotations.erase("nodeset.slinky.slurm.net/pod-cordon");
   for (auto& [name, node] : world.nodes) {
     if (node.reason != "by an admin") continue;
+    if (node.state.base == "DOWN") node.state.base = "IDLE";
     node.state.flags.erase("DRAIN");
     node.reason.clear();
   }

@@ -449,7 +449,7 @@ TEST(NodeSetPlan, ARecordThatAnswersAgainIsNotDeletedForANextWorker) {
   EXPECT_THAT(groups(plan, "create cpu-0"),
               ElementsAre(ElementsAre("delete Slurm node cpu-0"), ElementsAre("create Pod default/cpu-0")))
       << "slurmd of the next worker must not register before the record is gone";
-  world.node("cpu-0").state.base = "IDLE";
+  world.node("cpu-0").state = {"IDLE", {}};
   world.run(plan);
   EXPECT_TRUE(world.nodes.contains("cpu-0"));
   EXPECT_THAT(world.pods, IsEmpty());
@@ -1012,6 +1012,7 @@ TEST(NodeSetPlan, APodSaysWhenItsLastJobEnds) {
   EXPECT_EQ(deadline(world), "2026-01-02T07:00:00Z");
   const auto endless = world.add_job({"cpu-0"});
   world.jobs[endless].end.reset();
+  world.advance(core::Duration{61000});
   world.settle(2);
   EXPECT_EQ(deadline(world), "9999-12-31T23:59:59Z");
   for (const auto job : {longer, shorter, endless}) world.end_job(job);

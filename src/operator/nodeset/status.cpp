@@ -220,8 +220,8 @@ void intend_for_record(Pass& pass, const std::string& node) {
   plan::Intent& intent = pass.out.intent;
   if (judge_old_record(pass, node) == OldRecord::kGoesFirst && !pass.patches_nodeset) {
     if (pass.failure(delete_record_id(node)) == nullptr) intent.add(kDeleteRecord, node);
-  } else if (slurm::ours(record->reason) && !record->state.has("FAIL") &&
-             (record->state.has("DRAIN") || record->state.base == "DOWN")) {
+  } else if (pass.draining.contains(node) || (slurm::ours(record->reason) && !record->state.has("FAIL") &&
+                                              (record->state.has("DRAIN") || record->state.base == "DOWN"))) {
     intent.add(kResume, node);
   }
 }
