@@ -49,6 +49,7 @@ void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& p
   const bool slurms = known->reason == "Not responding" || known->reason == "Not responding : Not responding" ||
                       known->reason == "Node unexpectedly rebooted";
   const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurms;
+  if (known->drain && !known->down && !own && !slurm.busy(node)) return;
   SimNodeUpdate update;
   update.reason = kept                   ? known->reason
                   : known->drain && !own ? "drained without a reason"

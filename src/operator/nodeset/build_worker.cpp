@@ -36,8 +36,8 @@ constexpr std::string_view kWaitScript =
 /// there: a DOWN may end with the next registration, a drain does not. Its reason names the pod, so that only its successor, or
 /// a slurmd that starts anew, is resumed. The reason of a drain, of a fail, or of a down that is neither ours nor slurmctld's
 /// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. Who gave no
-/// reason was not us either, and a drain would end a fail. Where the record is gone already, as with a scale-in, nothing is
-/// left to do.
+/// reason was not us either, and a drain would end a fail. Nothing is left to do where the record is
+/// gone already, as with a scale-in, or where somebody else's drain has ended: who undrains it later is not to find it DOWN.
 constexpr std::string_view kPreStop =
     R"(timeout 2 sh -c 'n=$(hostname);)"
     R"( s=$(scontrol -o show node "$n") || exit 0;)"
@@ -46,7 +46,8 @@ constexpr std::string_view kPreStop =
     R"(s/.* State=[^ ]*\(D\(RAIN\|OWN\)\|FAIL\).* Reason=\(.*\) \[[^ ]*@[0-9T:-]*\].*/\3/p;t;)"
     R"(s/.* State=[^ ]*\(DRAIN\|FAIL\).*/drained without a reason/p");)"
     R"sh( [ -n "$r" ] || { r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
-    R"( scontrol update nodename="$n" state=drain reason="$r"; };)"
+    R"( scontrol update nodename="$n" state=drain reason="$r"; s=; };)"
+    R"( case "$s" in *" State=IDLE+DRAIN"*) exit 0; esac;)"
     R"( scontrol update nodename="$n" state=down reason="$r"' || true)";
 
 struct ConfItem {

@@ -134,13 +134,14 @@ TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
   };
   EXPECT_EQ(after("IDLE+DYNAMIC_NORM", ""), ours);
   EXPECT_EQ(after("IDLE+DYNAMIC_NORM", "left over"), ours) << "before 26.05 a reason stays on a node that works";
-  EXPECT_EQ(after("IDLE+DRAIN+DYNAMIC_NORM", "bad disk"), "down bad disk");
+  EXPECT_EQ(after("IDLE+DRAIN+DYNAMIC_NORM", "bad disk"), "") << "it runs nothing, and who undrains it is not to find it DOWN";
+  EXPECT_EQ(after("MIXED+DRAIN+DYNAMIC_NORM", "bad disk"), "down bad disk");
   EXPECT_EQ(after("DOWN+DYNAMIC_NORM", "repair, until [3pm]"), "down repair, until [3pm]");
   EXPECT_EQ(after("MIXED+FAIL", "ECC errors"), "down ECC errors");
   EXPECT_EQ(after("MIXED+FAIL", "slurm-operator: x"), "down slurm-operator: x") << "a drain would end the fail";
   EXPECT_EQ(after("IDLE+DRAIN", "slurm-operator: Node (a) was cordoned"), ours) << "and not when the node is uncordoned";
   EXPECT_EQ(after("DOWN+DRAIN+NOT_RESPONDING", "slurm-operator: x : Not responding"), ours);
-  EXPECT_EQ(after("IDLE+DRAIN", ""), silent) << "nobody undoes what we did not do";
+  EXPECT_EQ(after("IDLE+COMPLETING+DRAIN", ""), silent) << "nobody undoes what we did not do";
   EXPECT_EQ(after("IDLE+FAIL", ""), silent);
   EXPECT_EQ(after("DOWN", "Not responding"), ours) << "that is slurmctld's";
   EXPECT_EQ(after("DOWN+DRAIN+NOT_RESPONDING", "Not responding"), silent);

@@ -24,9 +24,9 @@ std::string text(const kube::Key& key) {
   return key.str();
 }
 
-/// Adds what a step does. Status and events tell of what is, and change nothing.
+/// Adds what a step does. Status and events tell of what is, a confirmation asks, and they change nothing.
 void add_step(plan::Intent& into, const plan::Step& step) {
-  if (step.id.starts_with("status") || step.id.starts_with("event ")) return;
+  if (step.id.starts_with("status") || step.id.starts_with("event ") || step.id.starts_with("confirm ")) return;
   if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(step.act.get())) {
     for (const std::string& node : drain->nodes) into.add("drain", node);
   } else if (const auto* patch = dynamic_cast<const kube::Patch*>(step.act.get()); step.id.starts_with("clear ")) {
@@ -393,6 +393,7 @@ void World::user_deletes(const std::string& name) {
   const auto node = nodes.find(host);
   if (node == nodes.end()) return;
   slurm::NodeState& state = node->second.state;
+  if (state.base == "IDLE" && state.has("DRAIN") && slurm::given_by_others(node->second.reason)) return;
   const bool held = slurm::given_by_others(node->second.reason) && (state.base == "DOWN" || state.has("DRAIN"));
   if (!held && !state.has("FAIL")) {
     state.flags.insert("DRAIN");
