@@ -132,8 +132,12 @@ Json liveness(bool http, core::Duration slurmd_timeout) {
 void add_requests(Json& container) {
   for (const auto& [what, amount] : {std::pair{"cpu", "100m"}, std::pair{"memory", "128Mi"}}) {
     if (core::find(container, {"resources", "limits", what}) != nullptr) continue;
-    Json& request = container["resources"]["requests"][what];
-    if (request.is_null()) request = amount;
+    Json* at = &container;
+    // What users wrote of another type is for the API server to refuse.
+    for (const char* name : {"resources", "requests", what}) {
+      if (at->is_null() || at->is_object()) at = &(*at)[name];
+    }
+    if (at->is_null()) *at = amount;
   }
 }
 
