@@ -30,6 +30,12 @@ bool free_for_jobs(const World& world, const std::string& name) {
   return pod != world.pods.end() && pod->second.ready() && !pod->second.meta.terminating() && pod->second.phase == "Running";
 }
 
+/// As an administrator's RESUME: a node without slurmd is down again soon, for its silence.
+void free_node(slurm::Node& node) {
+  node.state.flags.erase("DRAIN");
+  node.reason = node.state.base == "DOWN" ? slurm::kNotResponding : "";
+}
+
 void happen(World& world, int what, int number) {
   const std::string name = pick(world, number);
   const auto node = world.nodes.find(name);
@@ -64,8 +70,7 @@ void happen(World& world, int what, int number) {
       break;
     case 8:
       if (node != world.nodes.end() && node->second.reason == "by an admin") {
-        node->second.state.flags.erase("DRAIN");
-        node->second.reason.clear();
+        free_node(node->second);
       }
       break;
     case 9:
@@ -115,10 +120,7 @@ void come_to_rest(World& world) {
   while (!world.jobs.empty()) world.end_job(world.jobs.begin()->first);
   for (auto& [name, pod] : world.pods) pod.meta.annotations.erase("nodeset.slinky.slurm.net/pod-cordon");
   for (auto& [name, node] : world.nodes) {
-    if (node.reason != "by an admin") continue;
-    if (node.state.base == "DOWN") node.state.base = "IDLE";
-    node.state.flags.erase("DRAIN");
-    node.reason.clear();
+    if (node.reason == "by an admin") free_node(node);
   }
   world.outcomes.clear();
   const auto at_rest = [&] {
