@@ -8,7 +8,7 @@
 #include "api/token.hpp"
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
-#include "slurm/acts.hpp"
+#include "sim/slurm_text.hpp"
 
 namespace sim {
 namespace {
@@ -302,6 +302,14 @@ void History::fill_user_actions() {
                         const std::string node =
                             "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
                         world_.merge(kinds::kNode, node, {{"spec", {{"unschedulable", random_.chance(0.4)}}}});
+                      }});
+  actions_.push_back({1, [this] {
+                        // Whoever does this ends what runs there.
+                        const std::string node =
+                            "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                        const Json taint{{"key", "site/maintenance"}, {"effect", "NoExecute"}};
+                        const Json taints = random_.chance(0.4) ? Json::array({taint}) : Json(nullptr);
+                        world_.merge(kinds::kNode, node, {{"spec", {{"taints", taints}}}});
                       }});
   actions_.push_back(
       {3, [this] {
@@ -604,6 +612,8 @@ void History::submit_job(const std::string& partition) {
   if (random_.chance(0.5)) job.limit = Duration{600000};
   // Such a job is no accident that an oracle could excuse: anybody may submit one.
   if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
+  job.prolog_fails = random_.chance(0.03);
+  job.epilog_fails = random_.chance(0.05);
   (void)slurm->submit(job);
 }
 
@@ -737,6 +747,7 @@ void History::help_by_hand() {
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
   slurm->end_reservation(kReservation);
+  slurm->mend_scripts();
   give_memory_back(*slurm);
   const Json* controller = world_.find(op::resources::kController, World::kCluster);
   if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos)
@@ -749,7 +760,7 @@ void History::help_by_hand() {
   for (const std::string& name : world_.workers()) {
     const SimNode* node = slurm->node(name);
     if (blank && node == nullptr) world_.remove(kinds::kPod, name);
-    const bool held = node != nullptr && (node->drain || node->down) && !slurm::ours(node->reason);
+    const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
     if (held && world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos) world_.remove(kinds::kPod, name);
   }
 }
@@ -763,7 +774,7 @@ void History::give_memory_back(SimSlurm& slurm) {
     // The reason of a DOWN or a drain that is over stays over a drain for lack of memory.
     const bool lacked = node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    if (node.drain && !node.invalid_reg && lacked) drained.push_back(name);
+    if (node.drain && !node.invalid_reg && (lacked || node.own_drain)) drained.push_back(name);
   }
   SimNodeUpdate change;
   change.state = "RESUME";
@@ -806,7 +817,7 @@ void History::calm() {
     world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
   }
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
-    world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
+    world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}, {"taints", nullptr}}}});
   }
   help_by_hand();
   // Whoever was deleted at the last moment comes back: the cluster is to stand at the end. A RestApi that waits for workers may
@@ -820,6 +831,8 @@ void History::calm() {
     world_.apply(controller());
     world_.apply(restapi_json());
   }
+  const Json workers = worker_starts();
+  world_.oracles().service().expect(unmet.empty());
   if (unmet.empty()) unmet = edit_one_by_one();
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
@@ -829,10 +842,23 @@ void History::calm() {
   // The end of a job is written to its workers.
   if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
   const std::vector<std::string> restless = check_rest(world_, kRest);
+  world_.oracles().service().expect(false);
+  // Nothing of what was done since the storm is about workers; but they go with the state of a slurmctld without a volume.
+  if (!volatile_) differences(workers, worker_starts(), "starts", wrong_);
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong_.push_back("the declared state did not last: " + first_few(later));
   }
+}
+
+/// How often workers were made, and slurmds started.
+Json History::worker_starts() const {
+  Json out = Json::object();
+  const Json all = world_.oracles().starts();
+  for (const auto& [name, count] : all.items()) {
+    if (name.starts_with("slurmd ") || name.starts_with("pod ")) out[name] = count;
+  }
+  return out;
 }
 
 /// The namespace is deleted, or all of the cluster's resources are. With Drain jobs end first: the oracles judge each deletion

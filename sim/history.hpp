@@ -30,6 +30,7 @@ class History {
   void calm();
   void end();
   void help_by_hand();
+  [[nodiscard]] core::Json worker_starts() const;
   static void give_memory_back(SimSlurm& slurm);
   void weather();
   void submit_job(const std::string& partition);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
+#include "sim/not_judged.hpp"
 #include "sim/oracles.hpp"
 
 namespace sim {
@@ -14,19 +14,6 @@ namespace {
 
 using core::Json;
 namespace kinds = kube::resources;
-
-/// What is known to happen, each until the operator prevents it. Take a line away, and it is judged.
-constexpr std::array kNotJudgedYet{
-    Blame::kNewWorker,      // Scale-in deletes a worker that is just starting, with its first job.
-    Blame::kDyingWorker,    // ReturnToService ends the DOWN of preStop, and the next jobs start there.
-    Blame::kGoneWorker,     // Nobody drains the record of a pod that is gone.
-    Blame::kEviction,       // Workers are protected only once they were seen to be busy.
-    Blame::kNameTaken,      // The names of two NodeSets' workers may be the same.
-    Blame::kPartition,      // Partitions go under running jobs,
-    Blame::kPartitionWait,  // and under waiting ones.
-    Blame::kTaint,          // A kubelet that is away for five minutes costs its workers.
-    Blame::kProbe,          // Liveness ends slurmd before SlurmdTimeout would.
-};
 
 /// From a deletion to the preStop of its kubelet.
 constexpr core::Duration kPreStop{5000};
@@ -91,6 +78,8 @@ std::string_view to_string(Blame blame) {
       return "its partition went while it waited";
     case Blame::kSilence:
       return "slurmctld lost a slurmd that runs";
+    case Blame::kKey:
+      return "slurmctld has another key than its slurmd";
     case Blame::kState:
       return "slurmctld's volume went";
   }
@@ -127,11 +116,19 @@ void JobOracle::accident(const std::string& pod, Accident what) {
 
 // --- What becomes of workers ------------------------------------------------------------------------------------------
 
-Blame JobOracle::deleter(const AdmissionRequest& request) {
+Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
   if (disrupted(*request.before, "EvictionByEvictionAPI")) return Blame::kEviction;
-  if (user.ends_with(":taint-eviction-controller")) return Blame::kTaint;
+  if (user.ends_with(":taint-eviction-controller")) {
+    const Json* node = api_.peek(kinds::kNode, {"", core::get_string(*request.before, {"spec", "nodeName"})});
+    const Json* taints = node == nullptr ? nullptr : core::find(*node, {"spec", "taints"});
+    const bool users = taints != nullptr && std::ranges::any_of(*taints, [](const Json& taint) {
+                         return core::get_string(taint, {"effect"}) == "NoExecute" &&
+                                !core::get_string(taint, {"key"}).starts_with("node.kubernetes.io/");
+                       });
+    return users ? Blame::kUser : Blame::kTaint;
+  }
   if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
   return user.starts_with("system:") ? Blame::kCleaning : Blame::kUser;
 }
@@ -238,6 +235,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       return Blame::kNameTaken;
     case Cause::kSilence:
       return Blame::kSilence;
+    case Cause::kOtherKey:
+      return Blame::kKey;
     case Cause::kPartitionGone:
       if (!loss.pending) return Blame::kPartition;
       return nodeset_stays(controller, job.request.partition) ? Blame::kPartitionWait : Blame::kUser;

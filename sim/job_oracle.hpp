@@ -40,11 +40,12 @@ enum class Blame {
   kPartition,      ///< Its partition went from the configuration while it ran.
   kPartitionWait,  ///< Its partition went while it waited, and its NodeSet is there.
   kSilence,        ///< slurmctld lost a slurmd that is there.
+  kKey,            ///< slurmctld has another key than its slurmd.
   kState,          ///< slurmctld's volume went.
 };
 std::string_view to_string(Blame blame);
 bool is_excused(Blame blame);
-/// Neither excused nor known to happen (see kNotJudgedYet).
+/// Neither excused nor known to happen (see sim/not_judged.hpp).
 bool is_judged(Blame blame);
 
 class JobOracle {
@@ -72,7 +73,7 @@ class JobOracle {
   using Place = std::pair<kube::Key, std::string>;  ///< Controller, and node in Slurm.
 
   void listen();
-  [[nodiscard]] static Blame deleter(const AdmissionRequest& request);
+  [[nodiscard]] Blame deleter(const AdmissionRequest& request) const;
   void judge(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss);
   [[nodiscard]] Blame blame(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const;
   [[nodiscard]] Blame blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const;

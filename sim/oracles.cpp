@@ -16,8 +16,8 @@
 #include "kube/apply_helper.hpp"
 #include "operator/common/names.hpp"
 #include "operator/token/plan.hpp"
-#include "slurm/acts.hpp"
-#include "slurm/conf/loaded.hpp"
+#include "sim/not_judged.hpp"
+#include "sim/slurm_text.hpp"
 
 namespace sim {
 namespace {
@@ -158,7 +158,8 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
       site_(site),
       jobs_(
           loop, api, site, [this](std::string text) { violation(std::move(text)); },
-          [this](std::string text) { note(std::move(text)); }) {
+          [this](std::string text) { note(std::move(text)); }),
+      service_(loop, api, site, [this](std::string text) { violation(std::move(text)); }) {
   watch_admission();
   watch_store();
   site_.on_cluster = [this](SlurmSite::Cluster& cluster) { watch_cluster(cluster); };
@@ -441,6 +442,7 @@ void Oracles::search_secrets(std::string_view text, std::string_view where) {
 }
 
 void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std::string& identity) {
+  service_.request(to_slurm);
   if (to_slurm) {
     const auto token = request.headers.find("x-slurm-user-token");
     if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token_header());
@@ -540,6 +542,9 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
       return;
     }
     const auto asked = asked_.find(node.name);
+    const bool unseen = asked != asked_.end() && node.own_drain && *node.own_drain >= asked->second.at;
+    if (kJudgeOwnDrains && frees && user == "slurm" && node.own_drain && !unseen)
+      violation(fmt::format("{} of node {}, which Slurm itself had drained (reason \"{}\")", state, node.name, node.reason));
     // From here on it takes jobs by the operator's own word.
     if (frees && asked != asked_.end()) asked->second.idle_and_held = false;
     if (!hold.drain && !hold.down) return;
@@ -556,6 +561,11 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     } else if (update.reason && user == "slurm") {
       violation(fmt::format("the reason of node {}, which an admin had drained, was written over", node.name));
     }
+  };
+  cluster.slurm->on_return = [this, &cluster](const SimNode& node) {
+    const auto hold = foreign_.find({cluster.controller, node.name});
+    if (kJudgeDownEndedByRegistration && hold != foreign_.end() && hold->second.down)
+      violation("node " + node.name + ", which an admin had set DOWN, was returned to service by its registration");
   };
   cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs,
                                               const std::string& user) {
@@ -644,7 +654,7 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
     });
     // The state of a cluster that ended may come back with one made anew. Whose workers' records are in it is told by their
     // comments, by our reasons, and by NodeSets of their features; of others nobody can tell.
-    const bool nameless = node.down && node.comment.empty() && !slurm::ours(node.reason) &&
+    const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
                             return api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });

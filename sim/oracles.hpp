@@ -24,6 +24,7 @@
 #include "sim/job_oracle.hpp"
 #include "sim/kube_api.hpp"
 #include "sim/server.hpp"
+#include "sim/service_oracle.hpp"
 #include "sim/slurm_site.hpp"
 
 namespace sim {
@@ -61,6 +62,7 @@ class Oracles {
   /// A pod (by its uid) has one.
   void accident(const std::string& pod, Accident what) { jobs_.accident(pod, what); }
   [[nodiscard]] const JobOracle& jobs() const { return jobs_; }
+  [[nodiscard]] ServiceOracle& service() { return service_; }
   void log_line(std::string_view line);
   /// A plan that an operator made: all that could be shown of it.
   void read_plan(const plan::Plan& plan);
@@ -115,6 +117,7 @@ class Oracles {
   KubeApi& api_;
   SlurmSite& site_;
   JobOracle jobs_;
+  ServiceOracle service_;
   std::vector<std::string> violations_, namespaces_;
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;

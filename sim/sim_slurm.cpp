@@ -7,13 +7,10 @@
 #include <charconv>
 #include <utility>
 
-#include "core/hostlist.hpp"
-#include "slurm/conf/conf.hpp"
+#include "sim/slurm_text.hpp"
 
 namespace sim {
 namespace {
-
-namespace conf = slurm::conf;
 
 /// Ended jobs are shown for so long (MinJobAge).
 constexpr std::int64_t kJobAge = 300;
@@ -53,11 +50,14 @@ bool node_state_word(std::string_view text) {
   return std::ranges::find(kWords, lower(text)) != kWords.end();
 }
 
-std::string setting(const conf::Entry& entry, std::string_view key) {
-  for (const conf::Setting& s : entry.settings) {
-    if (lower(s.key) == lower(key)) return s.value;
+/// Of the last line that sets it; nullopt: none does.
+std::optional<std::string> last(const std::vector<ConfWords>& lines, std::string_view key) {
+  std::optional<std::string> out;
+  for (const ConfWords& words : lines) {
+    const auto it = std::ranges::find(words, key, &ConfWords::value_type::first);
+    if (it != words.end()) out = it->second;
   }
-  return "";
+  return out;
 }
 
 /// slurmd gets its arguments from a shell in the image, which takes the quotes off.
@@ -124,6 +124,8 @@ std::string_view to_string(JobLoss::Cause cause) {
       return "its node was set DOWN";
     case JobLoss::Cause::kSilence:
       return "its node was silent for SlurmdTimeout";
+    case JobLoss::Cause::kOtherKey:
+      return "the slurmd of its node has another key";
     case JobLoss::Cause::kSlurmdEnded:
       return "the slurmd of its node ended";
     case JobLoss::Cause::kSlurmdBegan:
@@ -172,41 +174,36 @@ bool SimSlurm::release_at_least(int major, int minor, int micro) const {
 // --- Configuration ----------------------------------------------------------------------------------------------------
 
 core::Result<SimSlurm::Loaded> SimSlurm::load(const std::string& text) const {
-  const conf::Parsed parsed = conf::parse(conf::Kind::kSlurm, text);
-  // Also what the parser only suspects ends slurmctld: it knows all its keys.
-  if (!parsed.problems.empty()) return core::fail(core::ErrorCode::kInvalid, "slurm.conf: " + parsed.problems.front().str());
+  const auto lines = read_slurm_conf(text);
+  if (!lines) return core::fail(core::ErrorCode::kInvalid, "slurm.conf: " + lines.error().message);
   Loaded out;
   out.text = text;
-  out.cluster_name = parsed.conf.get("ClusterName").value_or("");
-  if (out.cluster_name.empty() || !parsed.conf.get("SlurmctldHost")) {
+  out.cluster_name = last(*lines, "clustername").value_or("");
+  if (out.cluster_name.empty() || !last(*lines, "slurmctldhost")) {
     return core::fail(core::ErrorCode::kInvalid, "slurm.conf: no ClusterName or no SlurmctldHost");
   }
-  out.return_to_service = number(parsed.conf.get("ReturnToService").value_or("0"), 0);
-  const int max_nodes = number(parsed.conf.get("MaxNodeCount").value_or("0"), -1);
-  if (max_nodes < 0) return core::fail(core::ErrorCode::kInvalid, "slurm.conf: MaxNodeCount is not a number");
-  out.max_nodes = static_cast<std::size_t>(max_nodes);
+  out.return_to_service = number(last(*lines, "returntoservice").value_or("0"), 0);
+  out.max_nodes = static_cast<std::size_t>(number(last(*lines, "maxnodecount").value_or("0"), 0));
   out.slurmd_timeout = options_.slurmd_timeout;
-  if (const auto timeout = parsed.conf.get("SlurmdTimeout")) out.slurmd_timeout = std::chrono::seconds{number(*timeout, 300)};
-  for (const conf::Entry& entry : parsed.conf.entries()) {
-    if (lower(entry.head().key) == "nodeset") {
-      // A node of that name among the stored ones ends slurmctld (24.11 and later).
-      if (nodes_.contains(entry.head().value)) {
-        return core::fail(core::ErrorCode::kInvalid, "NodeSet " + entry.head().value + " has the name of a node");
-      }
-      out.node_sets[entry.head().value] = setting(entry, "Feature");
-    }
+  if (const auto timeout = last(*lines, "slurmdtimeout")) out.slurmd_timeout = std::chrono::seconds{number(*timeout, 300)};
+  for (const ConfWords& words : *lines) {
+    const auto& [key, value] = words.front();
+    if (key != "nodeset") continue;
+    // A node of that name among the stored ones ends slurmctld (24.11 and later).
+    if (nodes_.contains(value)) return core::fail(core::ErrorCode::kInvalid, "NodeSet " + value + " has the name of a node");
+    out.node_sets[value] = word(words, "feature");
   }
-  for (const conf::Entry& entry : parsed.conf.entries()) {
-    if (lower(entry.head().key) != "partitionname") continue;
+  for (const ConfWords& words : *lines) {
+    if (words.front().first != "partitionname") continue;
     SimPartition partition;
-    partition.name = entry.head().value;
-    partition.nodes_expression = setting(entry, "Nodes");
-    partition.hidden = yes(setting(entry, "Hidden"));
-    partition.root_only = yes(setting(entry, "RootOnly"));
-    partition.is_default = yes(setting(entry, "Default"));
-    const std::string state = setting(entry, "State");
+    partition.name = words.front().second;
+    partition.nodes_expression = word(words, "nodes");
+    partition.hidden = yes(word(words, "hidden"));
+    partition.root_only = yes(word(words, "rootonly"));
+    partition.is_default = yes(word(words, "default"));
+    const std::string state = word(words, "state");
     if (!state.empty()) partition.state = state;
-    const auto names = core::expand_hostlist(partition.nodes_expression);
+    const auto names = read_hostlist(partition.nodes_expression);
     if (!names) return core::fail(core::ErrorCode::kInvalid, "PartitionName=" + partition.name + ": " + names.error().message);
     for (const std::string& name : *names) {
       if (lower(name) == "all" || out.node_sets.contains(name) || nodes_.contains(name)) continue;
@@ -247,7 +244,7 @@ void SimSlurm::recompute_membership() {
   for (auto& [name, node] : nodes_) node.partitions.clear();
   for (auto& [name, partition] : partitions_) {
     partition.members.clear();
-    const auto words = core::expand_hostlist(partition.nodes_expression);
+    const auto words = read_hostlist(partition.nodes_expression);
     if (!words) continue;
     for (const std::string& word : *words) {
       const auto set = node_sets_.find(word);
@@ -282,7 +279,7 @@ core::Result<void> SimSlurm::start() {
     }
   }
   for (const auto& [name, node] : nodes_) {
-    if (!slurmds_.contains(name)) {
+    if (!hears(name)) {
       watch_silence(name);
     } else if (node.not_responding) {
       ask_again(name);
@@ -322,6 +319,9 @@ SlurmErrno SimSlurm::reconfigure() {
   put_in_force(std::move(*loaded));
   for (auto& [name, node] : nodes_) node.weight = node.conf_weight;
   later(options_.reload, [this] { reload_all(); });
+  for (const auto& [name, node] : nodes_) {
+    if (slurmds_.contains(name) && !hears(name)) watch_silence(name);
+  }
   return SlurmErrno::kSuccess;
 }
 
@@ -362,12 +362,9 @@ std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::
 bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, const std::string& address,
                             const std::string& instance, const std::string& conf_server, std::int64_t booted) {
   const std::string words = unquoted(given);
-  const conf::NodeConf parsed = conf::parse_node_conf(words);
-  // Also what the parser only suspects ends slurmd: it knows all its keys.
-  if (!parsed.problems.empty()) return false;
-  for (const conf::Setting& s : parsed.settings) {
-    if (lower(s.key) == "state" && !node_state_word(s.value)) return false;
-  }
+  const auto parsed = read_node_conf(words);
+  if (!parsed) return false;
+  if (const std::string state = word(*parsed, "state"); !state.empty() && !node_state_word(state)) return false;
   Slurmd& slurmd = slurmds_[name];
   slurmd = Slurmd{.conf = words,
                   .address = address,
@@ -410,11 +407,17 @@ void SimSlurm::doom_jobs(const std::string& name) {
   }
 }
 
-/// The end of a slurmd is noticed by silence: after a third of SlurmdTimeout, and after all of it the node is DOWN.
+bool SimSlurm::hears(const std::string& name) const {
+  const auto slurmd = slurmds_.find(name);
+  return slurmd != slurmds_.end() && slurmd->second.keys.accept(keys_) && keys_.accept(slurmd->second.keys);
+}
+
+/// The end of a slurmd, or that it has other keys, is noticed by silence: after a third of SlurmdTimeout, and after all of it
+/// the node is DOWN.
 void SimSlurm::watch_silence(const std::string& name) {
   const auto still = [this, name, silence = ++silences_[name]]() -> SimNode* {
     const auto it = nodes_.find(name);
-    const bool over = !up_ || it == nodes_.end() || slurmds_.contains(name) || silences_[name] != silence;
+    const bool over = !up_ || it == nodes_.end() || hears(name) || silences_[name] != silence;
     return over ? nullptr : &it->second;
   };
   later(slurmd_timeout_ / 3, [this, still] {
@@ -433,7 +436,7 @@ void SimSlurm::watch_silence(const std::string& name) {
       node->reason_at = now_seconds();
       node->reason_user = "slurm";
     }
-    set_down(*node, JobLoss::Cause::kSilence, "slurm");
+    set_down(*node, slurmds_.contains(name) ? JobLoss::Cause::kOtherKey : JobLoss::Cause::kSilence, "slurm");
   });
 }
 
@@ -475,24 +478,23 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   node.real_memory = options_.memory;
   node.registered_at = node.heard_of = now_seconds();
   std::string reason;
-  for (const conf::Setting& s : conf::parse_node_conf(slurmd.conf).settings) {
-    const std::string key = lower(s.key);
+  for (const auto& [key, value] : read_node_conf(slurmd.conf).value_or(ConfWords{})) {
     if (key == "features" || key == "feature") {
-      node.features = node.active_features = split(s.value, ',');
+      node.features = node.active_features = split(value, ',');
     } else if (key == "state") {
-      node.drain = lower(s.value).starts_with("drain");
+      node.drain = lower(value).starts_with("drain");
       // With ReturnToService=2 a DOWN of its own is over in the same registration.
-      node.down = lower(s.value) == "down" && return_to_service_ != 2;
+      node.down = lower(value) == "down" && return_to_service_ != 2;
     } else if (key == "reason") {
-      reason = s.value;
+      reason = value;
     } else if (key == "weight") {
-      node.weight = node.conf_weight = number(s.value, 1);
+      node.weight = node.conf_weight = number(value, 1);
     } else if (key == "cpus" || key == "procs") {
-      node.cpus = number(s.value, options_.cpus);
+      node.cpus = number(value, options_.cpus);
     } else if (key == "realmemory") {
-      node.real_memory = number(s.value, 1000);
+      node.real_memory = number(value, 1000);
     } else if (key == "gres") {
-      node.gres = s.value;
+      node.gres = value;
     }
   }
   if (node.drain || node.down) {
@@ -511,7 +513,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
 
 /// A node that has less than its record says is drained. Its reason says so: at once, unless there is one that is no drain's,
 /// and then with the next registration. When it has enough again, drain and reason stay.
-bool SimSlurm::check_resources(SimNode& node) const {
+bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {
     const std::size_t colon = gres.rfind(':');
@@ -528,8 +530,20 @@ bool SimSlurm::check_resources(SimNode& node) const {
     node.reason = lacks.substr(0, lacks.size() - 2);
     node.reason_user = "slurm";
   }
+  if (!node.drain) node.own_drain = loop_.clock().mono();
   node.drain = true;
   return false;
+}
+
+/// As for a prolog or an epilog that failed. A reason that is there stays, but for slurmctld's own.
+void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
+  if (!node.drain) node.own_drain = loop_.clock().mono();
+  node.drain = true;
+  if (node.reason.empty() || node.reason.starts_with("Not responding")) {
+    node.reason = reason;
+    node.reason_user = "root";
+  }
+  touch_nodes();
 }
 
 /// --conf of a node that is known says nothing.
@@ -547,6 +561,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   // One that lacks something stays DOWN.
   if (!check_resources(node)) return touch_nodes();
   if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence && !rebooted))) {
+    if (on_return) on_return(node);
     node.down = false;
     // The reason of a drain stays with the drain.
     if (!node.drain && (release_at_least(26, 5) || own_silence)) node.reason.clear();
@@ -609,6 +624,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   if (!update.state) return SlurmErrno::kSuccess;
   const std::string& state = *update.state;
   const bool clears_reason = release_at_least(26, 5);
+  if (frees) node.own_drain.reset();
   if (state == "DRAIN") {
     node.drain = true;
   } else if (state == "UNDRAIN") {
@@ -828,6 +844,8 @@ bool SimSlurm::try_start(SimJob& job) {
     job.doomed = true;
     tell_loss(job, {.what = JobLoss::What::kStranded, .cause = JobLoss::Cause::kNoSlurmd, .node = name});
   }
+  if (job.request.prolog_fails)
+    later(options_.scheduling, [this, id = job.id, turn = turns_[job.id]] { fail_prolog(id, turn); });
   return true;
 }
 
@@ -871,10 +889,35 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
     // Nobody tells of its end on a node that was deleted under it.
     if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
     it->second.completing = false;
+    for (const std::string& node : it->second.nodes) {
+      if (it->second.request.epilog_fails) drain_itself(nodes_.at(node), "Epilog error");
+    }
     touch_jobs();
     touch_nodes();
     schedule_soon();
   });
+}
+
+/// Its node is drained, and it begins anew elsewhere.
+void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end() || turns_[id] != turn || !up_) return;
+  SimJob& job = it->second;
+  const std::string node = job.nodes.front();
+  ++turns_[id];
+  job.nodes.clear();
+  job.state = SimJob::State::kPending;
+  job.left = job.request.duration;
+  job.not_before = loop_.clock().mono() + options_.requeue_delay;
+  job.request.prolog_fails = false;
+  ++job.restarts;
+  if (const auto record = nodes_.find(node); record != nodes_.end()) drain_itself(record->second, "Prolog error");
+  touch_jobs();
+  tell_loss(job, {.what = JobLoss::What::kRequeued,
+                  .cause = JobLoss::Cause::kProlog,
+                  .node = node,
+                  .told = std::exchange(job.doomed, false)});
+  schedule_soon();
 }
 
 void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
@@ -943,6 +986,10 @@ bool SimSlurm::cancel(std::int64_t id) {
 
 void SimSlurm::cancel_all() {
   for (auto& [id, job] : jobs_) cancel(id);
+}
+
+void SimSlurm::mend_scripts() {
+  for (auto& [id, job] : jobs_) job.request.prolog_fails = job.request.epilog_fails = false;
 }
 
 // --- What it knows ----------------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ struct SimNode {
   std::set<std::string> partitions;  ///< Recomputed when nodes come or go, and by reconfigure; not by an update of features.
   bool down = false;
   bool drain = false;
+  std::optional<core::MonoTime> own_drain{};  ///< Since when slurmctld itself holds it, which nobody held before.
   bool not_responding = false;
   bool invalid_reg = false;
   bool cloud = false;  ///< Made by hand with State=CLOUD: powered down, and nothing here powers it up.
@@ -99,6 +100,7 @@ struct JobRequest {
   std::vector<std::string> required_nodes{};
   std::optional<core::Duration> limit{};  ///< Absent: none.
   std::string name = "wrap";              ///< kOddByte in it: a byte that is no UTF-8.
+  bool prolog_fails = false, epilog_fails = false;
 };
 
 struct SimJob {
@@ -133,6 +135,7 @@ struct JobLoss {
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
     kSilence,        ///< slurmctld heard nothing of its node for SlurmdTimeout.
+    kOtherKey,       ///< And that because the slurmd there has other keys.
     kSlurmdEnded,    ///< And all processes with it.
     kSlurmdBegan,    ///< Another process registered under the name of the one that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.
@@ -223,6 +226,8 @@ class SimSlurm {
   bool resume(std::int64_t job);
   bool cancel(std::int64_t job);
   void cancel_all();
+  /// No prolog or epilog fails any more.
+  void mend_scripts();
 
   // What it knows. Base state and flags as Slurm writes them.
   [[nodiscard]] const std::map<std::string, SimNode>& nodes() const { return nodes_; }
@@ -252,6 +257,8 @@ class SimSlurm {
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
   /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state (by "").
   std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user)> on_delete;
+  /// Told before a registration ends a DOWN (ReturnToService).
+  std::function<void(const SimNode& node)> on_return;
   /// Told of every job that is lost, requeued or stranded, wherever that happens, once the job is in its new state.
   std::function<void(const SimJob& job, const JobLoss& loss)> on_job_loss;
 
@@ -279,7 +286,11 @@ class SimSlurm {
   void register_slurmd(const std::string& name, std::uint64_t incarnation);
   void add_record(const std::string& name, Slurmd& slurmd);
   void renew_record(SimNode& node, Slurmd& slurmd, Registration kind);
-  bool check_resources(SimNode& node) const;
+  bool check_resources(SimNode& node);
+  void drain_itself(SimNode& node, const std::string& reason);
+  void fail_prolog(std::int64_t job, std::uint64_t turn);
+  /// It runs, and takes what slurmctld says.
+  [[nodiscard]] bool hears(const std::string& name) const;
   void forget_record(const std::string& name);
   void reload_all();
   [[nodiscard]] std::optional<core::Duration> way_to_slurmctld(const std::vector<std::string>& servers) const;

@@ -422,5 +422,40 @@ TEST_P(LossTest, TheStateAndARecordUnderASuspendedJob) {
   EXPECT_EQ(told, (Words{"stranded: the record of its node was deleted", "lost: slurmctld lost its state"}));
 }
 
+TEST_P(LossTest, APrologThatFailsRequeuesAndDrains) {
+  nodes(1);
+  run({.prolog_fails = true});
+  EXPECT_EQ(told, Words{"requeued: its prolog failed"});
+  EXPECT_TRUE(slurm.node("cpu-0")->drain);
+  EXPECT_TRUE(slurm.node("cpu-0")->own_drain);
+  EXPECT_EQ(slurm.node("cpu-0")->reason, "Prolog error");
+}
+
+TEST_P(LossTest, AnEpilogThatFailsDrainsUnderAnOldReason) {
+  nodes(1);
+  slurm.submit({.duration = 2s, .epilog_fails = true});
+  loop.run_for(1s);
+  // 24.11 keeps the reason of a drain that is over.
+  slurm.update_node("cpu-0", {.state = "DRAIN", .reason = "old"});
+  slurm.update_node("cpu-0", {.state = "UNDRAIN"});
+  loop.run_for(5s);
+  EXPECT_TRUE(slurm.node("cpu-0")->own_drain);
+  EXPECT_EQ(slurm.node("cpu-0")->reason, GetParam() == "24.11.5" ? "old" : "Epilog error");
+  slurm.update_node("cpu-0", {.state = "RESUME"});
+  EXPECT_FALSE(slurm.node("cpu-0")->own_drain);
+  EXPECT_EQ(told, Words());
+}
+
+TEST_P(LossTest, ASlurmdWithAnotherKeyIsSilent) {
+  nodes(1);
+  std::string key = "a";
+  slurm.key_file = [&](const std::string& name) { return SlurmKeys{{name.empty() ? key : "slurm.key"}, ""}; };
+  run();
+  EXPECT_EQ(slurm.reconfigure(), SlurmErrno::kSuccess);
+  loop.run_for(10min);
+  EXPECT_EQ(told.size(), 1U);
+  EXPECT_EQ(told.front(), "requeued: the slurmd of its node has another key");
+}
+
 }  // namespace
 }  // namespace sim

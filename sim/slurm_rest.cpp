@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "core/base64.hpp"
-#include "core/hostlist.hpp"
 #include "core/json.hpp"
 #include "core/jwt.hpp"
 #include "sim/sim_loop.hpp"
-#include "slurm/conf/conf.hpp"
+#include "sim/slurm_text.hpp"
 
 namespace sim {
 namespace {
@@ -498,13 +497,11 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   }
 
   HttpResponse post_new_node(const Call& call) {
-    const auto parsed = ::slurm::conf::parse(::slurm::conf::Kind::kSlurm, core::get_string(call.body, {"node_conf"}) + "\n");
     SlurmErrno number = SlurmErrno::kInvalidNode;
-    for (const ::slurm::conf::Entry& entry : parsed.conf.entries()) {
-      if (entry.head().key != "NodeName") continue;
-      const bool cloud = std::ranges::any_of(
-          entry.settings, [](const ::slurm::conf::Setting& s) { return s.key == "State" && s.value == "CLOUD"; });
-      number = cloud ? slurm.create_node(entry.head().value) : SlurmErrno::kInvalidState;
+    const auto lines = read_slurm_conf(core::get_string(call.body, {"node_conf"})).value_or(std::vector<ConfWords>{});
+    for (const ConfWords& words : lines) {
+      if (words.front().first != "nodename") continue;
+      number = word(words, "state") == "CLOUD" ? slurm.create_node(words.front().second) : SlurmErrno::kInvalidState;
     }
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
@@ -514,7 +511,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     std::vector<std::string> names;
     const Json& given = call.body.contains("name") ? call.body["name"] : Json::array();
     if (given.is_array()) names = given.get<std::vector<std::string>>();
-    if (given.is_string()) names = core::expand_hostlist(given.get<std::string>()).value_or(std::vector<std::string>{});
+    if (given.is_string()) names = read_hostlist(given.get<std::string>()).value_or(std::vector<std::string>{});
     SlurmErrno failed = SlurmErrno::kSuccess;
     std::string text;
     for (const std::string& name : names) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -66,6 +67,8 @@ void run_seeds(const Flags& flags, Sum& sum) {
   const auto begun = std::chrono::steady_clock::now();
   std::uint64_t steps = 0;
   std::map<sim::Blame, int> losses;
+  std::size_t most_to_kube = 0, most_to_slurm = 0;
+  std::map<std::string, core::Duration> longest;
   for (std::uint64_t i = 0; i < flags.seeds; ++i) {
     const std::uint64_t seed = flags.seed_base + i;
     if (seed % flags.parts != flags.part) continue;
@@ -79,6 +82,10 @@ void run_seeds(const Flags& flags, Sum& sum) {
     }
     steps += world.loop().steps();
     for (const auto& [blame, count] : world.oracles().jobs().losses()) losses[blame] += count;
+    const sim::ServiceOracle& service = world.oracles().service();
+    most_to_kube = std::max(most_to_kube, service.most(false));
+    most_to_slurm = std::max(most_to_slurm, service.most(true));
+    for (const auto& [what, length] : service.longest()) longest[what] = std::max(longest[what], length);
     ++(wrong.empty() ? sum.passed : sum.failed);
     if (!wrong.empty()) {
       fmt::print("seed {} failed\n", seed);
@@ -91,6 +98,8 @@ void run_seeds(const Flags& flags, Sum& sum) {
       std::fflush(stdout);
     }
   }
+  fmt::print("most requests in a minute: {} to the API server, {} to Slurm\n", most_to_kube, most_to_slurm);
+  for (const auto& [what, length] : longest) fmt::print("longest: {} for {} ms\n", what, length.count());
   for (const auto& [blame, count] : losses) {
     const char* judged = sim::is_judged(blame) ? "" : sim::is_excused(blame) ? ", excused" : ", not judged yet";
     fmt::print("jobs lost: {} ({}{})\n", count, sim::to_string(blame), judged);

@@ -1,0 +1,83 @@
+#include "sim/service_oracle.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/well_known.hpp"
+#include "operator/common/names.hpp"
+#include "sim/world.hpp"
+
+namespace sim {
+namespace {
+
+using core::Duration;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace kinds = kube::resources;
+
+/// A worker and a token, all well.
+class ServiceOracleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    world.start_operators();
+    world.apply(controller_json());
+    world.apply(restapi_json());
+    world.apply(nodeset_json("cpu", 1));
+    core::Json token = token_json("alice", op::generated_jwt_key_name(World::kCluster), std::string(api::kKeyJwt));
+    token["spec"]["lifetime"] = "2m";
+    world.apply(token);
+    ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
+    world.oracles().service().expect(true);
+  }
+  [[nodiscard]] const std::vector<std::string>& violations() { return world.oracles().violations(); }
+
+  World world{WorldOptions{}};
+};
+
+TEST_F(ServiceOracleTest, NothingIsMissedWhileAllIsWell) {
+  world.loop().run_for(std::chrono::minutes{10});
+  EXPECT_THAT(violations(), IsEmpty());
+  EXPECT_THAT(world.oracles().service().longest(), IsEmpty());
+}
+
+TEST_F(ServiceOracleTest, WithoutAnOperatorTokensExpire) {
+  world.pause_operator(0, std::chrono::hours{1});
+  world.loop().run_for(std::chrono::minutes{3});
+  EXPECT_THAT(violations(), Contains(HasSubstr("a token is expired for more than 4 s: default/alice")));
+}
+
+TEST_F(ServiceOracleTest, SlurmrestdIsAway) {
+  world.pause_operator(0, std::chrono::hours{1});
+  world.remove(kinds::kService, op::restapi_object_name(World::kCluster));
+  world.loop().run_for(Duration{80000});
+  EXPECT_THAT(violations(), testing::Not(Contains(HasSubstr("slurmrestd"))));
+  world.loop().run_for(Duration{20000});
+  EXPECT_THAT(violations(), Contains(HasSubstr("slurmrestd is away for more than 90 s: default/demo")));
+}
+
+TEST_F(ServiceOracleTest, AnIdleWorkerThatTheOperatorHoldsBack) {
+  world.pause_operator(0, std::chrono::hours{1});
+  SimNodeUpdate change;
+  change.state = "DRAIN";
+  change.reason = "slurm-operator: for a test";
+  ASSERT_EQ(world.slurm()->update_node("cpu-0", change), SlurmErrno::kSuccess);
+  world.loop().run_for(Duration{100000});
+  EXPECT_THAT(violations(), Contains(HasSubstr("an idle worker is held back by the operator")));
+}
+
+TEST_F(ServiceOracleTest, NobodyWaitsForWhatIsNotDue) {
+  world.oracles().service().expect(false);
+  world.pause_operator(0, std::chrono::hours{1});
+  world.loop().run_for(std::chrono::minutes{5});
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(ServiceOracleTest, RequestsHaveACeiling) {
+  ServiceOracle& service = world.oracles().service();
+  for (int i = 0; i < 5000; ++i) service.request(true);
+  EXPECT_THAT(violations(), testing::ElementsAre(HasSubstr("requests to Slurm within a minute")));
+}
+
+}  // namespace
+}  // namespace sim

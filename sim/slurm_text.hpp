@@ -1,0 +1,34 @@
+// How Slurm reads its texts, written a second time and simply: what judges the
+// operator must not share its mistakes (src/slurm/conf, core/hostlist,
+// slurm::ours).
+//
+// Deliberately less than Slurm takes: what neither the operator writes nor a
+// history or test has in it is refused.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/result.hpp"
+
+namespace sim {
+
+/// "Key=Value" words of one line, keys in lower case, values without their
+/// double quotes.
+using ConfWords = std::vector<std::pair<std::string, std::string>>;
+/// The value of a key (in lower case); "": there is none.
+std::string word(const ConfWords& words, std::string_view key);
+
+/// The lines of slurm.conf. Errors: kInvalid, for which slurmctld ends.
+core::Result<std::vector<ConfWords>> read_slurm_conf(std::string_view text);
+/// The argument of slurmd's --conf. Errors: kInvalid, for which slurmd ends.
+core::Result<ConfWords> read_node_conf(std::string_view words);
+/// "cpu-[0-3,07],login". Errors: kInvalid.
+core::Result<std::vector<std::string>> read_hostlist(std::string_view text);
+
+/// The reason of a drain or DOWN says that the operator gave it.
+bool given_by_operator(std::string_view reason);
+
+}  // namespace sim
