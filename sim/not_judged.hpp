@@ -1,5 +1,4 @@
-// What is known to happen, each until the operator prevents it. Take a line
-// away, or turn a constant to true, and it is judged.
+// What is known to happen, each until the operator prevents it. Take a line away, or turn a constant to true, and it is judged.
 #pragma once
 
 #include <array>
@@ -10,24 +9,19 @@ namespace sim {
 
 /// Losses of jobs (sim/job_oracle.hpp).
 inline constexpr std::array kNotJudgedYet{
-    Blame::kNewWorker,      // Scale-in deletes a worker that is just starting, with
-                            // its first job.
-                            // next jobs start there.
-    Blame::kEviction,       // Workers are protected only once they were seen to be
-                            // busy.
+    Blame::kNewWorker,      // Scale-in deletes a worker that is just starting, with its first job.
+    Blame::kEviction,       // Workers are protected only once they were seen to be busy.
     Blame::kNameTaken,      // The names of two NodeSets' workers may be the same.
     Blame::kPartition,      // Partitions go under running jobs,
     Blame::kPartitionWait,  // and under waiting ones.
     Blame::kTaint,          // A kubelet that is away for five minutes costs its workers.
     Blame::kProbe,          // Liveness ends slurmd before SlurmdTimeout would.
-    Blame::kKey,            // Another key is mounted under running workers, and the next
-                            // reconfigure loads it.
+    Blame::kKey,            // Another key is mounted under running workers, and the next reconfigure loads it.
 };
 
-/// Before 26.05 an old reason of ours stays on a node that was resumed, and
-/// Slurm's own drain keeps it: it is resumed as ours.
+/// A drain by Slurm itself (resources, prolog, epilog), undone by the operator.
 inline constexpr bool kJudgeOwnDrains = true;
-/// With ReturnToService=2 a registration ends an administrator's DOWN.
+/// A DOWN by an administrator that a registration ends.
 inline constexpr bool kJudgeDownEndedByRegistration = true;
 
 }  // namespace sim

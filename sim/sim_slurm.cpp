@@ -541,6 +541,7 @@ void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
   node.drain = true;
   if (node.reason.empty() || node.reason.starts_with("Not responding")) {
     node.reason = reason;
+    node.reason_at = now_seconds();
     node.reason_user = "root";
   }
   touch_nodes();
