@@ -130,6 +130,12 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
     return users ? Blame::kUser : Blame::kTaint;
   }
   if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
+  // It does what its StatefulSet says, which is the operator's, but for replicas that a user took away.
+  if (user.ends_with(":statefulset-controller")) {
+    const std::string& pod = request.key.name;
+    const Json* set = api_.peek(kinds::kStatefulSet, {request.key.ns, pod.substr(0, pod.rfind('-'))});
+    return set == nullptr || core::get_int(*set, {"spec", "replicas"}, 1) == 0 ? Blame::kUser : Blame::kOperator;
+  }
   return user.starts_with("system:") ? Blame::kCleaning : Blame::kUser;
 }
 
@@ -146,7 +152,12 @@ void JobOracle::listen() {
     const bool gone = change->type == Change::Type::kDeleted;
     if (table == table_name(op::resources::kController) && gone) gone_[change->key] = now;
     const Json& pod = change->object->body;
-    if (table != "pods" || !is_worker(pod)) return;
+    if (table != "pods") return;
+    if (label(pod, api::kLabelName) == "slurmctld" && terminating(pod) &&
+        !terminating(change->before ? change->before->body : pod))
+      restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =
+          asked_.contains(change->key) ? asked_[change->key] : Blame::kUser;
+    if (!is_worker(pod)) return;
     const std::string uid = core::get_string(pod, {"metadata", "uid"}), phase = core::get_string(pod, {"status", "phase"});
     Worker& worker = workers_[uid];
     const std::string node = slurm_node_of(pod);
@@ -179,9 +190,15 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
   return goes && core::get_string(*object, {"spec", "deletionPolicy"}) != "Drain";
 }
 
-bool JobOracle::without_volume(const kube::Key& controller) const {
+/// Without a volume slurmctld's state goes with its pod, whoever ends that; but the operator does not for a change, while there
+/// are jobs that it can have seen.
+bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(op::resources::kController, controller);
-  return object != nullptr && !core::get_bool(*object, {"spec", "persistence", "enabled"}, true);
+  if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
+  const auto by = restarted_.find(controller);
+  if (by == restarted_.end() || by->second != Blame::kOperator) return true;
+  const bool told_to = core::get_string(*object, {"metadata", "annotations", api::kAnnotationLoseJobs}) == "true";
+  return told_to || lately(job.submitted, kNews);
 }
 
 /// Of a partition that is a NodeSet's.
@@ -243,7 +260,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
     case Cause::kNodeGone:
       return Blame::kUser;
     case Cause::kStateLost:
-      return without_volume(controller) ? Blame::kUser : Blame::kState;
+      return state_was_users(controller, job) ? Blame::kUser : Blame::kState;
     case Cause::kRecordGone:
       return Blame::kOperator;
     case Cause::kProlog:

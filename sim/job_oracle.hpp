@@ -79,7 +79,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
-  [[nodiscard]] bool without_volume(const kube::Key& controller) const;
+  [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;
   [[nodiscard]] bool nodeset_stays(const kube::Key& controller, const std::string& name) const;
   [[nodiscard]] bool lately(std::optional<core::MonoTime> at, core::Duration length) const;
 
@@ -91,6 +91,7 @@ class JobOracle {
   std::map<Place, std::string> last_;         ///< The newest worker of a node, by uid.
   std::map<kube::Key, Blame> asked_;          ///< Who last asked for a pod's deletion.
   std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller went.
+  std::map<kube::Key, Blame> restarted_;      ///< Who last deleted a Controller's slurmctld.
   std::map<Blame, int> losses_;
 };
 

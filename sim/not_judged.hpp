@@ -9,7 +9,6 @@ namespace sim {
 
 /// Losses of jobs (sim/job_oracle.hpp).
 inline constexpr std::array kNotJudgedYet{
-    Blame::kNewWorker,      // Scale-in deletes a worker that is just starting, with its first job.
     Blame::kEviction,       // Workers are protected only once they were seen to be busy.
     Blame::kNameTaken,      // The names of two NodeSets' workers may be the same.
     Blame::kPartition,      // Partitions go under running jobs,

@@ -752,6 +752,7 @@ std::int64_t SimSlurm::submit(JobRequest request) {
   if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
   SimJob job;
   job.id = ++last_job_;
+  job.submitted = loop_.clock().mono();
   if (request.limit) request.duration = std::min(request.duration, *request.limit);
   job.left = request.duration;
   job.request = std::move(request);

@@ -115,6 +115,7 @@ struct SimJob {
   core::MonoTime not_before;        ///< Of a requeued one.
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
+  core::MonoTime submitted;
   core::MonoTime started;  ///< When it last was given its nodes.
   bool doomed = false;     ///< Its processes ended with a slurmd, and Slurm does not know yet.
   [[nodiscard]] bool ended() const {
