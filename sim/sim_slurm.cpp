@@ -426,7 +426,7 @@ void SimSlurm::watch_silence(const std::string& name) {
       touch_nodes();
     }
   });
-  later(slurmd_timeout_, [this, still] {
+  later(slurmd_timeout_, [this, name, still] {
     SimNode* node = still();
     if (node == nullptr || node->down) return;
     node->not_responding = true;

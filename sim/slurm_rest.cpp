@@ -395,8 +395,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"job_state", std::move(state)},
             {"user_name", job.request.user},
             {"partition", job.request.partition},
-            {"nodes", job.nodes.empty() ? "" : core::compress_hostlist(job.nodes)},
-            {"required_nodes", required.empty() ? "" : core::compress_hostlist(required)},
+            {"nodes", job.nodes.empty() ? "" : write_hostlist(job.nodes)},
+            {"required_nodes", required.empty() ? "" : write_hostlist(required)},
             {"start_time", job.start == 0 ? triple(0) : triple(job.start)},
             // A job without a limit is shown with an end in a year.
             {"end_time", job.end != 0     ? triple(job.end)
@@ -433,7 +433,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       Json row{{"name", name},
                {"nodes",
                 {{"allowed_allocation", ""},
-                 {"configured", members.empty() ? "" : core::compress_hostlist(members)},
+                 {"configured", members.empty() ? "" : write_hostlist(members)},
                  {"total", members.size()}}},
                {"node_sets", partition.nodes_expression},
                {"partition", {{"state", Json::array({partition.state})}}}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace sim {
@@ -185,6 +186,34 @@ core::Result<std::vector<std::string>> read_hostlist(std::string_view text) {
       for (int i = std::stoi(first); i <= std::stoi(last); ++i)
         out.push_back(fmt::format("{}{:0{}}", prefix, i, static_cast<int>(first.size())));
     }
+  }
+  return out;
+}
+
+std::string write_hostlist(const std::vector<std::string>& names) {
+  // By what stands before the number, and by its width; a name without a number stands alone.
+  std::map<std::pair<std::string, std::size_t>, std::set<long>> numbered;
+  std::string out;
+  const auto add = [&](const std::string& word) { out += (out.empty() ? "" : ",") + word; };
+  for (const std::string& name : std::set<std::string>(names.begin(), names.end())) {
+    const std::size_t digits = name.size() - name.find_last_not_of("0123456789") - 1;
+    if (digits == 0 || digits > 9 || digits == name.size()) {
+      add(name);
+    } else {
+      numbered[{name.substr(0, name.size() - digits), digits}].insert(std::stol(name.substr(name.size() - digits)));
+    }
+  }
+  for (const auto& [kind, numbers] : numbered) {
+    std::string ranges;
+    for (auto it = numbers.begin(); it != numbers.end();) {
+      const long first = *it;
+      long last = first;
+      for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
+      ranges += (ranges.empty() ? "" : ",") + fmt::format("{:0{}}", first, static_cast<int>(kind.second));
+      if (last != first) ranges += fmt::format("-{:0{}}", last, static_cast<int>(kind.second));
+    }
+    const bool single = numbers.size() == 1;
+    add(kind.first + (single ? ranges : "[" + ranges + "]"));
   }
   return out;
 }

@@ -27,6 +27,8 @@ core::Result<std::vector<ConfWords>> read_slurm_conf(std::string_view text);
 core::Result<ConfWords> read_node_conf(std::string_view words);
 /// "cpu-[0-3,07],login". Errors: kInvalid.
 core::Result<std::vector<std::string>> read_hostlist(std::string_view text);
+/// One hostlist for these names, each once.
+std::string write_hostlist(const std::vector<std::string>& names);
 
 /// The reason of a drain or DOWN says that the operator gave it.
 bool given_by_operator(std::string_view reason);

@@ -45,6 +45,16 @@ TEST(SlurmTextTest, HostlistsAreReadAsTheOperatorReadsThem) {
   for (const char* bad : {"a[", "a[x]", "a[3-1]", "a[1]b"}) EXPECT_FALSE(read_hostlist(bad)) << bad;
 }
 
+TEST(SlurmTextTest, WhatIsWrittenIsRead) {
+  EXPECT_EQ(write_hostlist({"b", "cpu-2", "cpu-1", "cpu-1", "cpu-4", "cpu-01", "7"}), "7,b,cpu-[1-2,4],cpu-01");
+  EXPECT_EQ(write_hostlist({}), "");
+  std::vector<std::string> names;
+  for (int i = 0; i < 120; i += i % 7 == 0 ? 2 : 1) names.push_back("n-" + std::to_string(i));
+  auto read = read_hostlist(write_hostlist(names));
+  ASSERT_TRUE(read);
+  EXPECT_THAT(*read, testing::UnorderedElementsAreArray(names));
+}
+
 TEST(SlurmTextTest, WhoseReasonItIs) {
   for (const char* reason : {"slurm-operator: scale-in", "slurm-operator:x", "disk is failing", "", "Not responding"}) {
     EXPECT_EQ(given_by_operator(reason), slurm::ours(reason)) << reason;
