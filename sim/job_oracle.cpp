@@ -119,7 +119,10 @@ void JobOracle::accident(const std::string& pod, Accident what) {
 Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
-  if (disrupted(*request.before, "EvictionByEvictionAPI")) return Blame::kEviction;
+  if (disrupted(*request.before, "EvictionByEvictionAPI")) {
+    const auto harmed = harmed_.find(request.key.ns);
+    return harmed != harmed_.end() && lately(harmed->second, kNews) ? Blame::kUser : Blame::kEviction;
+  }
   if (user.ends_with(":taint-eviction-controller")) {
     const Json* node = api_.peek(kinds::kNode, {"", core::get_string(*request.before, {"spec", "nodeName"})});
     const Json* taints = node == nullptr ? nullptr : core::find(*node, {"spec", "taints"});
@@ -145,6 +148,9 @@ void JobOracle::listen() {
         !terminating(*request.before)) {
       asked_[request.key] = deleter(request);
     }
+    if (request.resource == kinds::kPodDisruptionBudget && !request.user.starts_with("system:") &&
+        request.user != kOperatorAgent)
+      harmed_[request.key.ns] = loop_.clock().mono();
     return {};
   });
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {

@@ -87,11 +87,12 @@ class JobOracle {
   KubeApi& api_;
   SlurmSite& site_;
   Tell violation_, note_;
-  std::map<std::string, Worker> workers_;     ///< By uid.
-  std::map<Place, std::string> last_;         ///< The newest worker of a node, by uid.
-  std::map<kube::Key, Blame> asked_;          ///< Who last asked for a pod's deletion.
-  std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller went.
-  std::map<kube::Key, Blame> restarted_;      ///< Who last deleted a Controller's slurmctld.
+  std::map<std::string, Worker> workers_;         ///< By uid.
+  std::map<Place, std::string> last_;             ///< The newest worker of a node, by uid.
+  std::map<kube::Key, Blame> asked_;              ///< Who last asked for a pod's deletion.
+  std::map<kube::Key, core::MonoTime> gone_;      ///< When a Controller went.
+  std::map<std::string, core::MonoTime> harmed_;  ///< When a user last changed a budget, by namespace.
+  std::map<kube::Key, Blame> restarted_;          ///< Who last deleted a Controller's slurmctld.
   std::map<Blame, int> losses_;
 };
 

@@ -9,12 +9,9 @@ namespace sim {
 
 /// Losses of jobs (sim/job_oracle.hpp).
 inline constexpr std::array kNotJudgedYet{
-    Blame::kEviction,       // Workers are protected only once they were seen to be busy.
     Blame::kNameTaken,      // The names of two NodeSets' workers may be the same.
     Blame::kPartition,      // Partitions go under running jobs,
     Blame::kPartitionWait,  // and under waiting ones.
-    Blame::kTaint,          // A kubelet that is away for five minutes costs its workers.
-    Blame::kProbe,          // Liveness ends slurmd before SlurmdTimeout would.
     Blame::kKey,            // Another key is mounted under running workers, and the next reconfigure loads it.
 };
 
