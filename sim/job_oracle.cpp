@@ -148,8 +148,8 @@ void JobOracle::listen() {
         !terminating(*request.before)) {
       asked_[request.key] = deleter(request);
     }
-    if (request.resource == kinds::kPodDisruptionBudget && !request.user.starts_with("system:") &&
-        request.user != kOperatorAgent)
+    if (request.resource == kinds::kPodDisruptionBudget && request.subresource.empty() &&
+        !request.user.starts_with("system:") && request.user != kOperatorAgent)
       harmed_[request.key.ns] = loop_.clock().mono();
     return {};
   });

@@ -159,7 +159,8 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
       jobs_(
           loop, api, site, [this](std::string text) { violation(std::move(text)); },
           [this](std::string text) { note(std::move(text)); }),
-      service_(loop, api, site, [this](std::string text) { violation(std::move(text)); }) {
+      service_(loop, api, site, [this](std::string text) { violation(std::move(text)); }),
+      drains_(loop, api, [this](std::string text) { violation(std::move(text)); }) {
   watch_admission();
   watch_store();
   site_.on_cluster = [this](SlurmSite::Cluster& cluster) { watch_cluster(cluster); };
@@ -541,6 +542,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
       hold.down = state == "DOWN" || (hold.down && (!frees || state == "UNDRAIN"));
       return;
     }
+    if (user == "slurm" && state == "DRAIN" && !node.drain) drains_.drained(cluster, node, update.reason.value_or(""));
     const auto asked = asked_.find(node.name);
     const bool unseen = asked != asked_.end() && node.own_drain && *node.own_drain >= asked->second.at;
     if (kJudgeOwnDrains && frees && user == "slurm" && node.own_drain && !unseen)

@@ -21,6 +21,7 @@
 
 #include "core/log.hpp"
 #include "plan/plan.hpp"
+#include "sim/drain_oracle.hpp"
 #include "sim/job_oracle.hpp"
 #include "sim/kube_api.hpp"
 #include "sim/server.hpp"
@@ -118,6 +119,7 @@ class Oracles {
   SlurmSite& site_;
   JobOracle jobs_;
   ServiceOracle service_;
+  DrainOracle drains_;
   std::vector<std::string> violations_, namespaces_;
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;
