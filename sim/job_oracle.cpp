@@ -203,14 +203,13 @@ bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) 
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
   const auto by = restarted_.find(controller);
   if (by == restarted_.end() || by->second != Blame::kOperator) return true;
-  const bool told_to = core::get_string(*object, {"metadata", "annotations", api::kAnnotationLoseJobs}) == "true";
-  return told_to || lately(job.submitted, kNews);
+  return told(controller, api::kAnnotationLoseJobs) || lately(job.submitted, kNews);
 }
 
-/// Of a partition that is a NodeSet's.
-bool JobOracle::nodeset_stays(const kube::Key& controller, const std::string& name) const {
-  const Json* nodeset = api_.peek(op::resources::kNodeSet, {controller.ns, name});
-  return nodeset != nullptr && !terminating(*nodeset);
+/// By an annotation of the Controller.
+bool JobOracle::told(const kube::Key& controller, std::string_view annotation) const {
+  const Json* object = api_.peek(op::resources::kController, controller);
+  return object != nullptr && core::get_string(*object, {"metadata", "annotations", annotation}) == "true";
 }
 
 /// Its slurmd ended under the job.
@@ -261,8 +260,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
     case Cause::kOtherKey:
       return Blame::kKey;
     case Cause::kPartitionGone:
-      if (!loss.pending) return Blame::kPartition;
-      return nodeset_stays(controller, job.request.partition) ? Blame::kPartitionWait : Blame::kUser;
+      if (told(controller, api::kAnnotationRemoveNow)) return Blame::kUser;
+      return loss.pending ? Blame::kPartitionWait : Blame::kPartition;
     case Cause::kNodeGone:
       return Blame::kUser;
     case Cause::kStateLost:

@@ -38,7 +38,7 @@ enum class Blame {
   kProcess,        ///< slurmd ended, and nobody knows why.
   kNameTaken,      ///< Another worker came up under the name of the one that ran it.
   kPartition,      ///< Its partition went from the configuration while it ran.
-  kPartitionWait,  ///< Its partition went while it waited, and its NodeSet is there.
+  kPartitionWait,  ///< Its partition went while it waited.
   kSilence,        ///< slurmctld lost a slurmd that is there.
   kKey,            ///< slurmctld has another key than its slurmd.
   kState,          ///< slurmctld's volume went.
@@ -80,7 +80,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;
-  [[nodiscard]] bool nodeset_stays(const kube::Key& controller, const std::string& name) const;
+  [[nodiscard]] bool told(const kube::Key& controller, std::string_view annotation) const;
   [[nodiscard]] bool lately(std::optional<core::MonoTime> at, core::Duration length) const;
 
   core::Loop& loop_;

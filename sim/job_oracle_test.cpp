@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/well_known.hpp"
 #include "operator/common/names.hpp"
 #include "sim/world.hpp"
 
@@ -134,10 +135,14 @@ TEST_F(JobOracleTest, ItIsLostWithoutOneAndWithTheController) {
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kClusterEnds, 1)));
 }
 
-TEST_F(JobOracleTest, APartitionThatGoesTakesItsJobs) {
+TEST_F(JobOracleTest, APartitionThatGoesAtOnceTakesItsJobs) {
   world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"partition", {{"enabled", false}}}}}});
   world.loop().run_for(Duration{60000});
-  for (const auto& [blame, count] : losses()) EXPECT_EQ(blame, Blame::kPartition) << to_string(blame);
+  EXPECT_THAT(losses(), IsEmpty()) << "it is withheld";
+  world.merge(op::resources::kController, World::kCluster,
+              {{"metadata", {{"annotations", {{std::string(api::kAnnotationRemoveNow), "true"}}}}}});
+  world.loop().run_for(Duration{60000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));
 }
 
 TEST(BlameTest, NothingIsBothExcusedAndJudged) {

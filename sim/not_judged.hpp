@@ -9,10 +9,8 @@ namespace sim {
 
 /// Losses of jobs (sim/job_oracle.hpp).
 inline constexpr std::array kNotJudgedYet{
-    Blame::kNameTaken,      // The names of two NodeSets' workers may be the same.
-    Blame::kPartition,      // Partitions go under running jobs,
-    Blame::kPartitionWait,  // and under waiting ones.
-    Blame::kKey,            // Another key is mounted under running workers, and the next reconfigure loads it.
+    Blame::kNameTaken,  // The names of two NodeSets' workers may be the same.
+    Blame::kKey,        // Another key is mounted under running workers, and the next reconfigure loads it.
 };
 
 /// A drain by Slurm itself (resources, prolog, epilog), undone by the operator.
