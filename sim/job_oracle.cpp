@@ -203,13 +203,13 @@ bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) 
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
   const auto by = restarted_.find(controller);
   if (by == restarted_.end() || by->second != Blame::kOperator) return true;
-  return told(controller, api::kAnnotationLoseJobs) || lately(job.submitted, kNews);
+  return annotation(controller, api::kAnnotationLoseJobs) == "true" || lately(job.submitted, kNews);
 }
 
-/// By an annotation of the Controller.
-bool JobOracle::told(const kube::Key& controller, std::string_view annotation) const {
+/// Of the Controller.
+std::string JobOracle::annotation(const kube::Key& controller, std::string_view name) const {
   const Json* object = api_.peek(op::resources::kController, controller);
-  return object != nullptr && core::get_string(*object, {"metadata", "annotations", annotation}) == "true";
+  return object == nullptr ? "" : core::get_string(*object, {"metadata", "annotations", name});
 }
 
 /// Its slurmd ended under the job.
@@ -260,7 +260,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
     case Cause::kOtherKey:
       return Blame::kKey;
     case Cause::kPartitionGone:
-      if (told(controller, api::kAnnotationRemoveNow)) return Blame::kUser;
+      if (annotation(controller, api::kAnnotationRemoveNow).find("partition/" + job.request.partition) != std::string::npos)
+        return Blame::kUser;
       return loss.pending ? Blame::kPartitionWait : Blame::kPartition;
     case Cause::kNodeGone:
       return Blame::kUser;

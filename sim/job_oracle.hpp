@@ -80,7 +80,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;
-  [[nodiscard]] bool told(const kube::Key& controller, std::string_view annotation) const;
+  [[nodiscard]] std::string annotation(const kube::Key& controller, std::string_view name) const;
   [[nodiscard]] bool lately(std::optional<core::MonoTime> at, core::Duration length) const;
 
   core::Loop& loop_;

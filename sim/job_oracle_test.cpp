@@ -140,7 +140,7 @@ TEST_F(JobOracleTest, APartitionThatGoesAtOnceTakesItsJobs) {
   world.loop().run_for(Duration{60000});
   EXPECT_THAT(losses(), IsEmpty()) << "it is withheld";
   world.merge(op::resources::kController, World::kCluster,
-              {{"metadata", {{"annotations", {{std::string(api::kAnnotationRemoveNow), "true"}}}}}});
+              {{"metadata", {{"annotations", {{std::string(api::kAnnotationRemoveNow), "partition/cpu"}}}}}});
   world.loop().run_for(Duration{60000});
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));
 }

@@ -159,8 +159,8 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
       jobs_(
           loop, api, site, [this](std::string text) { violation(std::move(text)); },
           [this](std::string text) { note(std::move(text)); }),
-      service_(loop, api, site, [this](std::string text) { violation(std::move(text)); }),
-      drains_(loop, api, [this](std::string text) { violation(std::move(text)); }) {
+      service_(loop, api, site, [this](std::string text) { tell(kJudgeService, std::move(text)); }),
+      drains_(loop, api, [this](std::string text) { tell(kJudgeDrains, std::move(text)); }) {
   watch_admission();
   watch_store();
   site_.on_cluster = [this](SlurmSite::Cluster& cluster) { watch_cluster(cluster); };
@@ -169,6 +169,10 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
 void Oracles::violation(std::string text) {
   note("VIOLATION " + text);
   violations_.push_back(std::move(text));
+}
+
+void Oracles::tell(bool judged, std::string text) {
+  judged ? violation(std::move(text)) : note("not judged: " + std::move(text));
 }
 
 void Oracles::note(std::string text) {
@@ -545,8 +549,9 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     if (user == "slurm" && state == "DRAIN" && !node.drain) drains_.drained(cluster, node, update.reason.value_or(""));
     const auto asked = asked_.find(node.name);
     const bool unseen = asked != asked_.end() && node.own_drain && *node.own_drain >= asked->second.at;
-    if (kJudgeOwnDrains && frees && user == "slurm" && node.own_drain && !unseen)
-      violation(fmt::format("{} of node {}, which Slurm itself had drained (reason \"{}\")", state, node.name, node.reason));
+    if (frees && user == "slurm" && node.own_drain && !unseen)
+      tell(kJudgeOwnDrains,
+           fmt::format("{} of node {}, which Slurm itself had drained (reason \"{}\")", state, node.name, node.reason));
     // From here on it takes jobs by the operator's own word.
     if (frees && asked != asked_.end()) asked->second.idle_and_held = false;
     if (!hold.drain && !hold.down) return;
@@ -566,8 +571,9 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   };
   cluster.slurm->on_return = [this, &cluster](const SimNode& node) {
     const auto hold = foreign_.find({cluster.controller, node.name});
-    if (kJudgeDownEndedByRegistration && hold != foreign_.end() && hold->second.down)
-      violation("node " + node.name + ", which an admin had set DOWN, was returned to service by its registration");
+    if (hold != foreign_.end() && hold->second.down)
+      tell(kJudgeDownEndedByRegistration,
+           "node " + node.name + ", which an admin had set DOWN, was returned to service by its registration");
   };
   cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs,
                                               const std::string& user) {

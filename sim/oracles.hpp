@@ -52,6 +52,8 @@ class Oracles {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] bool ok() const { return violations_.empty(); }
   void violation(std::string text);
+  /// A violation, or, of what is not judged yet, a note.
+  void tell(bool judged, std::string text);
 
   /// The last things that happened, for the report of a failing seed.
   void note(std::string text);

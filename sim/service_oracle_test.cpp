@@ -28,17 +28,19 @@ class ServiceOracleTest : public testing::Test {
     token["spec"]["lifetime"] = "2m";
     world.apply(token);
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
-    world.oracles().service().expect(true);
+    service.expect(true);
   }
-  [[nodiscard]] const std::vector<std::string>& violations() { return world.oracles().violations(); }
+  [[nodiscard]] const std::vector<std::string>& violations() { return told; }
 
   World world{WorldOptions{}};
+  std::vector<std::string> told;
+  ServiceOracle service{world.loop(), world.api(), world.site(), [this](std::string text) { told.push_back(std::move(text)); }};
 };
 
 TEST_F(ServiceOracleTest, NothingIsMissedWhileAllIsWell) {
   world.loop().run_for(std::chrono::minutes{10});
   EXPECT_THAT(violations(), IsEmpty());
-  EXPECT_THAT(world.oracles().service().longest(), IsEmpty());
+  EXPECT_THAT(service.longest(), IsEmpty());
 }
 
 TEST_F(ServiceOracleTest, WithoutAnOperatorTokensExpire) {
@@ -67,14 +69,13 @@ TEST_F(ServiceOracleTest, AnIdleWorkerThatTheOperatorHoldsBack) {
 }
 
 TEST_F(ServiceOracleTest, NobodyWaitsForWhatIsNotDue) {
-  world.oracles().service().expect(false);
+  service.expect(false);
   world.pause_operator(0, std::chrono::hours{1});
   world.loop().run_for(std::chrono::minutes{5});
   EXPECT_THAT(violations(), IsEmpty());
 }
 
 TEST_F(ServiceOracleTest, RequestsHaveACeiling) {
-  ServiceOracle& service = world.oracles().service();
   for (int i = 0; i < 5000; ++i) service.request(true);
   EXPECT_THAT(violations(), testing::ElementsAre(HasSubstr("requests to Slurm within a minute")));
 }

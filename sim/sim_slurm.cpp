@@ -990,10 +990,6 @@ void SimSlurm::cancel_all() {
   for (auto& [id, job] : jobs_) cancel(id);
 }
 
-void SimSlurm::mend_scripts() {
-  for (auto& [id, job] : jobs_) job.request.prolog_fails = job.request.epilog_fails = false;
-}
-
 // --- What it knows ----------------------------------------------------------------------------------------------------
 
 const SimNode* SimSlurm::node(const std::string& name) const {

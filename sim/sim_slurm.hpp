@@ -227,8 +227,6 @@ class SimSlurm {
   bool resume(std::int64_t job);
   bool cancel(std::int64_t job);
   void cancel_all();
-  /// No prolog or epilog fails any more.
-  void mend_scripts();
 
   // What it knows. Base state and flags as Slurm writes them.
   [[nodiscard]] const std::map<std::string, SimNode>& nodes() const { return nodes_; }

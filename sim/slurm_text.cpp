@@ -23,7 +23,9 @@ bool numeric(std::string_view text) {
 
 /// Of slurm.conf. What slurmctld knows beyond these it does not meet here.
 const std::set<std::string, std::less<>>& setting_keys() {
-  static const std::set<std::string, std::less<>> kAll{"accountingstoragetype",
+  static const std::set<std::string, std::less<>> kAll{"accountingstoragehost",
+                                                       "accountingstorageport",
+                                                       "accountingstoragetype",
                                                        "authaltparameters",
                                                        "authalttypes",
                                                        "authinfo",
