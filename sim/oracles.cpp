@@ -600,7 +600,8 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
   const SimSlurm* slurm = site == site_.clusters().end() ? nullptr : site->second->slurm.get();
   const std::int64_t wanted = core::get_int(nodeset, {"spec", "replicas"}, 1);
   std::int64_t have = 0;
-  bool all_usable = true;
+  // Of those that somebody took from work, it is his to give them back: they keep nothing from being ready, but all of them do.
+  int usable = 0, aside = 0, others = 0;
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (key.ns != ns || !is_worker(pod) || label(pod, api::kLabelInstance) != name) continue;
@@ -622,7 +623,8 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
     }();
     const auto held = foreign_.find({controller, node_name});
     const Hold hold = held == foreign_.end() ? Hold{} : held->second;
-    if (!slurm->usable(*node)) all_usable = false;
+    const bool taken = !node->invalid_reg && (hold.drain || hold.down || cordoned);
+    ++(slurm->usable(*node) ? usable : taken ? aside : others);
     if (hold.drain || hold.down) {
       if (hold.drain && !node->drain)
         out.push_back("node " + node_name + " is not drained any more, though its admin did not free it");
@@ -640,8 +642,10 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
   }
   if (core::get_int(nodeset, {"status", "replicas"}) != wanted)
     out.push_back("status.replicas of NodeSet " + key_of(nodeset) + " is wrong");
-  if (condition_true(nodeset, api::kConditionReady) != all_usable && have == wanted) {
-    out.push_back(fmt::format("Ready of NodeSet {} is wrong: all usable is {}", key_of(nodeset), all_usable));
+  const bool ready = others == 0 && (usable > 0 || aside == 0);
+  if (condition_true(nodeset, api::kConditionReady) != ready && have == wanted) {
+    out.push_back(fmt::format("Ready of NodeSet {} is wrong: {} usable, {} taken from work, {} otherwise not", key_of(nodeset),
+                              usable, aside, others));
   }
 }
 

@@ -70,6 +70,13 @@ TEST_F(OraclesTest, AWorkerThatIsDrainedOrUnknownToSlurmMayGo) {
   EXPECT_THAT(violations(), IsEmpty());
 }
 
+TEST_F(OraclesTest, WhatAnAdminHoldsIsReadyButForAllOfThem) {
+  for (const char* node : {"cpu-0", "cpu-1"}) {
+    set_state(node, "DRAIN", kSlurmAdmin);
+    EXPECT_THAT(world.settle(core::Duration{60000}), IsEmpty()) << node;
+  }
+}
+
 TEST_F(OraclesTest, WorkersGoWithTheirCluster) {
   delete_controller("Immediate");
   delete_worker("cpu-0");
