@@ -34,6 +34,26 @@ Json slurmd_of(const Json& pod) {
   return named(pod["spec"]["containers"], "slurmd");
 }
 
+/// A file that a test compares with, of the repository.
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The whole pod, of the shortest spec: a probe, a grace period or a mount that changes by mistake can end jobs. What is meant
+// to change is copied over the file that it is compared with, and read in the diff.
+TEST(BuildWorker, IsTheWholePodOfTheGoldenFile) {
+  const std::filesystem::path golden = "src/operator/nodeset/testdata/worker_pod.json";
+  const std::filesystem::path made = std::filesystem::path(::testing::TempDir()) / "worker_pod.json";
+  const std::string pod = pod_of(Json::object()).dump(2) + "\n";
+  if (pod == text_of(golden)) return;
+  std::ofstream(made) << pod;
+  const Json before = Json::parse(text_of(golden), nullptr, false);
+  ADD_FAILURE() << (before.is_discarded() ? "there is none, or not in this directory"
+                                          : Json::diff(before, Json::parse(pod)).dump(1))
+                << "\n  as it should be? cp " << made << " " << golden;
+}
+
 TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   const Json pod =
       pod_of(Json{{"template", {{"metadata", {{"labels", {{"team", "a"}, {"app.kubernetes.io/name", "mine"}}}}}}}});
