@@ -325,7 +325,7 @@ TEST_F(ObserveNodeSet, SeesNodeSetsWhoseWorkersMayHaveItsNames) {
   EXPECT_EQ(takes("gpu02"), "") << "it has two workers";
   EXPECT_EQ(takes("gpu0"), "") << "it writes two digits";
   EXPECT_EQ(takes("gpu007"), "later") << "it has that worker";
-  EXPECT_EQ(takes("gpu000"), "") << "it comes after us";
+  EXPECT_EQ(takes("gpu000"), "later") << "it has workers, and we have none";
 }
 
 TEST_F(ObserveNodeSet, KnowsWhySlurmctldRunsWithoutItsPartition) {
