@@ -87,7 +87,7 @@ shows slurm-operator "[${container}['args'][4], ${container}['volumeMounts'][0][
 shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvailable"]' 1 --set operator.pdb.enabled=true
 shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false
-shows slurm-operator '[k for k in o if "Admission" in k]' '[]' --set workerProtection.enabled=false
+shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
 # Workers' priority, and who may not end busy ones.
