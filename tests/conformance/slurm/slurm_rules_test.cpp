@@ -375,6 +375,7 @@ TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
 
 TEST_P(SlurmRules, ASilentNodeIsDownAndReturnsWithReturnToService1) {
   configure("ReturnToService=1\nSlurmdTimeout=10\n");
+  runs_a_job_everywhere();  // No reason of a test before is left.
   ASSERT_TRUE(update("n1", "DRAIN", "bad disk"));
   ASSERT_TRUE(update("n1", "UNDRAIN"));
   ASSERT_TRUE(becomes("n1", "IDLE", 10s));
