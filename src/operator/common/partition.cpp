@@ -20,7 +20,7 @@ std::string partition_doubts(std::string_view name, std::string_view config) {
   std::string out;
   for (const slurm::conf::Problem& problem :
        line.add_record("PartitionName", name, "Nodes=" + std::string(name) + " " + std::string(config))) {
-    if (!problem.fatal) out += "; " + problem.message;
+    if (!problem.fatal) out += "; " + problem.str();
   }
   return out;
 }
