@@ -351,8 +351,9 @@ bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std
 }
 
 bool keeps_others_word(const slurm::Node& node) {
-  return slurm::given_by_others(node.reason) && !slurm::down_by_slurm(node) &&
-         (node.state.has("DRAIN") || node.state.has("FAIL") || node.state.base == "DOWN");
+  // Who gave no reason was not us.
+  if (node.state.has("DRAIN") || node.state.has("FAIL")) return !slurm::ours(node.reason);
+  return node.state.base == "DOWN" && slurm::given_by_others(node.reason) && !slurm::down_by_slurm(node);
 }
 
 bool keeps_others_word(const Worker& worker) {

@@ -489,6 +489,20 @@ TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
 }
 
+TEST(NodeSetPlan, ADrainWithoutAReasonOutlivesItsWorkerToo) {
+  World world = serving(2);
+  world.node("cpu-1").state.flags.insert("DRAIN");
+  world.edit("replicas", 0);
+  world.settle(5);
+  world.finish_pods();
+  world.settle(5);
+  EXPECT_TRUE(world.pods.empty());
+  EXPECT_FALSE(world.nodes.contains("cpu-0"));
+  ASSERT_TRUE(world.nodes.contains("cpu-1"));
+  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
 TEST(NodeSetPlan, ResumesWhatSlurmItselfSetDown) {
   World world = serving(2);
   slurm::Node& node = world.node("cpu-1");
