@@ -72,7 +72,10 @@ TEST_F(OraclesTest, AWorkerThatIsDrainedOrUnknownToSlurmMayGo) {
 
 TEST_F(OraclesTest, WhatAnAdminHoldsIsReadyButForAllOfThem) {
   for (const char* node : {"cpu-0", "cpu-1"}) {
-    set_state(node, "DRAIN", kSlurmAdmin);
+    SimNodeUpdate change;
+    change.state = "DRAIN";
+    change.reason = "disk is failing";
+    ASSERT_EQ(world.slurm()->update_node(node, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
     EXPECT_THAT(world.settle(core::Duration{60000}), IsEmpty()) << node;
   }
 }
