@@ -736,7 +736,13 @@ void History::help_by_hand() {
   look_after_orphans();
   SimSlurm* slurm = world_.slurm();
   if (slurm == nullptr) return;
-  for (const auto& [id, job] : slurm->jobs()) slurm->resume(id);
+  for (const auto& [id, job] : slurm->jobs()) {
+    slurm->resume(id);
+    // What waits in a partition that is to go may wait for ever, and keeps it.
+    const auto partition = slurm->partitions().find(job.request.partition);
+    const bool goes = partition != slurm->partitions().end() && partition->second.state == "DRAIN";
+    if (goes && job.state == SimJob::State::kPending) slurm->cancel(id);
+  }
   slurm->end_reservation(kReservation);
   give_memory_back(*slurm);
   const Json* controller = world_.find(op::resources::kController, World::kCluster);

@@ -693,6 +693,10 @@ void Oracles::unmet_controller(const kube::Key& key, const Json& object, std::ve
   if (cluster->slurm->configuration() != conf) {
     out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
   }
+  // No history asks for that.
+  for (const auto& [name, partition] : cluster->slurm->partitions()) {
+    if (partition.state == "DRAIN") out.push_back("partition " + name + " is withheld still");
+  }
   unmet_inputs(*cluster, object, out);
 }
 
