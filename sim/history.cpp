@@ -746,9 +746,15 @@ void History::help_by_hand() {
   slurm->end_reservation(kReservation);
   give_memory_back(*slurm);
   const Json* controller = world_.find(op::resources::kController, World::kCluster);
-  if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos)
+  if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos) {
+    std::vector<std::int64_t> jobs;
+    for (const auto& [id, job] : slurm->jobs()) {
+      if (!job.ended()) jobs.push_back(id);
+    }
+    for (const std::int64_t job : jobs) slurm->cancel(job);
     world_.merge(op::resources::kController, World::kCluster,
                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationLoseJobs), "true"}}}}}});
+  }
   // Also of a NodeSet that is being deleted.
   const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
     return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;

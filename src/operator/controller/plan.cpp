@@ -175,16 +175,13 @@ bool slurmctld_ready(const Observed& observed) {
                      [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
-/// Where slurmctld's state goes with its pod, its jobs do: so many, or -1 while that cannot be told. Nothing is lost, or nobody
-/// can look: 0.
-int jobs_at_stake(const Observed& observed) {
-  if (observed.controller.spec.persistence.enabled || !observed.stateful_set || observed.restapis.empty()) return 0;
-  if (!slurmctld_ready(observed)) return 0;
-  if (is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return 0;
-  if (!observed.snapshot || !observed.snapshot->complete()) return -1;
-  return static_cast<int>(std::ranges::count_if(observed.snapshot->jobs, [](const auto& entry) {
-    return entry.second->holds_nodes() || entry.second->state == "PENDING";
-  }));
+/// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; not where nobody can look.
+bool jobs_at_stake(const Observed& observed) {
+  if (observed.controller.spec.persistence.enabled || !observed.stateful_set || observed.restapis.empty()) return false;
+  if (!slurmctld_ready(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
+  if (!observed.snapshot || !observed.snapshot->complete()) return true;
+  return std::ranges::any_of(observed.snapshot->jobs,
+                             [](const auto& entry) { return entry.second->holds_nodes() || entry.second->state == "PENDING"; });
 }
 
 /// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it.
@@ -193,22 +190,18 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
   const Observed& observed = pass.observed;
   const kube::Object* there = observed.stateful_set.get();
   std::optional<plan::Step> apply = apply_step(kube::resources::kStatefulSet, set, there, kManagerController);
-  const int jobs = apply ? jobs_at_stake(observed) : 0;
-  if (jobs == 0) {
+  if (!apply || !jobs_at_stake(observed)) {
     lane.add(drop_probes_step(kube::resources::kStatefulSet, set, there, observed.context.outcomes));
     lane.then();
     lane.add(std::move(apply));
     return;
   }
   pass.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
-  const std::string lost = jobs < 0    ? "jobs, which cannot be counted now,"
-                           : jobs == 1 ? "1 job"
-                                       : std::to_string(jobs) + " jobs";
+  // Without their number: each other message is another event.
   pass.problems.push_back(
       {"RestartWithheld",
-       "slurmctld's pod is to be replaced, for its template or a key has changed, and " + lost +
-           " would be lost with its state, for spec.persistence.enabled is false: that waits until they have "
-           "ended, or for the annotation " +
+       "slurmctld's pod is to be replaced, for its template or a key has changed, and with its state all jobs "
+       "would be lost, for spec.persistence.enabled is false: that waits until none is left, or for the annotation " +
            std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
