@@ -201,6 +201,12 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(op::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
+  // Without a RestApi nobody can see any; StateInMemory tells.
+  const bool seen = std::ranges::any_of(api_.store().all(table_name(op::resources::kRestApi)), [&](const auto& entry) {
+    return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
+           core::get_string(entry.second->body, {"spec", "controllerRef", "name"}) == controller.name;
+  });
+  if (!seen) return true;
   const auto by = restarted_.find(controller);
   if (by == restarted_.end() || by->second != Blame::kOperator) return true;
   return annotation(controller, api::kAnnotationLoseJobs) == "true" || lately(job.submitted, kNews);
