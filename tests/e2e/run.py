@@ -110,6 +110,11 @@ def no_job_is_lost_when_replicas_flap(ns):
         name.startswith(("PENDING", "RUNNING", "CONFIGURING")) or "COMPLETING" in name for name, _ in ns.fates(jobs)), 180, every=1)
     expect(ns.fates(jobs) == done, f"jobs by state and restarts: {dict(ns.fates(jobs))}")
     wait("3 idle", lambda: len(ns.idle()) == 3)
+    # Any three may be left; the other tests know them by name.
+    ns.scale("cpu", 0)
+    wait("no worker", lambda: not ns.nodes())
+    ns.scale("cpu", 3)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
 @test
