@@ -249,7 +249,7 @@ spec:
   containers: [{{name: c, image: "local/slurmd:${{TAG}}", command: [sleep, "600"], resources: {{requests: {{cpu: {room}m}}}}}}]
 """)
     try:
-        wait("the scheduler tries", lambda: "preempt" in ns.events("preemptor", "FailedScheduling").lower(), 30)
+        wait("the scheduler finds no room but by preemption", lambda: ns.events("preemptor", "FailedScheduling"), 30)
         time.sleep(10)
         expect(ns.get("pod", "cpu-2")["metadata"]["uid"] == worker["metadata"]["uid"], "the worker was preempted")
         expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "its job was lost")
@@ -835,6 +835,11 @@ def namespace_at_once(tag, plugin):
         kubectl("delete", "namespace", ns.name, "--wait=true", timeout=90)
 
 
+def end_jobs(ns):
+    """What a failed test left running must not fail the next."""
+    ns.slurm("bash", "-c", "squeue -h -o %A | xargs -r scancel", check=False)
+
+
 def run_one(name, function):
     start = time.monotonic()
     try:
@@ -864,6 +869,8 @@ def main():
                 for function in TESTS:
                     if wanted(function.__name__):
                         results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
+                        if not results[-1]:
+                            end_jobs(ns)
             else:
                 results.append(False)
         for function in (two_clusters, two_controllers_in_a_namespace, slurmctld_refused_by_a_quota, bad_configuration_at_first,
