@@ -9,6 +9,7 @@
 #include "operator/common/config_map.hpp"
 #include "operator/common/names.hpp"
 #include "operator/common/slurm_connections.hpp"
+#include "operator/common/workers.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
@@ -217,7 +218,8 @@ struct Operator::Impl {
           return keys_of(caches.nodesets.by_index(kIndexController, cluster_key(object.meta.ns, object.meta.name)));
         },
         [](const Object& before, const Object& after) {
-          return intent_changed(before, after) || tells_end(before) != tells_end(after);
+          return intent_changed(before, after) || tells_end(before) != tells_end(after) ||
+                 stops_deletions(before.meta) != stops_deletions(after.meta);
         });
     // Partitions that slurmctld refuses are told by their NodeSets.
     watch<Object>(
