@@ -226,7 +226,11 @@ def users_do_not_delete_busy_workers_by_mistake(ns):
 
 @test
 def a_busy_worker_is_not_preempted(ns):
-    job, worker = running_on(ns, "cpu-2"), ns.get("pod", "cpu-2")
+    job = running_on(ns, "cpu-2")
+    # Preemption knows it by this label, a second or two after the job began.
+    wait("the worker is marked as busy", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get(
+        "nodeset.slinky.slurm.net/pod-busy") == "true", 15)
+    worker = ns.get("pod", "cpu-2")
     node = worker["spec"]["nodeName"]
     millis = lambda text: int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)
     requests = lambda pod: sum(millis(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for c in pod["spec"]["containers"])
