@@ -549,14 +549,19 @@ def queue_while(ns, what):
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
+def delete_though_busy(ns, pod, *options):
+    ns.kubectl("annotate", "pod", pod, "nodeset.slinky.slurm.net/pod-release=true")
+    ns.kubectl("delete", "pod", pod, *options)
+
+
 @test
 def a_worker_that_ends_gets_no_further_jobs(ns):
-    queue_while(ns, lambda: ns.kubectl("delete", "pod", "cpu-1", "--wait=false"))
+    queue_while(ns, lambda: delete_though_busy(ns, "cpu-1", "--wait=false"))
 
 
 @test
 def a_worker_that_is_removed_by_force_gets_no_further_jobs(ns):
-    queue_while(ns, lambda: ns.kubectl("delete", "pod", "cpu-1", "--force", "--grace-period=0"))
+    queue_while(ns, lambda: delete_though_busy(ns, "cpu-1", "--force", "--grace-period=0"))
 
 
 @test

@@ -122,7 +122,7 @@ Json probe(bool http, std::string_view path, int period, int failures) {
 Json liveness(bool http, core::Duration slurmd_timeout) {
   constexpr int kPeriod = 10, kMore = 6;
   // Where slurmctld waits for ever, a day.
-  const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : 24 * 3600;
+  const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : std::int64_t{24} * 3600;
   Json out = probe(http, "/livez", kPeriod, static_cast<int>(seconds / kPeriod) + kMore);
   out["timeoutSeconds"] = kPeriod;
   return out;
