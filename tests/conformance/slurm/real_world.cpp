@@ -76,7 +76,7 @@ class RealWorld final : public World {
         "-p " +
         partition + " -N" + std::to_string(count) + " --ntasks-per-node=1 -w " + nodes + " --wrap " +
         shell_word("sleep " + std::to_string(seconds));
-    return std::stoll(exec("sh -c " + shell_word(sbatch + " || echo 0")));
+    return std::stoll(exec("sh -c " + shell_word(sbatch + " 2>/dev/null || echo 0")));
   }
   void suspend(std::int64_t job) override { exec("scontrol suspend " + std::to_string(job)); }
   void resume(std::int64_t job) override { exec("scontrol resume " + std::to_string(job)); }
