@@ -631,7 +631,8 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
       if (hold.down && !node->down)
         out.push_back("node " + node_name + " is not down any more, though its admin did not free it");
     } else if (cordoned) {
-      if (!node->drain) out.push_back("node " + node_name + " is not drained, though cordoned");
+      // One that Slurm itself set DOWN takes no jobs either, and keeps Slurm's reason for that.
+      if (!node->drain && !node->down) out.push_back("node " + node_name + " is not drained, though cordoned");
     } else if (!slurm->usable(*node)) {
       out.push_back("node " + node_name + " is not usable: " + shown(*slurm, *node));
     }
