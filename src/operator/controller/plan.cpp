@@ -175,10 +175,19 @@ bool slurmctld_ready(const Observed& observed) {
                      [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
+/// slurmctld has run in the pod that there is. One that is busy, or whose Kubernetes node does not answer, is not ready, and
+/// has its state all the same; one that crashes may need another template to come up.
+bool has_state(const Observed& observed) {
+  return !slurmctld_crashes(observed) && std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
+    const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
+    return !pod->meta.terminating() && slurmctld != pod->containers.end() && slurmctld->started_once;
+  });
+}
+
 /// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; not where nobody can look.
 bool jobs_at_stake(const Observed& observed) {
   if (observed.controller.spec.persistence.enabled || !observed.stateful_set || observed.restapis.empty()) return false;
-  if (!slurmctld_ready(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
+  if (!has_state(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
   if (!observed.snapshot || !observed.snapshot->complete()) return true;
   return std::ranges::any_of(observed.snapshot->jobs,
                              [](const auto& entry) { return entry.second->holds_nodes() || entry.second->state == "PENDING"; });

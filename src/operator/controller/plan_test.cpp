@@ -7,6 +7,7 @@
 #include "api/well_known.hpp"
 #include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"
 #include "operator/controller/testing/observed.hpp"
 #include "slurm/acts.hpp"
@@ -63,6 +64,15 @@ void answer(Observed& observed, core::Result<Json> stateful_set) {
   observed.context.facts.emplace("StatefulSet x-controller", plan::Fact{std::move(stateful_set), {}});
 }
 
+kube::ContainerState slurmctld(bool ready, bool started, bool crashed = false) {
+  kube::ContainerState out;
+  out.name = "slurmctld";
+  out.ready = ready;
+  out.started_once = started;
+  out.crashed = crashed;
+  return out;
+}
+
 /// A slurmctld that serves, whose template has changed, and what Slurm has of jobs; nullopt: it does not answer.
 Observed changed(bool persistent, std::optional<std::vector<std::string>> jobs) {
   Observed out = observed_of({{"persistence", {{"enabled", persistent}}}});
@@ -76,6 +86,7 @@ Observed changed(bool persistent, std::optional<std::vector<std::string>> jobs) 
   pod->meta.name = "x-controller-0";
   pod->phase = "Running";
   pod->conditions.push_back({"Ready", "True", "", ""});
+  pod->containers = {slurmctld(true, true)};
   out.pods = {pod};
   auto snapshot = std::make_shared<slurm::Snapshot>();
   snapshot->health = jobs ? slurm::Snapshot::Health::kComplete : slurm::Snapshot::Health::kStale;
@@ -113,6 +124,58 @@ TEST(StateInMemory, IsNotTakenFromJobs) {
   object->meta.annotations[std::string(api::kAnnotationLoseJobs)] = "true";
   told.object = object;
   EXPECT_TRUE(replaces(told));
+}
+
+TEST(StateInMemory, IsThoughtToBeThereWhileSlurmctldIsNotReady) {
+  const auto unready = [](const kube::ContainerState& container) {
+    Observed out = changed(false, {});
+    auto pod = std::make_shared<kube::PodRecord>(*out.pods.front());
+    pod->conditions = {{"Ready", "False", "", ""}};
+    pod->containers = {container};
+    out.pods = {pod};
+    return out;
+  };
+  EXPECT_FALSE(replaces(unready(slurmctld(true, true)))) << "its node does not answer";
+  EXPECT_FALSE(replaces(unready(slurmctld(false, true)))) << "it is busy";
+  EXPECT_TRUE(replaces(unready(slurmctld(false, false)))) << "it has never run";
+  EXPECT_TRUE(replaces(unready(slurmctld(false, true, true)))) << "that may mend it";
+}
+
+/// slurmctld runs, its ConfigMap is gone, and no NodeSet asks for the partition gpu any more. It has that and another one.
+Observed without_map(const std::vector<std::string>& jobs) {
+  Observed out = changed(true, jobs);
+  auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
+  snapshot->requested_at = out.context.mono;
+  snapshot->partitions.insert_or_assign("gpu", slurm::Partition{"gpu", "gpu-0", "DRAIN", false});
+  snapshot->partitions.insert_or_assign("site", slurm::Partition{"site", "gpu-0", "UP", false});
+  auto node = std::make_shared<slurm::Node>();
+  node->name = "gpu-0";
+  node->features = {"gpu"};
+  snapshot->nodes.insert_or_assign(node->name, node);
+  for (std::size_t id = 1; id <= jobs.size(); ++id) {
+    auto job = std::make_shared<slurm::Job>();
+    job->id = static_cast<std::int64_t>(id);
+    job->state = jobs[id - 1];
+    job->partition = "gpu";
+    snapshot->jobs.insert_or_assign(job->id, job);
+  }
+  out.snapshot = snapshot;
+  return out;
+}
+
+TEST(Withheld, IsTakenFromSlurmsAnswerWhereTheConfigMapIsGone) {
+  const auto conf = [](const Observed& observed) { return render_config(observed, ConfigState{}).files.at("slurm.conf"); };
+  const std::string partition = "\nPartitionName=gpu Nodes=gpu State=DRAIN\n";
+  for (const char* state : {"RUNNING", "PENDING"}) {
+    const std::string text = conf(without_map({state}));
+    EXPECT_NE(text.find("\nNodeSet=gpu Feature=gpu\n"), std::string::npos) << text;
+    EXPECT_NE(text.find(partition), std::string::npos) << text;
+    EXPECT_EQ(text.find("PartitionName=site"), std::string::npos) << "nobody knows how it was configured";
+  }
+  EXPECT_EQ(conf(without_map({"COMPLETED"})).find(partition), std::string::npos);
+  Observed founded = without_map({"RUNNING"});
+  founded.stateful_set.reset();
+  EXPECT_EQ(conf(founded).find(partition), std::string::npos) << "that is another cluster's answer";
 }
 
 TEST(StateInMemory, IsToldBeforeItIsLost) {

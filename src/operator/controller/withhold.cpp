@@ -8,6 +8,7 @@
 #include <set>
 
 #include "api/well_known.hpp"
+#include "core/hostlist.hpp"
 #include "operator/common/config_map.hpp"
 #include "operator/common/status.hpp"
 #include "operator/controller/flow.hpp"
@@ -65,6 +66,30 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
 bool known(const Observed& observed) {
   return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
 }
+
+/// All the nodes that it has, as far as Slurm knows them, are of the feature of its name.
+bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& partition) {
+  const auto names = core::expand_hostlist(partition.nodes);
+  return partition.nodes.empty() ||
+         (names && std::ranges::all_of(*names, [&](const std::string& name) {
+            const slurm::Node* node = snapshot.node(name);
+            return node != nullptr && std::ranges::find(node->features, partition.name) != node->features.end();
+          }));
+}
+
+/// What slurmctld has where the ConfigMap with its configuration was deleted or edited. Slurm's answers do not tell how a
+/// partition was configured: those of NodeSets can be written down anew, without what else was set of them.
+conf::Conf read_loaded(const Observed& observed) {
+  conf::Conf out;
+  if (!observed.stateful_set || !known(observed)) return out;
+  for (const auto& [name, partition] : observed.snapshot->partitions) {
+    if (conf::is_marker(name) || !of_its_feature(*observed.snapshot, partition)) continue;
+    out.add_record("NodeSet", name, "Feature=" + name);
+    out.add_record("PartitionName", name, "Nodes=" + name + " State=" + partition.state);
+  }
+  return out;
+}
+
 bool fresh(const Observed& observed) {
   return known(observed) && observed.snapshot->fresh(observed.context.mono);
 }
@@ -152,8 +177,7 @@ std::string name_of_item(const std::string& item) {
 std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, const Observed& observed,
                                           const ConfigState& state) {
   std::vector<Withheld> out;
-  if (!state.exists()) return out;
-  const conf::Conf before = read_before(observed, state);
+  const conf::Conf before = state.exists() ? read_before(observed, state) : read_loaded(observed);
   for (const conf::Entry& entry : before.entries()) {
     const conf::Setting& head = entry.head();
     if (!entry.record() || head.key != "PartitionName" || head.value == "DEFAULT" || conf::is_marker(head.value)) continue;
