@@ -1,24 +1,26 @@
 #!/bin/bash
 # Installs the operator of this tree into the local cluster, from the project's own charts: builds the binary, makes its image,
-# loads it into the nodes, and waits until it leads. Usage: dev/operator.sh install|uninstall
+# loads it into the nodes, and waits until it leads. Usage: dev/operator.sh install [TREE] | uninstall
+# With TREE, a checkout of another commit: the operator and the charts of that one.
 . "$(dirname "$0")/lib.sh"
 
 export KUBECONFIG=$LOCAL/kubeconfig
-build=$TOP/build/release
+tree=${2:-$TOP}
+build=$tree/build/release
 namespace=slurm-operator
 
 install_operator() {
   step "building the operator"
-  "$DEV/cpp.sh" release slurm-operator
+  "$tree/dev/cpp.sh" release slurm-operator
   step "making its image and loading it into the nodes"
   local tar
   tar=$("$DEV/images/build.sh" --operator "$build/slurm-operator" 2>"$LOCAL/operator-image.log" | sed -n 's/^image-tar: //p') ||
     die "the image could not be made" "see $LOCAL/operator-image.log"
   "$DEV/load-image.sh" "$tar" >"$LOCAL/operator-image.log" 2>&1 || die "the image could not be loaded" "see $LOCAL/operator-image.log"
   step "installing the charts"
-  helm upgrade --install slurm-operator-crds "$TOP/charts/slurm-operator-crds" --wait >/dev/null
+  helm upgrade --install slurm-operator-crds "$tree/charts/slurm-operator-crds" --wait >/dev/null
   # The digest of the binary stands in the pod template, so that a new build under the same tag replaces the old one.
-  helm upgrade --install slurm-operator "$TOP/charts/slurm-operator" --namespace $namespace --create-namespace \
+  helm upgrade --install slurm-operator "$tree/charts/slurm-operator" --namespace $namespace --create-namespace \
     --set operator.image.repository=local/slurm-operator --set operator.image.tag=dev --set operator.imagePullPolicy=IfNotPresent \
     --set-string "operator.podAnnotations.binary=$(sha256sum <"$build/slurm-operator" | cut -c1-16)" >/dev/null
   step "waiting for the operator"
@@ -42,5 +44,5 @@ uninstall_operator() {
 case ${1:-install} in
   install) install_operator ;;
   uninstall) uninstall_operator ;;
-  *) die "unknown word: $1" "dev/operator.sh install|uninstall" ;;
+  *) die "unknown word: $1" "dev/operator.sh install [TREE] | uninstall" ;;
 esac

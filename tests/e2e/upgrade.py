@@ -18,7 +18,7 @@ STAMP = "nodeset.slinky.slurm.net/registered"
 
 
 def earlier_tree():
-    """A tree of that commit, with a build folder that outlives the clone; it uses the cluster of this one."""
+    """A tree of that commit, with a build folder that outlives the clone; None: this clone does not have the commit."""
     tree = pathlib.Path(shell('. dev/lib.sh; echo "$CACHE"')) / f"operator-{EARLIER}"
     if not (tree / "Makefile").exists():
         tree.mkdir(parents=True, exist_ok=True)
@@ -26,16 +26,13 @@ def earlier_tree():
         if archive.returncode != 0:
             return None
         subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
-    link = tree / ".local"
-    link.unlink(missing_ok=True)
-    link.symlink_to(TOP / ".local")
     return tree
 
 
 def install(tree):
-    done = subprocess.run([str(tree / "dev/operator.sh"), "install"], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(TOP / "dev/operator.sh"), "install", str(tree)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Failed(f"{tree}/dev/operator.sh install: {done.stdout[-500:]}{done.stderr[-500:]}")
+        raise Failed(f"dev/operator.sh install {tree}: {done.stdout[-500:]}{done.stderr[-500:]}")
 
 
 def workers(ns):
