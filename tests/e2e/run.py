@@ -606,14 +606,6 @@ def an_admins_drain_and_down_outlive_their_workers(ns):
 
 # --- Names, configuration and clients -----------------------------------------------------------------------------------
 
-def kept_running(ns, job):
-    """The job ends well, and was never started anew."""
-    ns.tell(job)
-    wait("the job completes", lambda: ns.completed(job), 60)
-    shown = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
-    expect(shown["restart_cnt"] == 0, f"the job was started anew {shown['restart_cnt']} times")
-
-
 @test
 def a_cluster_whose_name_slurm_refuses_is_refused(ns):
     def create(name, spec):
@@ -664,7 +656,7 @@ spec:
     for name in ("a", "b"):
         ns.kubectl("delete", "nodesets.slinky.slurm.net", name, "--wait=true", timeout=60)
     expect(sorted(ns.nodes()) == ["cpu-0", "cpu-1", "cpu-2"], "records went with the NodeSets that had none")
-    kept_running(ns, job)
+    ends_well(ns, job)
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
 
 
@@ -680,7 +672,7 @@ def a_logfile_does_not_keep_slurmctld_down(ns):
     wait("another slurmctld answers", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 30)
     printed = ns.kubectl("logs", "demo-controller-0", "-c", "logfile").stdout
     expect("Running as primary controller" in printed, f"the sidecar printed {printed[:300]}")
-    kept_running(ns, job)
+    ends_well(ns, job)
     before = slurmctld_identity(ns)
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"logfile": None}})
     wait("slurmctld runs without it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 60)
