@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shlex
 import signal
 import statistics
 import subprocess
@@ -13,6 +14,10 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 _env = subprocess.run(["bash", "-c", '. "$0/dev/env.sh" && env -0', str(TOP)], stdout=subprocess.PIPE, text=True, check=True).stdout
 ENV = dict(line.split("=", 1) for line in _env.split("\0") if line)
+
+
+# The namespaces of failed tests are left for a look.
+KEEP = bool(os.environ.get("KEEP"))
 
 
 class Failed(Exception):
@@ -31,15 +36,15 @@ def kubectl(*arguments, text=None, check=True, timeout=120):
 
 
 def wait(what, condition, timeout=60, every=0.1):
-    """Until condition() is true; returns its value. A Failed of the condition counts as not yet."""
+    """Until condition() is true; returns its value. A Failed of the condition counts as not yet, and so does looking into what is not there."""
     deadline, last = time.monotonic() + timeout, None
     while True:
         try:
             last = condition()
             if last:
                 return last
-        except (Failed, subprocess.TimeoutExpired) as error:
-            last = error
+        except (Failed, subprocess.TimeoutExpired, LookupError, TypeError) as error:
+            last = repr(error)
         if time.monotonic() > deadline:
             raise Failed(f"not within {timeout} s: {what} (last: {last})")
         time.sleep(every)
@@ -70,8 +75,14 @@ class Namespace:
         kubectl("create", "namespace", self.name)
         return self
 
+    def renew(self):
+        """An empty one instead; KEEP leaves this one beside it."""
+        if KEEP:
+            self.name += "-next"
+        self.__enter__()
+
     def __exit__(self, kind, error, trace):
-        if kind is None or not os.environ.get("KEEP"):
+        if kind is None or not KEEP:
             kubectl("delete", "namespace", self.name, "--wait=false", check=False)
 
     def fill(self, manifest):
@@ -106,10 +117,11 @@ class Namespace:
                 return item
         return None
 
-    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=90):
+    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=90, saying=""):
+        """Until the condition has this status, and these words in "reason: message"."""
         def holds():
             item = self.condition(kind, name, condition)
-            if item and item["status"] == status:
+            if item and item["status"] == status and saying in f"{item['reason']}: {item['message']}":
                 return item
             raise Failed(f"{kind}/{name} {condition}: {item}")
 
@@ -153,7 +165,7 @@ class Namespace:
 
     def submit_many(self, count, script, *options, controller="demo"):
         """The ids of `count` such jobs, submitted in one call."""
-        command = f'for i in $(seq {count}); do sbatch --parsable --output=/dev/null {" ".join(options)} --wrap="{script}"; done'
+        command = f'for i in $(seq {count}); do sbatch --parsable --output=/dev/null {" ".join(options)} --wrap={shlex.quote(script)}; done'
         out = self.slurm("bash", "-c", command, controller=controller).stdout
         return [int(line.split(";")[0]) for line in out.split()]
 
