@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build demo test sim bench format
+.PHONY: help up down status build demo test test-long sim bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 wor
 
 test: ## All tests; SUITES="unit sim" for some of them
 	@dev/test.sh $(SUITES)
+
+test-long: ## The same with what takes hours: SEEDS=N histories, every fault at every write, every test with each Slurm release
+	@SEEDS=$(SEEDS) SEED_BASE=$(SEED_BASE) dev/test.sh --long $(SUITES)
 
 sim: ## Random histories with faults in the simulator: SEEDS=N SEED_BASE=S
 	@SEEDS=$(or $(SEEDS),1000) SEED_BASE=$(or $(SEED_BASE),1) dev/test.sh sim

@@ -7,6 +7,9 @@
 . "$DEV/verdict.sh"
 
 "$DEV/deps.sh" test
+# It would write to the objects that are compared.
+! helm status slurm-operator --namespace slurm-operator >/dev/null 2>&1 ||
+  die "an operator is installed, and would act on the objects of these tests." "dev/operator.sh uninstall (which deletes all Slurm clusters)"
 helm upgrade --install slurm-operator-crds "$TOP/charts/slurm-operator-crds" --wait >/dev/null
 "$DEV/cpp.sh" asan kube_conformance sim_kube_conformance sim_nodes_conformance slurm_conformance
 bin=$TOP/build/asan

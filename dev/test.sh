@@ -1,5 +1,6 @@
 #!/bin/bash
-# All tests, one suite after the other; ends with the sum. Usage: dev/test.sh [SUITE...]   (default: all, in this order)
+# All tests, one suite after the other; ends with the sum. Usage: dev/test.sh [--long] [SUITE...]   (default: all, in this order)
+# --long: what takes too long to be done at each change as well.
 . "$(dirname "$0")/lib.sh"
 . "$DEV/verdict.sh"
 
@@ -7,7 +8,7 @@ declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
   [unit]="unit tests and scenario files, under ASan and UBSan"
-  [sim]="the simulator: 200 histories, and every fault at every write of a fixed one"
+  [sim]="the simulator: histories from a seed, and a fixed one with every fault at its writes"
   [simasan]="the simulator under ASan and UBSan"
   [tsan]="the program under TSan, against the simulators behind HTTP servers"
   [tidy]="clang-tidy"
@@ -22,7 +23,7 @@ order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conforma
 
 logs=$LOCAL/test
 mkdir -p "$logs"
-passed=0 failed=0 failures=$logs/failures
+passed=0 failed=0 failures=$logs/failures times=()
 : >"$failures"
 
 run_shell() {
@@ -60,8 +61,17 @@ simulate() { # VARIANT SEEDS [OPTION...]
 }
 
 run_unit() { "$DEV/cpp.sh" asan && ctest --test-dir "$TOP/build/asan" --no-tests=error -j2 --timeout 300 --output-on-failure; }
-run_sim() { if [[ -n ${SEEDS:-} ]]; then simulate release "$SEEDS"; else simulate release 200 --enumerate; fi; }
-run_simasan() { simulate asan 6 --no-enumerate; }
+# Every fault at every second write; the long run leaves none out.
+run_sim() {
+  if [[ $long ]]; then
+    simulate release "${SEEDS:-1000}" --enumerate
+  elif [[ -n ${SEEDS:-} ]]; then
+    simulate release "$SEEDS"
+  else
+    simulate release 200 --enumerate --stride 2
+  fi
+}
+run_simasan() { simulate asan "$([[ $long ]] && echo 60 || echo 6)" --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
 run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
 run_charts() { "$DEV/deps.sh" test && "$DEV/up.sh" && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
@@ -72,7 +82,7 @@ run_e2e() {
   "$DEV/up.sh"
   "$DEV/deps.sh" test
   "$DEV/operator.sh" install
-  python3 "$TOP/tests/e2e/run.py"
+  python3 "$TOP/tests/e2e/run.py" ${long:+--long}
 }
 run_upgrade() { "$DEV/up.sh" && "$DEV/deps.sh" test && "$DEV/operator.sh" install && python3 "$TOP/tests/e2e/upgrade.py"; }
 
@@ -91,7 +101,7 @@ job_gone() { ! kill -0 -- "-$job"; }
 trap interrupted INT TERM HUP
 
 run() {
-  local name=$1 status=0 good=0 bad=0 seconds=0
+  local name=$1 status=0 good=0 bad=0 seconds=0 begun=$SECONDS
   step "$name: ${suites[$name]}"
   set -m
   ("run_$name") >"$logs/$name.log" 2>&1 </dev/null &
@@ -106,6 +116,7 @@ run() {
   job=
   read -r good bad < <(verdict $status "$logs/$name.log")
   passed=$((passed + good)) failed=$((failed + bad))
+  times+=("$(printf '%-12s %5d s' "$name" $((SECONDS - begun)))")
   say "               $good passed, $bad failed"
   sed -n 's/^skipped /               skipped /p' "$logs/$name.log"
   if ((bad)); then
@@ -117,6 +128,11 @@ run() {
   fi
 }
 
+long=
+if [[ ${1:-} == --long ]]; then
+  long=1
+  shift
+fi
 (($#)) || set -- "${order[@]}"
 for suite in "$@"; do
   [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
@@ -129,5 +145,6 @@ for suite in "$@"; do run "$suite"; done
 # Told again at the end, where a reader of a long log looks first.
 ((failed == 0)) || { echo; cat "$failures"; }
 echo
+printf '%s\n' "${times[@]}"
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -111,7 +111,8 @@ controllers() {
   refuse Controller '{template: {spec: {hostname: "Bad_Name"}}}' spec.template.spec.hostname 'should match'
   refuse Controller '{slurmctld: {args: -v}}' spec.slurmctld.args 'must be of type array'
   accept Controller '{slurmctld: {image: null, args: null, env: null, livenessProbe: null}, logfile: {args: []}, service: {spec: {ports: null}}}'
-  accept Controller '{}' "${name40}x"
+  # An operator that is installed refuses the name that such a cluster would get.
+  accept Controller '{clusterName: c}' "${name40}x"
   refuse Controller '{}' metadata.name 'must have at most 41 characters of a-z' "${name40}xx"
   refuse Controller '{}' metadata.name 'begin with a letter' a.b
   refuse Controller '{}' metadata.name 'begin with a letter' 7a

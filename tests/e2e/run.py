@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """End-to-end tests on the local cluster, as a user sees it: kubectl and Slurm's own commands, nothing of the operator's inside.
 
-Usage: run.py [--slurm 26.05] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release with images
+Usage: run.py [--slurm 26.05] [--long] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release with images
+What is the same with every release runs with the first one only, unless --long is given.
 KEEP=1 leaves the namespaces of failed tests for a look.
 """
 
@@ -17,10 +18,17 @@ import traceback
 from cluster import KEEP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, kubelet_away, slurm_releases, wait
 
 TESTS = []
+ONCE = set()
 
 
 def test(function):
     TESTS.append(function)
+    return function
+
+
+def once(function):
+    """What does not depend on the Slurm release."""
+    ONCE.add(function)
     return function
 
 
@@ -81,6 +89,7 @@ def a_cluster_runs_jobs(ns):
 
 
 @test
+@once
 def generated_keys_have_no_owner(ns):
     for name in ("demo-slurm-key", "demo-jwt-key"):
         secret = ns.get("secret", name)
@@ -159,6 +168,7 @@ def scale_in_spares_busy_workers(ns):
 
 
 @test
+@once
 def busy_workers_are_not_evicted_while_scaled_in(ns):
     job = runs(ns, ns.submit("sleep 600", "-N3", "--exclusive"))
     wait("the workers are protected", lambda: all(
@@ -199,6 +209,7 @@ def an_eviction_waits_for_a_job_that_has_just_started(ns):
 
 
 @test
+@once
 def an_idle_worker_leaves_a_cordoned_node_at_once(ns):
     node = ns.get("pod", "cpu-0")["spec"]["nodeName"]
     expect("disruption budget" in evict(ns, "cpu-0"), "a worker that may get a job at any moment was evicted")
@@ -211,6 +222,7 @@ def an_idle_worker_leaves_a_cordoned_node_at_once(ns):
 
 
 @test
+@once
 def users_do_not_delete_busy_workers_by_mistake(ns):
     job = running_on(ns, "cpu-2")
     wait("it is known to be busy", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-busy"))
@@ -224,6 +236,7 @@ def users_do_not_delete_busy_workers_by_mistake(ns):
 
 
 @test
+@once
 def a_busy_worker_is_not_preempted(ns):
     job = running_on(ns, "cpu-2")
     # Preemption knows it by this label, a second or two after the job began.
@@ -265,6 +278,7 @@ spec:
 
 
 @test
+@once
 def a_kubelet_that_is_away_costs_no_job(ns):
     home = ns.get("pod", "demo-controller-0")["spec"]["nodeName"]
     name, worker = next((n, p) for n, p in sorted(ns.workers().items()) if p["spec"]["nodeName"] != home)
@@ -289,6 +303,7 @@ def a_kubelet_that_is_away_costs_no_job(ns):
 
 
 @test
+@once
 def the_stop_switch_keeps_workers(ns):
     switch = "controller.slinky.slurm.net/stop-deletions"
     ns.kubectl("annotate", "controllers.slinky.slurm.net", "demo", f"{switch}=true")
@@ -305,6 +320,7 @@ def the_stop_switch_keeps_workers(ns):
 
 
 @test
+@once
 def a_slurm_that_lost_its_nodes_is_not_believed(ns):
     job = runs(ns, ns.submit_until_told("-w", "cpu-0", "-N1", "--exclusive"))
     for name in ("cpu-1", "cpu-2"):
@@ -395,6 +411,7 @@ def a_refused_configuration_is_rolled_back_and_mended(ns):
 
 
 @test
+@once
 def malformed_extra_conf_names_its_line(ns):
     good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "ScedulerType=sched/backfill\n"}})
@@ -419,6 +436,7 @@ spec:
 
 
 @test
+@once
 def bad_worker_templates_are_told_and_mend(ns):
     good = "local/slurmd:" + ns.tag
     ns.apply(ODD.replace("IMAGE", good).replace("TEMPLATE", "{nodeSelectr: {a: b}}"))
@@ -431,6 +449,7 @@ def bad_worker_templates_are_told_and_mend(ns):
 
 
 @test
+@once
 def a_missing_secret_is_told_and_mends(ns):
     volumes = "{volumes: [{name: tmp, emptyDir: {}}, {name: site, secret: {secretName: site}}]}"
     ns.apply(ODD.replace("IMAGE", "local/slurmd:" + ns.tag).replace("TEMPLATE", volumes))
@@ -488,6 +507,7 @@ spec:
 
 
 @test
+@once
 def the_operator_may_restart_while_a_worker_drains(ns):
     slurmctld = slurmctld_identity(ns)
     job = runs(ns, ns.submit_until_told("-N3", "--exclusive"))
@@ -502,6 +522,7 @@ def the_operator_may_restart_while_a_worker_drains(ns):
 
 
 @test
+@once
 def the_garbage_collector_may_not_kill_busy_workers(ns):
     job = runs(ns, ns.submit_until_told("-N1", "-w", "cpu-0", "--exclusive"))
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=foreground", "--wait=false")
@@ -592,6 +613,7 @@ def an_admins_drain_and_down_outlive_their_workers(ns):
 # --- Names, configuration and clients -----------------------------------------------------------------------------------
 
 @test
+@once
 def a_cluster_whose_name_slurm_refuses_is_refused(ns):
     def create(name, spec):
         text = f"{{apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: {{name: {name}}}, spec: {{{spec}}}}}"
@@ -614,6 +636,7 @@ def srun_in_slurmctlds_pod_may_have_to_wait(ns):
 
 
 @test
+@once
 def a_younger_nodeset_takes_no_name(ns):
     job = runs(ns, ns.submit_until_told("-N1", "-w", "cpu-0", "--exclusive"))
     twin = """
@@ -644,6 +667,7 @@ spec:
 
 
 @test
+@once
 def a_logfile_does_not_keep_slurmctld_down(ns):
     job = runs(ns, ns.submit_until_told("-N1", "--exclusive"))
     before = slurmctld_identity(ns)
@@ -716,6 +740,7 @@ def a_partition_goes_when_its_last_job_has_ended(ns):
 
 
 @test
+@once
 def no_secret_is_told(ns):
     key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]
     log = kubectl("-n", "slurm-operator", "logs", "-l", "app.kubernetes.io/name=slurm-operator", "--tail=-1").stdout
@@ -731,6 +756,7 @@ def ends_with_its_controller(ns):
     wait("the workers go", lambda: not ns.workers())
 
 
+@once
 def two_clusters(tag, plugin):
     """Two namespaces, the same names in both, at once."""
     with Namespace(f"e2e-a-{tag.replace('.', '-')}", tag, plugin) as a, Namespace(f"e2e-b-{tag.replace('.', '-')}", tag, plugin) as b:
@@ -740,6 +766,7 @@ def two_clusters(tag, plugin):
             wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
 
 
+@once
 def two_controllers_in_a_namespace(tag, plugin):
     """Two clusters side by side: each runs its own job, and the end of one is nothing to the other."""
     with Namespace(f"e2e-side-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -767,6 +794,7 @@ def two_controllers_in_a_namespace(tag, plugin):
         wait("it still runs jobs", lambda: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0")
 
 
+@once
 def slurmctld_refused_by_a_quota(tag, plugin):
     """Of slurmctld's pod only events of its StatefulSet say that a quota refuses it: told in their words, and mended by a larger quota."""
     with Namespace(f"e2e-quota-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -784,6 +812,7 @@ def slurmctld_refused_by_a_quota(tag, plugin):
             ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False")
 
 
+@once
 def bad_configuration_at_first(tag, plugin):
     """slurmctld never starts: its own words are told, and the mended configuration starts it."""
     with Namespace(f"e2e-bad-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -794,6 +823,7 @@ def bad_configuration_at_first(tag, plugin):
         wait("it runs", lambda: ns.idle() == ["cpu-0"], 90)
 
 
+@once
 def namespace_with_drain(tag, plugin):
     """Who deletes a namespace whose Controller says Drain waits for its jobs; the rest goes at once."""
     with Namespace(f"e2e-drain-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -810,6 +840,7 @@ def namespace_with_drain(tag, plugin):
         wait("the namespace is gone", lambda: kubectl("get", "namespace", ns.name, check=False).returncode != 0, 120)
 
 
+@once
 def namespace_at_once(tag, plugin):
     """Without Drain a namespace goes, jobs or not."""
     with Namespace(f"e2e-now-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -842,18 +873,24 @@ def run_one(name, function):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slurm", action="append", help="Slurm release of the local images; may be repeated")
+    parser.add_argument("--long", action="store_true", help="all tests with every release")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    wanted = lambda name: not arguments.names or any(part in name for part in arguments.names)
     passed = failed = 0
     plugin = cgroup_plugin()
-    for tag in arguments.slurm or slurm_releases():
+    releases = arguments.slurm or slurm_releases()
+    for tag in releases:
         results = []
+
+        def wanted(function, first=tag == releases[0]):
+            named = not arguments.names or any(part in function.__name__ for part in arguments.names)
+            return named and (first or arguments.long or function not in ONCE)
+
         with Namespace(f"e2e-{tag.replace('.', '-')}", tag, plugin) as ns:
             if run_one(f"{tag} a cluster becomes Ready", lambda ns=ns: ready_cluster(ns)):
                 results.append(True)
                 for function in TESTS:
-                    if wanted(function.__name__):
+                    if wanted(function):
                         results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
                         if not results[-1]:
                             run_one(f"{tag} a new cluster for the next test", lambda ns=ns: renew(ns))
@@ -862,7 +899,7 @@ def main():
                 ns.renew()
         for function in (two_clusters, two_controllers_in_a_namespace, slurmctld_refused_by_a_quota, bad_configuration_at_first,
                          namespace_with_drain, namespace_at_once):
-            if wanted(function.__name__):
+            if wanted(function):
                 results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, tag=tag: f(tag, plugin)))
         passed += sum(results)
         failed += len(results) - sum(results)
