@@ -114,5 +114,17 @@ class Releases(unittest.TestCase):
         out.assert_called_once_with("skipped Slurm 26.05: why not", flush=True)
 
 
+class Waiting(unittest.TestCase):
+    def test_what_is_not_there_yet_is_waited_for(self):
+        answers = iter([None, {"metadata": {}}, {"metadata": {"uid": "u"}}])
+        self.assertEqual(cluster.wait("a uid", lambda: next(answers)["metadata"]["uid"], every=0), "u")
+
+    def test_keep_goes_on_beside_what_failed(self):
+        with mock.patch.object(cluster, "kubectl") as kubectl, mock.patch.object(cluster, "KEEP", True):
+            ns = cluster.Namespace("a", "26.05")
+            ns.renew()
+        self.assertNotIn("a", [call.args[2] for call in kubectl.call_args_list])
+
+
 if __name__ == "__main__":
     unittest.main()
