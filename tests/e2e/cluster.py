@@ -1,7 +1,10 @@
 """What the end-to-end tests and the benchmarks need of the local cluster: kubectl, Slurm over its own clients, waiting."""
 
+import atexit
 import collections
 import contextlib
+import functools
+import http.client
 import json
 import os
 import pathlib
@@ -10,6 +13,7 @@ import signal
 import statistics
 import subprocess
 import time
+import urllib.parse
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 _env = subprocess.run(["bash", "-c", '. "$0/dev/env.sh" && env -0', str(TOP)], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -33,6 +37,45 @@ def run(*command, text=None, check=True, timeout=120):
 
 def kubectl(*arguments, text=None, check=True, timeout=120):
     return run("kubectl", *arguments, text=text, check=check, timeout=timeout)
+
+
+class Api:
+    """The API server over a kept connection. What waits looks ten times a second, and each kubectl takes a fifth of a second of a core."""
+
+    def __init__(self):
+        self.proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True, env=ENV)
+        atexit.register(self.proxy.kill)
+        self.port = int(self.proxy.stdout.readline().rsplit(":", 1)[1])
+        self.connection = None
+
+    def get(self, path):
+        """Status and document."""
+        for last in (False, True):
+            try:
+                self.connection = self.connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+                self.connection.request("GET", path)
+                answer = self.connection.getresponse()
+                return answer.status, json.loads(answer.read())
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.connection = None
+                if last:
+                    raise Failed(f"GET {path}: {error!r}")
+
+    @functools.cached_property
+    def paths(self):
+        """Of each namespaced resource, by its plural, singular and full name: the part of the path before and after the namespace."""
+        groups = [f"/apis/{group['preferredVersion']['groupVersion']}" for group in self.get("/apis")[1]["groups"]]
+        found = {}
+        for base in ["/api/v1", *groups]:
+            group = base.split("/")[2] if base != "/api/v1" else ""
+            for resource in self.get(base)[1].get("resources", []):
+                if resource["namespaced"] and "/" not in resource["name"]:
+                    for name in (f"{resource['name']}.{group}", resource["name"], resource["singularName"]):
+                        found.setdefault(name, (base, resource["name"]))
+        return found
+
+
+api = functools.cache(Api)
 
 
 def wait(what, condition, timeout=60, every=0.1):
@@ -94,13 +137,18 @@ class Namespace:
     def kubectl(self, *arguments, **options):
         return kubectl("-n", self.name, *arguments, **options)
 
-    def get(self, kind, name=None):
-        done = self.kubectl("get", kind, *([name] if name else []), "-o", "json", check=False)
-        if done.returncode != 0:
-            if "NotFound" in done.stderr:
-                return None
-            raise Failed(done.stderr.strip())
-        document = json.loads(done.stdout)
+    def get(self, kind, name=None, **selectors):
+        """An object, or None; without a name all of a kind that labelSelector and fieldSelector let through, or of several kinds with
+        commas between."""
+        if "," in kind:
+            return [item for one in kind.split(",") for item in self.get(one, **selectors)]
+        base, resource = api().paths[kind]
+        query = f"/{name}" if name else f"?{urllib.parse.urlencode(selectors)}"
+        status, document = api().get(f"{base}/namespaces/{self.name}/{resource}{query}")
+        if name and status == 404:
+            return None
+        if status != 200:
+            raise Failed(f"{kind} {name or ''}: {status} {document.get('message')}")
         return document if name else document["items"]
 
     def patch(self, kind, name, patch):
@@ -129,8 +177,7 @@ class Namespace:
 
     def events(self, name, reason):
         """What events of this reason say about objects of this name."""
-        selector = f"involvedObject.name={name},reason={reason}"
-        items = json.loads(self.kubectl("get", "events", "--field-selector", selector, "-o", "json").stdout)["items"]
+        items = self.get("events", fieldSelector=f"involvedObject.name={name},reason={reason}")
         return "\n".join(item["message"] for item in items)
 
     def slurm(self, *command, controller="demo", check=True, timeout=60):
@@ -185,7 +232,7 @@ class Namespace:
 
     def workers(self):
         """Worker pods that are not terminating, by name."""
-        pods = json.loads(self.kubectl("get", "pods", "-l", "app.kubernetes.io/name=slurmd", "-o", "json").stdout)["items"]
+        pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurmd")
         return {p["metadata"]["name"]: p for p in pods if "deletionTimestamp" not in p["metadata"]}
 
 
