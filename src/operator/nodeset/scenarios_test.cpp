@@ -1,49 +1,7 @@
 // Runs the scenarios of tests/scenarios/nodeset: a small world, what happens in it, and what the NodeSet's plans do about it.
-//
-// clang-format off
-//   spec: {replicas: 3}              # of NodeSet default/cpu, Controller demo
-//   workers: [0, 1, 2]               # ordinals of workers that run, are ready and registered
-//   steps:
-//     - say: what happens
-//       do:                          # any of these, in order
-//         - set: {replicas: 1}       # the user edits the spec
-//         - start: true              # pending pods run and register
-//         - finish: true             # terminating pods go
-//         - job: cpu-0               # a job starts there (or `suspended: cpu-0`); jobs are numbered from 1
-//         - waits_for: cpu-0         # a job waits for that node by its name
-//         - end: 1                   # job 1 ends
-//         - node: {name: cpu-1, state: IDLE+DRAIN, reason: bad disk, comment: "...", features: [cpu]}
-//         - forget: cpu-1            # Slurm loses the node
-//         - pod: {name: cpu-1, phase: Failed, ready: false, annotations: {...}, node: kube-1, waiting: ImagePullBackOff}
-//         - user_deletes: cpu-1      # kubectl delete pod
-//         - kube_node: {name: kube-1, unschedulable: true, reason: "..."}
-//         - slurm: away              # or stale, babbles, answers
-//         - partitions: [cpu]        # what slurmctld has loaded
-//         - partition_refusal: words # of slurmctld, that goes on without spec.partition.config; "": none
-//         - controller: absent       # or unreadable, deleting, draining, ephemeral, present
-//         - stopped: true            # the Controller's stop switch
-//         - delete: true             # kubectl delete nodeset; `orphan: true` with --cascade=orphan
-//         - fail: {step: create, code: Forbidden, message: ...}   # steps whose id begins so
-//         - mend: true
-//         - advance: 1000            # milliseconds
-//         - restart: true            # a new process: outcomes, and since when what is seen, are forgotten
-//       run: settle                  # until nothing is left to do (default); once; none; or so many passes
-//       expect:
-//         did: [ids]                 # in order, without status, events, revisions, reports and comments; "*": anything
-//         did_not: [ids]             # of all steps
-//         conditions: {Ready: "True Ready *"}
-//         status: {readyReplicas: 3}
-//         pods: {cpu-0: Running}     # Pending, Running, Failed, Terminating, (absent); all that are named, and no others
-//         nodes: {cpu-0: IDLE+DRAIN slurm-operator*}   # state and reason; all, and no others
-//         events: ["Normal ScalingUp*"]
-//         wake: 300                  # milliseconds; 0: none
-// clang-format on
+// tests/scenarios/README.md describes them.
 // After each step no violation may have been seen: a deletion under a job, a foreign drain undone.
 #include <gtest/gtest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <sstream>
 
 #include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/plan.hpp"
@@ -54,43 +12,13 @@ namespace op::nodeset::testing {
 namespace {
 
 using core::Json;
-using op::testing::check_keys;
-using op::testing::code_of;
-using op::testing::found_of;
-using op::testing::from_yaml;
-using op::testing::holds;
-using op::testing::lines;
-using op::testing::matches;
-using op::testing::only_item;
-using op::testing::run_of;
-using op::testing::unknown;
-
-void set_state(slurm::Node& node, const std::string& text) {
-  std::istringstream words(text);
-  std::getline(words, node.state.base, '+');
-  node.state.flags.clear();
-  for (std::string flag; std::getline(words, flag, '+');) node.state.flags.insert(flag);
-}
-
-std::string text_of(const slurm::Node& node) {
-  std::string out = node.state.base;
-  for (const std::string& flag : node.state.flags) out += "+" + flag;
-  return node.reason.empty() ? out : out + " " + node.reason;
-}
+using namespace op::testing;
 
 slurm::Snapshot::Health health_of(const std::string& word) {
   if (word == "answers") return slurm::Snapshot::Health::kComplete;
   if (word == "stale") return slurm::Snapshot::Health::kStale;
   if (word == "away") return slurm::Snapshot::Health::kNone;
   unknown(word);
-}
-
-bool is_report(const std::string& id) {
-  for (const char* prefix : {"status", "event ", "create ControllerRevision", "delete ControllerRevision",
-                             "renew ControllerRevision", "report ", "comment ", "mark "}) {
-    if (id.starts_with(prefix)) return true;
-  }
-  return false;
 }
 
 class NodeSetScenario : public ::testing::TestWithParam<std::string> {
@@ -135,13 +63,24 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  void put_node(const Json& want) {
-    check_keys(want, {"name", "state", "reason", "comment", "features"});
-    slurm::Node& node = world_.add_node(want["name"]);
-    if (want.contains("state")) set_state(node, want["state"]);
-    if (want.contains("reason")) node.reason = want["reason"];
-    if (want.contains("comment")) node.comment = want["comment"];
-    if (want.contains("features")) node.features = want["features"].get<std::vector<std::string>>();
+  void put_job(const Json& want) {
+    slurm::Job job = read_job(want, world_.now);
+    job.id = world_.add_job(job.nodes, job.state);
+    world_.jobs[job.id] = std::move(job);
+  }
+
+  /// The name in "Kind/name", of that kind.
+  static std::string named(const Json& what, std::string_view kind) {
+    const auto [its, name] = split(what.get<std::string>());
+    if (its != kind) unknown(what.dump());
+    return name;
+  }
+
+  void remove(const Json& what, bool orphan) {
+    if (!orphan && what.get<std::string>().starts_with("Pod/")) return world_.user_deletes(named(what, "Pod"));
+    if (named(what, "NodeSet") != "cpu") unknown(what.dump());
+    world_.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world_.now);
+    if (orphan) world_.nodeset["metadata"]["finalizers"].push_back("orphan");
   }
 
   void act(const std::string& verb, const Json& value) {
@@ -152,23 +91,19 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "finish") {
       world_.finish_pods();
     } else if (verb == "job") {
-      world_.add_job({value.get<std::string>()});
-    } else if (verb == "suspended") {
-      world_.add_job({value.get<std::string>()}, "SUSPENDED");
-    } else if (verb == "waits_for") {
-      world_.jobs[world_.add_job({}, "PENDING")].required_nodes = value.get<std::string>();
+      put_job(value);
     } else if (verb == "end") {
       world_.end_job(value);
     } else if (verb == "node") {
-      put_node(value);
+      read_node(world_.add_node(value.at("name")), value);
     } else if (verb == "forget") {
       world_.nodes.erase(value.get<std::string>());
     } else if (verb == "pod") {
       put_pod(value);
-    } else if (verb == "user_deletes") {
-      world_.user_deletes(value);
-    } else if (verb == "deleted_without_pre_stop") {
-      world_.deleted_without_pre_stop(value);
+    } else if (verb == "delete" || verb == "orphan") {
+      remove(value, verb == "orphan");
+    } else if (verb == "delete_without_pre_stop") {
+      world_.deleted_without_pre_stop(named(value, "Pod"));
     } else if (verb == "vanish") {
       world_.pods.erase(value.get<std::string>());
     } else if (verb == "kube_node") {
@@ -186,9 +121,6 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       put_controller(value);
     } else if (verb == "stopped") {
       world_.stopped = value;
-    } else if (verb == "delete" || verb == "orphan") {
-      world_.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world_.now);
-      if (verb == "orphan") world_.nodeset["metadata"]["finalizers"].push_back("orphan");
     } else if (verb == "fail") {
       check_keys(value, {"step", "code", "message"});
       world_.refuse[value["step"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
@@ -236,61 +168,26 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     if (how.must_rest) FAIL() << "it does not come to rest:\n" << lines(world_.done) << last_.describe().dump(1);
   }
 
-  void expect_did(const Json& want) {
-    std::vector<std::string> did;
-    for (const std::string& id : world_.done) {
-      if (!is_report(id)) did.push_back(id);
-    }
-    const auto wanted = want.get<std::vector<std::string>>();
-    const bool same = std::equal(wanted.begin(), wanted.end(), did.begin(), did.end(),
-                                 [](const std::string& pattern, const std::string& id) { return matches(pattern, id); });
-    EXPECT_TRUE(same) << "wanted:\n" << lines(wanted) << "did:\n" << lines(did);
-  }
-
-  void expect_conditions(const Json& want) {
-    for (const auto& [type, value] : want.items()) {
-      const std::string told = world_.condition(type), message = world_.message(type);
-      std::optional<std::string> text;
-      if (!told.empty()) text = told + (message.empty() ? "" : " " + message);
-      EXPECT_TRUE(holds(value.get<std::string>(), text)) << type << found_of(value, text);
-    }
-  }
-
-  void expect_pods(const Json& want) {
-    for (const auto& [name, pod] : world_.pods) EXPECT_TRUE(want.contains(name)) << "unexpected pod " << name;
-    for (const auto& [name, state] : want.items()) {
-      const auto it = world_.pods.find(name);
-      std::optional<std::string> found;
-      if (it != world_.pods.end()) found = it->second.meta.terminating() ? "Terminating" : it->second.phase;
-      EXPECT_TRUE(holds(state.get<std::string>(), found)) << name << found_of(state, found);
-    }
-  }
-
-  void expect_nodes(const Json& want) {
-    for (const auto& [name, node] : world_.nodes) EXPECT_TRUE(want.contains(name)) << "unexpected node " << name;
-    for (const auto& [name, state] : want.items()) {
-      const auto it = world_.nodes.find(name);
-      std::optional<std::string> found;
-      if (it != world_.nodes.end()) found = text_of(it->second);
-      EXPECT_TRUE(holds(state.get<std::string>(), found)) << name << found_of(state, found);
-    }
+  std::optional<std::string> condition_text(const std::string& type) const {
+    const std::string told = world_.condition(type), message = world_.message(type);
+    if (told.empty()) return {};
+    return message.empty() ? told : told + " " + message;
   }
 
   void expect(const std::string& what, const Json& want) {
     if (what == "did") {
-      expect_did(want);
+      expect_did(want, world_.done);
     } else if (what == "did_not") {
-      for (const Json& pattern : want) {
-        for (const std::string& id : world_.done) EXPECT_FALSE(matches(pattern.get<std::string>(), id)) << "did: " << id;
-      }
+      expect_did_not(want, world_.done);
     } else if (what == "conditions") {
-      expect_conditions(want);
+      expect_conditions(want, [&](const std::string& type) { return condition_text(type); });
     } else if (what == "status") {
       for (const auto& [field, value] : want.items()) EXPECT_EQ(world_.status().value(field, Json()), value) << field;
     } else if (what == "pods") {
-      expect_pods(want);
+      expect_each(want, world_.pods,
+                  [](const kube::PodRecord& pod) { return pod.meta.terminating() ? "Terminating" : pod.phase; });
     } else if (what == "nodes") {
-      expect_nodes(want);
+      expect_each(want, world_.nodes, text_of);
     } else if (what == "protected") {
       Json found = Json::array();
       for (const auto& [name, pod] : world_.pods) {
@@ -298,12 +195,9 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       }
       EXPECT_EQ(found, want);
     } else if (what == "events") {
-      ASSERT_EQ(world_.events.size(), want.size()) << lines(world_.events);
-      for (std::size_t i = 0; i < want.size(); ++i) {
-        EXPECT_TRUE(matches(want[i].get<std::string>(), world_.events[i])) << world_.events[i];
-      }
+      expect_events(want, world_.events);
     } else if (what == "wake") {
-      EXPECT_EQ(last_.wake() ? last_.wake()->count() : 0, want.get<long long>());
+      expect_wake(want, last_);
     } else {
       unknown(what);
     }
@@ -330,29 +224,12 @@ TEST_P(NodeSetScenario, Runs) {
   }
 }
 
-std::vector<std::string> files() {
-  std::vector<std::string> out;
-  const std::filesystem::path folder = "tests/scenarios/nodeset";
-  if (!std::filesystem::exists(folder)) return out;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".yaml") out.push_back(entry.path().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
-  std::string out = std::filesystem::path(info.param).stem().string();
-  std::replace(out.begin(), out.end(), '-', '_');
-  return out;
-}
-
 // Run somewhere else than in the repository's root, there would be no scenario at all.
 TEST(NodeSetScenarios, AreFound) {
-  EXPECT_GE(files().size(), 10U);
+  EXPECT_GE(scenario_files({"nodeset"}).size(), 10U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, NodeSetScenario, ::testing::ValuesIn(files()), name_of);
+INSTANTIATE_TEST_SUITE_P(Scenarios, NodeSetScenario, ::testing::ValuesIn(scenario_files({"nodeset"})), scenario_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NodeSetScenario);
 
 }  // namespace

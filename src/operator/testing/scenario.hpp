@@ -1,10 +1,15 @@
-// What the runners of tests/scenarios have in common.
+// What the runners of tests/scenarios have in common. The words themselves are described in tests/scenarios/README.md.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,6 +18,8 @@
 
 #include "core/json.hpp"
 #include "core/result.hpp"
+#include "plan/plan.hpp"
+#include "slurm/model.hpp"
 
 namespace op::testing {
 
@@ -108,6 +115,130 @@ inline core::ErrorCode code_of(const std::string& word) {
     if (core::to_string(code) == word) return code;
   }
   unknown(word);
+}
+
+/// "Kind/name" as a pair; without '/', the second is empty. Likewise at any other character.
+inline std::pair<std::string, std::string> split(const std::string& text, char at = '/') {
+  const std::size_t place = text.find(at);
+  return place == std::string::npos ? std::pair(text, std::string()) : std::pair(text.substr(0, place), text.substr(place + 1));
+}
+
+// ---- What Slurm has ----
+
+/// `node: {name, state, reason, comment, features}`: what is said of it changes, the rest stays. A state is "IDLE+DRAIN".
+inline void read_node(slurm::Node& node, const core::Json& want) {
+  check_keys(want, {"name", "state", "reason", "comment", "features"});
+  if (want.contains("state")) {
+    std::istringstream words(want["state"].get<std::string>());
+    std::getline(words, node.state.base, '+');
+    node.state.flags.clear();
+    for (std::string flag; std::getline(words, flag, '+');) node.state.flags.insert(flag);
+  }
+  if (want.contains("reason")) node.reason = want["reason"];
+  if (want.contains("comment")) node.comment = want["comment"];
+  if (want.contains("features")) node.features = want["features"].get<std::vector<std::string>>();
+}
+
+/// As `read_node` reads it, and the reason: "IDLE+DRAIN bad disk".
+inline std::string text_of(const slurm::Node& node) {
+  std::string out = node.state.base;
+  for (const std::string& flag : node.state.flags) out += "+" + flag;
+  return node.reason.empty() ? out : out + " " + node.reason;
+}
+
+/// `job: cpu-0`, which runs there, or `job: {on, requires, state, partition, limited, licenses, gres}`. Its limit is an hour.
+inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
+  slurm::Job job;
+  const core::Json said = want.is_object() ? want : core::Json{{"on", want}};
+  check_keys(said, {"id", "on", "requires", "state", "partition", "limited", "licenses", "gres"});
+  job.id = said.value("id", std::int64_t{0});
+  if (said.contains("on")) job.nodes = {said["on"].get<std::string>()};
+  job.required_nodes = said.value("requires", "");
+  job.state = said.value("state", "RUNNING");
+  job.partition = said.value("partition", "");
+  if (said.value("limited", true)) job.end = now + core::Duration{3600000};
+  job.licenses = said.value("licenses", std::vector<std::string>{});
+  job.gres = said.value("gres", std::vector<std::string>{});
+  return job;
+}
+
+// ---- What is expected ----
+
+/// What a step comes to whoever else does: no assertion is made of it in `did`.
+inline bool is_report(std::string_view id) {
+  for (const char* prefix : {"status", "event ", "create ControllerRevision", "delete ControllerRevision",
+                             "renew ControllerRevision", "report ", "comment ", "mark "}) {
+    if (id.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+inline void expect_did(const core::Json& want, std::vector<std::string> did) {
+  std::erase_if(did, [](const std::string& id) { return is_report(id.starts_with('!') ? id.substr(1) : id); });
+  const auto wanted = want.get<std::vector<std::string>>();
+  const bool same = std::equal(wanted.begin(), wanted.end(), did.begin(), did.end(),
+                               [](const std::string& pattern, const std::string& id) { return matches(pattern, id); });
+  EXPECT_TRUE(same) << "wanted:\n" << lines(wanted) << "did:\n" << lines(did);
+}
+
+inline void expect_did_not(const core::Json& patterns, const std::vector<std::string>& did) {
+  for (const core::Json& pattern : patterns) {
+    for (const std::string& id : did) EXPECT_FALSE(matches(pattern.get<std::string>(), id)) << "did: " << id;
+  }
+}
+
+inline void expect_events(const core::Json& want, const std::vector<std::string>& events) {
+  ASSERT_EQ(events.size(), want.size()) << lines(events);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(matches(want[i].get<std::string>(), events[i])) << events[i];
+}
+
+/// All that there are, by name; `text` makes of one what the scenario says of it.
+template <class Things, class Text>
+void expect_each(const core::Json& want, const Things& things, const Text& text) {
+  for (const auto& [name, thing] : things) EXPECT_TRUE(want.contains(name)) << "unexpected: " << name;
+  for (const auto& [name, value] : want.items()) {
+    const auto it = things.find(name);
+    const std::optional<std::string> found = it == things.end() ? std::nullopt : std::optional<std::string>(text(it->second));
+    EXPECT_TRUE(holds(value.template get<std::string>(), found)) << name << found_of(value, found);
+  }
+}
+
+/// "False SecretMissing message"; `text` tells that of a condition, nullopt where there is none.
+template <class Text>
+void expect_conditions(const core::Json& want, const Text& text) {
+  for (const auto& [type, value] : want.items()) {
+    const std::optional<std::string> found = text(type);
+    EXPECT_TRUE(holds(value.template get<std::string>(), found)) << type << found_of(value, found);
+  }
+}
+
+inline void expect_wake(const core::Json& want, const plan::Plan& last) {
+  EXPECT_EQ(last.wake() ? last.wake()->count() : 0, want.get<long long>());
+}
+
+// ---- The files ----
+
+/// Those of tests/scenarios/FOLDER, sorted; none outside of the repository's root.
+inline std::vector<std::string> scenario_files(const std::vector<std::string>& folders) {
+  std::vector<std::string> out;
+  for (const std::string& folder : folders) {
+    const std::filesystem::path path = std::filesystem::path("tests/scenarios") / folder;
+    if (!std::filesystem::exists(path)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.path().extension() == ".yaml") out.push_back(entry.path().string());
+    }
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+/// FOLDER_FILE, as a name of a test.
+inline std::string scenario_name(const ::testing::TestParamInfo<std::string>& info) {
+  const std::filesystem::path path(info.param);
+  std::string out = path.parent_path().filename().string() + "_" + path.stem().string();
+  std::ranges::replace_if(
+      out, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return out;
 }
 
 }  // namespace op::testing

@@ -80,12 +80,12 @@ class World {
     }
   }
 
-  /// Its watch is cut: whatever becomes of it, the cache shows it as it is now, be it absent.
+  /// Its watch is cut: whatever becomes of it, the cache shows it as it is now, be it absent; until `mend`.
   void cut(const std::string& kind, const kube::Key& key) {
     const Json* now_shown = find(kind, key);
     cut_[{kind, key}] = now_shown == nullptr ? std::nullopt : std::optional(*now_shown);
   }
-  void mend(const std::string& kind, const kube::Key& key) { cut_.erase({kind, key}); }
+  void mend() { cut_.clear(); }
 
   [[nodiscard]] const Json* find(const std::string& kind, const kube::Key& key) const {
     const auto it = objects_.find({kind, key});
