@@ -4,6 +4,7 @@
 Usage: schema.py CHARTS     Prints lines of verdict, chart, value and detail, separated by tabs:
   closed    a value that is a map of names which the schema knows: any other name in it is to be refused
   unknown   a value of values.yaml, or a field of a resource that the chart passes on, which the schema does not know by name
+  open      a map that the schema knows names of, and takes any other
 """
 import json
 import sys
@@ -11,6 +12,8 @@ import sys
 import yaml
 
 charts = sys.argv[1]
+# What Kubernetes defines, and what is refused as a whole.
+OPEN = {"slurm": {("definitions", "container"), ("properties", "accounting")}}
 
 
 def read(path):
@@ -49,6 +52,15 @@ class Schema:
         if isinstance(schema.get("additionalProperties"), dict):
             yield from self.closed((*path, "some"))
 
+    def tell_open(self, part, path=()):
+        """Of a part of the schema, and all below."""
+        for name, below in part.items():
+            if isinstance(below, dict):
+                self.tell_open(below, (*path, name))
+        takes_all = "properties" in part and part.get("additionalProperties", True) is True
+        if takes_all and path not in OPEN.get(self.chart, ()):
+            tell("open", self.chart, ".".join(path), "it takes any name")
+
     def compare(self, values, path=()):
         """`values`: what there is, as maps of maps."""
         schema = self.at(path)
@@ -77,6 +89,7 @@ def fields(kind):
 
 schemas = {chart: Schema(chart) for chart in ("slurm-operator-crds", "slurm-operator", "slurm")}
 for chart, schema in schemas.items():
+    schema.tell_open(schema.whole)
     for path in schema.closed():
         tell("closed", chart, ".".join(path))
     if chart != "slurm-operator-crds":
