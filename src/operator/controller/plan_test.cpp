@@ -178,6 +178,34 @@ TEST(Withheld, IsTakenFromSlurmsAnswerWhereTheConfigMapIsGone) {
   EXPECT_EQ(conf(founded).find(partition), std::string::npos) << "that is another cluster's answer";
 }
 
+TEST(Withheld, UntilAnAnswerThatWasAskedForWhenItTookNoMoreJobs) {
+  Observed observed = without_map({"COMPLETED"});
+  auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
+  pod->meta.annotations[std::string(api::kAnnotationConfigRefresh)] = "h.1";
+  observed.pods = {pod};
+  const auto stays = [&] {
+    return render_config(observed, ConfigState{}).files.at("slurm.conf").find("PartitionName=gpu ") != std::string::npos;
+  };
+  plan::Outcome& reconfigured = observed.context.outcomes["reconfigure h.1"];
+  reconfigured.state = plan::Outcome::State::kDone;
+  reconfigured.last = observed.context.mono;
+  EXPECT_FALSE(stays());
+  reconfigured.last = observed.context.mono + core::Duration{1};
+  EXPECT_TRUE(stays()) << "a job may have come in between";
+}
+
+TEST(Withheld, FromAJobThatCannotBeRead) {
+  Observed observed = without_map({"COMPLETED"});
+  auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+  auto job = std::make_shared<slurm::Job>();
+  job->id = -1;
+  job->state = "RUNNING";
+  snapshot->jobs.insert_or_assign(job->id, job);
+  observed.snapshot = snapshot;
+  const std::string text = render_config(observed, ConfigState{}).files.at("slurm.conf");
+  EXPECT_NE(text.find("PartitionName=gpu "), std::string::npos) << "it may be of any partition";
+}
+
 TEST(StateInMemory, IsToldBeforeItIsLost) {
   EXPECT_NE(plan(changed(false, {})).describe().dump().find("StateInMemory"), std::string::npos);
   EXPECT_EQ(plan(changed(true, {})).describe().dump().find("StateInMemory"), std::string::npos);
@@ -225,6 +253,12 @@ TEST(Records, AreDeletedAFewInAPass) {
   EXPECT_LE(deleted_records(many), 32U);
   EXPECT_EQ(many.wake(), core::Duration{1000});
   EXPECT_EQ(many.wake_reason(), "records of workers are left");
+}
+
+TEST(Records, StayWhereSlurmIsDoubted) {
+  Observed observed = with_records(3, core::Duration{0});
+  observed.doubt = "Slurm does not know 3 of 4 workers";
+  EXPECT_EQ(deleted_records(plan(observed)), 0U);
 }
 
 TEST(Records, OfAnOldSnapshotWaitForAFreshOne) {

@@ -127,6 +127,14 @@ TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
   EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
 }
 
+TEST(NodeSetPlan, ANodeOfAnothersWorkerIsNotTakenForOneWhosePodIsGone) {
+  World world = serving(2);
+  world.pods.erase("cpu-1");
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("drain: Pod is gone"));
+  world.rivals = {{"other", {"cpu-1"}, "cpu-", 0, 0}};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("drain: Pod is gone")));
+}
+
 TEST(NodeSetPlan, TellsTwinsThatAreThere) {
   World world(Json{{"replicas", 1}});
   world.add_pod(0);
@@ -999,12 +1007,27 @@ TEST(NodeSetPlan, ReleasesNothingOnAnOldAnswerOfSlurm) {
   EXPECT_FALSE(is_protected(world.pod("cpu-0")));
 }
 
+TEST(NodeSetPlan, ProtectsABusyWorkerByAnOldAnswerToo) {
+  World world = serving(1);
+  world.kube_nodes["kube-0"] = {true, ""};
+  world.settle();
+  ASSERT_FALSE(is_protected(world.pod("cpu-0")));
+  world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it.
+  world.add_job({"cpu-0"});
+  world.snapshot_age = core::Duration{10000};
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_TRUE(is_protected(world.pod("cpu-0")));
+}
+
 TEST(NodeSetPlan, ProtectsBusyWorkersUnlessToldNotTo) {
   const std::string label = "nodeset.slinky.slurm.net/pod-protect";
   World world = serving(2);
   world.add_job({"cpu-0"});
   world.settle(2);
   ASSERT_EQ(world.pod("cpu-0").meta.label(label), "true");
+  // By this one preemption, and deletion by users, know them.
+  EXPECT_EQ(world.pod("cpu-0").meta.label("nodeset.slinky.slurm.net/pod-busy"), "true");
+  EXPECT_EQ(world.pod("cpu-1").meta.label("nodeset.slinky.slurm.net/pod-busy"), "");
   world.edit("workloadDisruptionProtection", false);
   world.settle(2);
   EXPECT_FALSE(world.pod("cpu-0").meta.labels.contains(label));
