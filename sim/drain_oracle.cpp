@@ -98,6 +98,9 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string
   const Json* controller = api_.peek(op::resources::kController, cluster.controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
   if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
+  // What no slurmd runs on loses nothing by a drain.
+  const auto slurmd = cluster.slurmds.find(node);
+  if (slurmd == cluster.slurmds.end()) return true;
   bool any = false;
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;

@@ -8,7 +8,6 @@
 #include "api/token.hpp"
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
-#include "sim/not_judged.hpp"
 #include "sim/slurm_text.hpp"
 
 namespace sim {
@@ -429,6 +428,7 @@ void History::look_after_orphans() {
     if (ends) {
       world_.remove(kinds::kPod, name);
     } else if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) {
+      helped_ = true;
       world_.apply(nodeset_json(nodeset, 2));
     }
   }
@@ -761,9 +761,11 @@ void History::help_by_hand() {
   });
   for (const std::string& name : world_.workers()) {
     const SimNode* node = slurm->node(name);
-    if (blank && node == nullptr) world_.remove(kinds::kPod, name);
     const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
-    if (held && world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos) world_.remove(kinds::kPod, name);
+    const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
+    if (!(blank && node == nullptr) && !(held && cannot_start)) continue;
+    helped_ = true;
+    world_.remove(kinds::kPod, name);
   }
 }
 
@@ -834,6 +836,7 @@ void History::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
+  helped_ = false;
   world_.oracles().service().expect(unmet.empty());
   if (unmet.empty()) unmet = edit_one_by_one();
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
@@ -846,7 +849,7 @@ void History::calm() {
   const std::vector<std::string> restless = check_rest(world_, kRest);
   world_.oracles().service().expect(false);
   // Nothing of what was done since the storm is about workers; but they go with the state of a slurmctld without a volume.
-  if (kJudgeService && !volatile_) differences(workers, worker_starts(), "starts", wrong_);
+  if (!volatile_ && !helped_) differences(workers, worker_starts(), "starts", wrong_);
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong_.push_back("the declared state did not last: " + first_few(later));

@@ -78,6 +78,7 @@ class History {
   SlurmRates fair_;                          ///< What befalls requests to slurmrestd while the weather is fair.
   std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
   int edits_ = 0;
+  bool helped_ = false;  ///< Workers were made, or made anew, by hand.
 };
 
 /// The fixed history: a cluster is founded, grows, runs a job, shrinks, is edited, and its NodeSet goes. Returns the final

@@ -76,6 +76,8 @@ std::string_view to_string(Blame blame) {
       return "its partition went while it ran";
     case Blame::kPartitionWait:
       return "its partition went while it waited";
+    case Blame::kLeftOut:
+      return "its partition was left out of a configuration that was refused";
     case Blame::kSilence:
       return "slurmctld lost a slurmd that runs";
     case Blame::kKey:
@@ -151,6 +153,9 @@ void JobOracle::listen() {
     if (request.resource == kinds::kPodDisruptionBudget && request.subresource.empty() &&
         !request.user.starts_with("system:") && request.user != kOperatorAgent)
       harmed_[request.key.ns] = loop_.clock().mono();
+    if (request.resource == kinds::kConfigMap && request.operation != "CREATE" && !request.user.starts_with("system:") &&
+        request.user != kOperatorAgent)
+      unwritten_[request.key] = loop_.clock().mono();
     return {};
   });
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
@@ -166,10 +171,12 @@ void JobOracle::listen() {
     if (!is_worker(pod)) return;
     const std::string uid = core::get_string(pod, {"metadata", "uid"}), phase = core::get_string(pod, {"status", "phase"});
     Worker& worker = workers_[uid];
+    worker.owned = core::find(pod, {"metadata", "ownerReferences"}) != nullptr;
     const std::string node = slurm_node_of(pod);
     if (change->type == Change::Type::kAdded || worker.node != node) {
       worker.node = node;
-      last_[{{change->key.ns, label(pod, api::kLabelCluster)}, node}] = uid;
+      std::string& last = last_[{{change->key.ns, label(pod, api::kLabelCluster)}, node}];
+      if (last != uid) worker.before = std::exchange(last, uid);
     }
     if (!worker.deleted && (gone || terminating(pod))) {
       worker.deleted = now;
@@ -212,6 +219,13 @@ bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) 
   return annotation(controller, api::kAnnotationLoseJobs) == "true" || lately(job.submitted, kNews);
 }
 
+bool JobOracle::left_out(const kube::Key& controller, const std::string& partition) const {
+  const Json* map = api_.peek(kinds::kConfigMap, {controller.ns, op::config_map_name(controller.name)});
+  return map != nullptr &&
+         core::get_string(*map, {"metadata", "annotations", api::kAnnotationLeftOut}).find(fmt::format("\"{}\"", partition)) !=
+             std::string::npos;
+}
+
 /// Of the Controller.
 std::string JobOracle::annotation(const kube::Key& controller, std::string_view name) const {
   const Json* object = api_.peek(op::resources::kController, controller);
@@ -239,6 +253,10 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   const auto newest = last_.find({cluster.controller, node});
   if (newest == last_.end()) return Blame::kGoneWorker;
   const Worker& worker = workers_.at(newest->second);
+  if (!worker.owned) return Blame::kUser;
+  // Its successor is there already.
+  if (const auto was = workers_.find(worker.before); was != workers_.end() && lately(was->second.gone, kNews))
+    return was->second.off ? Blame::kAccident : was->second.by;
   if (worker.off) return !worker.ended || lately(worker.ended, kNews) ? Blame::kAccident : Blame::kGoneWorker;
   if (!worker.deleted) return Blame::kGoneWorker;
   if (worker.gone) return lately(worker.gone, kNews) ? worker.by : Blame::kGoneWorker;
@@ -267,6 +285,11 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       return Blame::kKey;
     case Cause::kPartitionGone:
       if (annotation(controller, api::kAnnotationRemoveNow).find("partition/" + job.request.partition) != std::string::npos)
+        return Blame::kUser;
+      if (left_out(controller, job.request.partition)) return Blame::kLeftOut;
+      // What is withheld stands there, and where slurmctld does not answer, nowhere else.
+      if (const auto at = unwritten_.find({controller.ns, op::config_map_name(controller.name)});
+          at != unwritten_.end() && lately(at->second, kNews))
         return Blame::kUser;
       return loss.pending ? Blame::kPartitionWait : Blame::kPartition;
     case Cause::kNodeGone:

@@ -39,6 +39,7 @@ enum class Blame {
   kNameTaken,      ///< Another worker came up under the name of the one that ran it.
   kPartition,      ///< Its partition went from the configuration while it ran.
   kPartitionWait,  ///< Its partition went while it waited.
+  kLeftOut,        ///< Its partition was left out, as if slurmctld had refused it.
   kSilence,        ///< slurmctld lost a slurmd that is there.
   kKey,            ///< slurmctld has another key than its slurmd.
   kState,          ///< slurmctld's volume went.
@@ -65,10 +66,12 @@ class JobOracle {
  private:
   /// A worker, as long as anybody may ask for it: to the end of the history.
   struct Worker {
-    std::string node{};  ///< In Slurm.
+    std::string node{};    ///< In Slurm.
+    std::string before{};  ///< The one before it of that name, by uid.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
     Blame by = Blame::kUser;                               ///< Who deleted it.
+    bool owned = true;                                     ///< By a NodeSet; nobody looks after others.
   };
   using Place = std::pair<kube::Key, std::string>;  ///< Controller, and node in Slurm.
 
@@ -80,6 +83,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;
+  [[nodiscard]] bool left_out(const kube::Key& controller, const std::string& partition) const;
   [[nodiscard]] std::string annotation(const kube::Key& controller, std::string_view name) const;
   [[nodiscard]] bool lately(std::optional<core::MonoTime> at, core::Duration length) const;
 
@@ -87,12 +91,13 @@ class JobOracle {
   KubeApi& api_;
   SlurmSite& site_;
   Tell violation_, note_;
-  std::map<std::string, Worker> workers_;         ///< By uid.
-  std::map<Place, std::string> last_;             ///< The newest worker of a node, by uid.
-  std::map<kube::Key, Blame> asked_;              ///< Who last asked for a pod's deletion.
-  std::map<kube::Key, core::MonoTime> gone_;      ///< When a Controller went.
-  std::map<std::string, core::MonoTime> harmed_;  ///< When a user last changed a budget, by namespace.
-  std::map<kube::Key, Blame> restarted_;          ///< Who last deleted a Controller's slurmctld.
+  std::map<std::string, Worker> workers_;          ///< By uid.
+  std::map<Place, std::string> last_;              ///< The newest worker of a node, by uid.
+  std::map<kube::Key, Blame> asked_;               ///< Who last asked for a pod's deletion.
+  std::map<kube::Key, core::MonoTime> gone_;       ///< When a Controller went.
+  std::map<std::string, core::MonoTime> harmed_;   ///< When a user last changed a budget, by namespace.
+  std::map<kube::Key, core::MonoTime> unwritten_;  ///< When a user last changed a ConfigMap.
+  std::map<kube::Key, Blame> restarted_;           ///< Who last deleted a Controller's slurmctld.
   std::map<Blame, int> losses_;
 };
 

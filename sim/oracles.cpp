@@ -16,7 +16,6 @@
 #include "kube/apply_helper.hpp"
 #include "operator/common/names.hpp"
 #include "operator/token/plan.hpp"
-#include "sim/not_judged.hpp"
 #include "sim/slurm_text.hpp"
 
 namespace sim {
@@ -159,8 +158,8 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
       jobs_(
           loop, api, site, [this](std::string text) { violation(std::move(text)); },
           [this](std::string text) { note(std::move(text)); }),
-      service_(loop, api, site, [this](std::string text) { tell(kJudgeService, std::move(text)); }),
-      drains_(loop, api, [this](std::string text) { tell(kJudgeDrains, std::move(text)); }) {
+      service_(loop, api, site, [this](std::string text) { violation(std::move(text)); }),
+      drains_(loop, api, [this](std::string text) { violation(std::move(text)); }) {
   watch_admission();
   watch_store();
   site_.on_cluster = [this](SlurmSite::Cluster& cluster) { watch_cluster(cluster); };
@@ -169,10 +168,6 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
 void Oracles::violation(std::string text) {
   note("VIOLATION " + text);
   violations_.push_back(std::move(text));
-}
-
-void Oracles::tell(bool judged, std::string text) {
-  judged ? violation(std::move(text)) : note("not judged: " + std::move(text));
 }
 
 void Oracles::note(std::string text) {
@@ -468,7 +463,7 @@ void Oracles::request(const net::HttpRequest& request, bool to_slurm, const std:
   if (about_tokens(request)) ++token_writes_;
   if (!acts_in(word_after(request.target, "/namespaces/"))) violation("a write outside of its namespaces: " + request.target);
   const bool secret = request.target.find("/secrets") != std::string::npos;
-  note("kube " + request.method + " " + request.target + " " + (secret ? "(secret)" : request.body.substr(0, 600)));
+  note("kube " + request.method + " " + request.target + " " + (secret ? "(secret)" : request.body.substr(0, 3000)));
   search_secrets(request.target, "a request's path");
   if (!secret) search_secrets(request.body, "a request to " + request.target);
   if (request.method == "DELETE") {
@@ -550,8 +545,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     const auto asked = asked_.find(node.name);
     const bool unseen = asked != asked_.end() && node.own_drain && *node.own_drain >= asked->second.at;
     if (frees && user == "slurm" && node.own_drain && !unseen)
-      tell(kJudgeOwnDrains,
-           fmt::format("{} of node {}, which Slurm itself had drained (reason \"{}\")", state, node.name, node.reason));
+      violation(fmt::format("{} of node {}, which Slurm itself had drained (reason \"{}\")", state, node.name, node.reason));
     // From here on it takes jobs by the operator's own word.
     if (frees && asked != asked_.end()) asked->second.idle_and_held = false;
     if (!hold.drain && !hold.down) return;
@@ -572,8 +566,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   cluster.slurm->on_return = [this, &cluster](const SimNode& node) {
     const auto hold = foreign_.find({cluster.controller, node.name});
     if (hold != foreign_.end() && hold->second.down)
-      tell(kJudgeDownEndedByRegistration,
-           "node " + node.name + ", which an admin had set DOWN, was returned to service by its registration");
+      violation("node " + node.name + ", which an admin had set DOWN, was returned to service by its registration");
   };
   cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs,
                                               const std::string& user) {

@@ -48,12 +48,13 @@ class Oracles {
   Oracles& operator=(const Oracles&) = delete;
 
   /// Where operators may write; empty: everywhere.
-  void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
+  void limit_to(const std::vector<std::string>& namespaces) {
+    namespaces_ = namespaces;
+    service_.limit_to(namespaces);
+  }
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] bool ok() const { return violations_.empty(); }
   void violation(std::string text);
-  /// A violation, or, of what is not judged yet, a note.
-  void tell(bool judged, std::string text);
 
   /// The last things that happened, for the report of a failing seed.
   void note(std::string text);

@@ -70,6 +70,10 @@ void ServiceOracle::expect(bool due) {
   if (due) look();
 }
 
+bool ServiceOracle::acts_in(const std::string& ns) const {
+  return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
+}
+
 void ServiceOracle::look() {
   look_at_tokens();
   look_at_restapis();
@@ -97,7 +101,7 @@ void ServiceOracle::miss(bool missed, const std::string& what, const std::string
 void ServiceOracle::look_at_tokens() {
   for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kToken))) {
     const auto token = api::from_json<api::Token>(stored->body);
-    if (!token || !token->spec.refresh || terminating(stored->body)) continue;
+    if (!token || !token->spec.refresh || terminating(stored->body) || !acts_in(key.ns)) continue;
     const api::SecretKeySelector target = api::token_secret(token->spec, key.name);
     const Json* secret = api_.peek(kinds::kSecret, {key.ns, target.name});
     const auto text = secret == nullptr ? core::Result<std::string>("")
@@ -111,7 +115,7 @@ void ServiceOracle::look_at_tokens() {
 void ServiceOracle::look_at_restapis() {
   for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kRestApi))) {
     const kube::Key controller{key.ns, core::get_string(stored->body, {"spec", "controllerRef", "name"})};
-    if (terminating(stored->body) || api_.peek(op::resources::kController, controller) == nullptr) continue;
+    if (terminating(stored->body) || !acts_in(key.ns) || api_.peek(op::resources::kController, controller) == nullptr) continue;
     miss(site_.listening(key.name + "-restapi." + key.ns, 6820) == nullptr, "slurmrestd is away", key.str(), kRestAway);
   }
 }

@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/loop.hpp"
 #include "sim/kube_api.hpp"
@@ -24,6 +26,8 @@ class ServiceOracle {
   ServiceOracle(const ServiceOracle&) = delete;
   ServiceOracle& operator=(const ServiceOracle&) = delete;
 
+  /// Where operators act, and service is due at all; empty: everywhere.
+  void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
   /// From now on there are no faults, and the declared state was reached:
   /// service is due. False: not any more.
   void expect(bool due);
@@ -40,6 +44,7 @@ class ServiceOracle {
     std::size_t most = 0;
     bool told = false;
   };
+  [[nodiscard]] bool acts_in(const std::string& ns) const;
   void look();
   void look_at_tokens();
   void look_at_restapis();
@@ -51,6 +56,7 @@ class ServiceOracle {
   KubeApi& api_;
   SlurmSite& site_;
   Tell violation_;
+  std::vector<std::string> namespaces_;
   std::shared_ptr<int> turn_ = std::make_shared<int>(0);  ///< Odd: service is due.
   std::array<Pace, 2> pace_;
   std::map<std::string, core::MonoTime> since_;

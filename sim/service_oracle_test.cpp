@@ -68,6 +68,14 @@ TEST_F(ServiceOracleTest, AnIdleWorkerThatTheOperatorHoldsBack) {
   EXPECT_THAT(violations(), Contains(HasSubstr("an idle worker is held back by the operator")));
 }
 
+TEST_F(ServiceOracleTest, WhereNoOperatorActsNoServiceIsDue) {
+  service.limit_to({World::kOtherNamespace});
+  world.pause_operator(0, std::chrono::hours{1});
+  world.remove(kinds::kService, op::restapi_object_name(World::kCluster));
+  world.loop().run_for(std::chrono::minutes{5});
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
 TEST_F(ServiceOracleTest, NobodyWaitsForWhatIsNotDue) {
   service.expect(false);
   world.pause_operator(0, std::chrono::hours{1});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -73,6 +74,13 @@ std::string clean_reason(std::string_view text) {
   return out;
 }
 
+/// What Slurm has under its name is an earlier worker's, of which nobody saw the end: jobs would be sent to where no slurmd is.
+bool has_anothers_record(const Pass& pass, const Worker& worker) {
+  if (worker.record == nullptr || uses_host_network(pass.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
+  const std::optional<core::WallTime>& started = worker.record->slurmd_start_time;
+  return started && *started + kSkew < worker.pod->meta.created;
+}
+
 /// Why the worker's node must take no jobs, or "" when it may.
 std::string drain_reason(const Pass& pass, const Worker& worker) {
   // Its preStop says the same, if it runs, and if slurmctld answers it in time.
@@ -84,7 +92,7 @@ std::string drain_reason(const Pass& pass, const Worker& worker) {
     return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;
   }
   if (worker.user_cordon) return "Pod (" + pod_text(worker) + ") was cordoned";
-  return {};
+  return has_anothers_record(pass, worker) ? std::string(kPodGone) : "";
 }
 
 /// A node that is down or failing takes no jobs; its reason is somebody else's, or Slurm's.
@@ -318,9 +326,10 @@ void set_drains(Pass& pass) {
     const std::string reason = drain_reason(pass, worker);
     if (reason.empty() || !needs_drain(worker)) continue;
     nodes[reason].push_back(worker.node);
-    if (worker.life == Life::kLive && !worker.victim) cordoned.insert(reason);
+    if (worker.life == Life::kLive && !worker.victim && reason != kPodGone) cordoned.insert(reason);
   }
-  if (auto gone = nodes_of_gone_pods(pass); !gone.empty()) nodes.emplace(kPodGone, std::move(gone));
+  if (auto gone = nodes_of_gone_pods(pass); !gone.empty())
+    std::ranges::move(gone, std::back_inserter(nodes[std::string(kPodGone)]));
   for (auto& [reason, names] : nodes) {
     for (const std::string& name : names) pass.out.intent.add(kDrain, name);
     const std::string list = core::compress_hostlist(names);
