@@ -178,6 +178,7 @@ void JobOracle::listen() {
       std::string& last = last_[{{change->key.ns, label(pod, api::kLabelCluster)}, node}];
       if (last != uid) worker.before = std::exchange(last, uid);
     }
+    if (worker.machine.empty()) worker.machine = core::get_string(pod, {"spec", "nodeName"});
     if (!worker.deleted && (gone || terminating(pod))) {
       worker.deleted = now;
       const auto asked = asked_.find(change->key);
@@ -208,12 +209,16 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(op::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
-  // Without a RestApi nobody can see any; StateInMemory tells.
+  // Without a RestApi nobody can see any; where there are workers, there may be some.
   const bool seen = std::ranges::any_of(api_.store().all(table_name(op::resources::kRestApi)), [&](const auto& entry) {
     return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
            core::get_string(entry.second->body, {"spec", "controllerRef", "name"}) == controller.name;
   });
-  if (!seen) return true;
+  const bool workers = std::ranges::any_of(api_.store().all("pods"), [&](const auto& entry) {
+    return entry.first.ns == controller.ns && is_worker(entry.second->body) &&
+           label(entry.second->body, api::kLabelCluster) == controller.name;
+  });
+  if (!seen && !workers) return true;
   const auto by = restarted_.find(controller);
   if (by == restarted_.end() || by->second != Blame::kOperator) return true;
   return annotation(controller, api::kAnnotationLoseJobs) == "true" || lately(job.submitted, kNews);
@@ -248,6 +253,15 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;
 }
 
+/// The operator set its node DOWN. It may where the pod is gone, and the machine that ran it is none of the cluster any more.
+Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const {
+  const auto newest = last_.find({cluster.controller, node});
+  if (newest == last_.end()) return Blame::kOperatorDown;
+  const Worker& worker = workers_.at(newest->second);
+  const bool host_gone = !worker.machine.empty() && api_.peek(kinds::kNode, {"", worker.machine}) == nullptr;
+  return worker.gone && host_gone ? Blame::kAccident : Blame::kOperatorDown;
+}
+
 /// No slurmd had registered there when the job was started.
 Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const {
   const auto newest = last_.find({cluster.controller, node});
@@ -272,7 +286,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
   switch (loss.cause) {
     case Cause::kDown:
       // preStop comes as root.
-      return loss.by == "root" ? blame_for_end(cluster, job, loss.node) : Blame::kOperatorDown;
+      return loss.by == "root" ? blame_for_end(cluster, job, loss.node) : blame_for_down(cluster, loss.node);
     case Cause::kSlurmdEnded:
       return blame_for_end(cluster, job, loss.node);
     case Cause::kNoSlurmd:

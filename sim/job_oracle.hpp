@@ -66,8 +66,9 @@ class JobOracle {
  private:
   /// A worker, as long as anybody may ask for it: to the end of the history.
   struct Worker {
-    std::string node{};    ///< In Slurm.
-    std::string before{};  ///< The one before it of that name, by uid.
+    std::string node{};     ///< In Slurm.
+    std::string machine{};  ///< Its Kubernetes node.
+    std::string before{};   ///< The one before it of that name, by uid.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
     Blame by = Blame::kUser;                               ///< Who deleted it.
@@ -80,6 +81,7 @@ class JobOracle {
   void judge(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss);
   [[nodiscard]] Blame blame(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const;
   [[nodiscard]] Blame blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const;
+  [[nodiscard]] Blame blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;

@@ -99,6 +99,29 @@ TEST_F(JobOracleTest, AMachineThatStopsIsAnAccidentAndAJobIsCountedOnce) {
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
 }
 
+TEST_F(JobOracleTest, TheJobsOfAMachineThatIsDeletedStartAnewAtOnce) {
+  world.kube().nodes().delete_node(machine_of("cpu-0"));
+  world.loop().run_for(std::chrono::minutes{2});
+  EXPECT_EQ(world.slurm()->jobs().at(job).restarts, 1) << "SlurmdTimeout is five minutes";
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST_F(JobOracleTest, AndThoughItsSlurmdRuns) {
+  const std::string machine = machine_of("cpu-0");
+  world.kube().nodes().cut_node(machine);
+  Caller collector;
+  collector.user = "system:serviceaccount:kube-system:pod-garbage-collector";
+  ASSERT_TRUE(world.api().remove(kinds::kNode, {"", machine}));
+  Deletion at_once;
+  at_once.grace_seconds = 0;
+  ASSERT_TRUE(world.api().remove(kinds::kPod, {World::kNamespace, "cpu-0"}, at_once, collector));
+  world.loop().run_for(Duration{20000});
+  EXPECT_EQ(world.slurm()->jobs().at(job).restarts, 1);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 TEST_F(JobOracleTest, APodThatFailsIsAnAccident) {
   world.kube().nodes().fail_pod({World::kNamespace, "cpu-0"});
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));

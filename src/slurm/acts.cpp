@@ -33,6 +33,10 @@ core::Json DeleteNode::describe() const {
   return out;
 }
 
+core::Json EndNode::describe() const {
+  return {{"act", "slurm.EndNode"}, {"cluster", cluster}, {"node", node}, {"slurmd", core::format_rfc3339(slurmd)}};
+}
+
 core::Json ConfirmIdle::describe() const {
   return {{"act", "slurm.ConfirmIdle"}, {"cluster", cluster}, {"node", node}};
 }
@@ -67,6 +71,14 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down) {
   auto act = std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why));
   act->expect_down = expect_down;
+  return act;
+}
+
+plan::ActPtr end_node(ClusterKey cluster, std::string node, core::WallTime slurmd) {
+  auto act = std::make_shared<EndNode>();
+  act->cluster = std::move(cluster);
+  act->node = std::move(node);
+  act->slurmd = slurmd;
   return act;
 }
 

@@ -72,6 +72,16 @@ struct DeleteNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Sets a node DOWN whose pod has ended, so that its jobs are requeued at once. Refused (kConflict) unless the live node is
+/// drained by us, and still that of the slurmd that was started at `slurmd`.
+struct EndNode final : plan::Act {
+  ClusterKey cluster;
+  std::string node;
+  core::WallTime slurmd;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
 /// Fails (kConflict, kBusy) unless Slurm, asked live, keeps the node from work and no job holds it. Changes nothing.
 struct ConfirmIdle final : plan::Act {
   ClusterKey cluster;
@@ -89,6 +99,7 @@ plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std
 plan::ActPtr resume_node(ClusterKey cluster, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
+plan::ActPtr end_node(ClusterKey cluster, std::string node, core::WallTime slurmd);
 plan::ActPtr confirm_idle(ClusterKey cluster, std::string node);
 plan::ActPtr delete_silent_node(ClusterKey cluster, std::string node, std::string why);
 plan::ActPtr reconfigure(ClusterKey cluster);

@@ -610,6 +610,65 @@ def an_admins_drain_and_down_outlive_their_workers(ns):
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
+# --- Workers whose end nothing told Slurm -----------------------------------------------------------------------------------
+
+def a_job_that_may_run_elsewhere(ns, worker):
+    """It runs on this worker, may be requeued, and the others are free."""
+    others = ",".join(name for name in ns.workers() if name != worker)
+    ns.slurm("scontrol", "update", f"nodename={others}", "state=drain", "reason=test: elsewhere")
+    job = ns.submit_until_told("-N1", "--exclusive", "--requeue")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.slurm("scontrol", "update", f"nodename={others}", "state=resume")
+    return job
+
+
+def runs_elsewhere(ns, job, worker, within):
+    """It is requeued within so many seconds, starts on another worker, and ends well."""
+    wait("the job is requeued", lambda: ns.jobs()[job]["restart_cnt"] == 1, within, every=1)
+    # slurmctld lets two minutes pass before it starts it anew.
+    ns.slurm("scontrol", "update", f"jobid={job}", "starttime=now", "excnodelist=" + worker, check=False)
+    wait("the job runs again", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"] and ns.jobs()[job]["nodes"] != worker, 150, every=1)
+    ns.tell(job)
+    wait("the job completes", lambda: ns.completed(job), 60)
+
+
+@test
+def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
+    pods = json.loads(kubectl("get", "pods", "-A", "-o", "json").stdout)["items"]
+    # What must live on: their old processes do not end before their kubelet is back.
+    needed = [pod["spec"].get("nodeName") for pod in pods if pod["metadata"]["name"].startswith("slurm-operator-")
+              or "demo-controller-0" == pod["metadata"]["name"]]
+    mine = [ns.get("pod", "demo-controller-0")["spec"]["nodeName"], next(
+        pod["spec"]["nodeName"] for pod in pods if pod["metadata"]["name"].startswith("slurm-operator-"))]
+    home = {name: pod["spec"]["nodeName"] for name, pod in sorted(ns.workers().items())}
+    worker = next((w for w in home if home[w] not in needed), None) or next(w for w in home if home[w] not in mine)
+    node = json.loads(kubectl("get", "node", home[worker], "-o", "json").stdout)
+    job = a_job_that_may_run_elsewhere(ns, worker)
+    # A kubelet writes its node's state, but makes the node itself only when it starts; kube-proxy ends when the addresses go.
+    again = {"apiVersion": "v1", "kind": "Node", "spec": {},
+             "metadata": {key: node["metadata"][key] for key in ("name", "labels", "annotations")},
+             "status": {key: node["status"][key] for key in ("addresses", "capacity", "allocatable", "nodeInfo")}}
+    with kubelet_away(home[worker]):
+        kubectl("delete", "node", home[worker])
+        try:
+            # The garbage collector of pods looks every 20 s, and waits for 40.
+            runs_elsewhere(ns, job, worker, 120)
+        finally:
+            kubectl("create", "-f", "-", text=json.dumps(again))
+    wait("its Kubernetes node is back", lambda: any(
+        c["type"] == "Ready" and c["status"] == "True"
+        for c in json.loads(kubectl("get", "node", home[worker], "-o", "json").stdout)["status"].get("conditions", [])), 90, every=1)
+    wait("3 idle", lambda: len(ns.idle()) == 3, 120)
+
+
+@test
+def a_job_of_a_worker_that_is_removed_by_force_starts_anew(ns):
+    job = a_job_that_may_run_elsewhere(ns, "cpu-1")
+    delete_though_busy(ns, "cpu-1", "--force", "--grace-period=0")
+    runs_elsewhere(ns, job, "cpu-1", 60)
+    wait("3 idle", lambda: len(ns.idle()) == 3, 120)
+
+
 # --- Names, configuration and clients -----------------------------------------------------------------------------------
 
 @test

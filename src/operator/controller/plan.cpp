@@ -184,10 +184,12 @@ bool has_state(const Observed& observed) {
   });
 }
 
-/// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; not where nobody can look.
+/// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; where nobody can look, workers
+/// may run some.
 bool jobs_at_stake(const Observed& observed) {
-  if (observed.controller.spec.persistence.enabled || !observed.stateful_set || observed.restapis.empty()) return false;
+  if (observed.controller.spec.persistence.enabled || !observed.stateful_set) return false;
   if (!has_state(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
+  if (observed.restapis.empty()) return !observed.workers.empty();
   if (!observed.snapshot || !observed.snapshot->complete()) return true;
   return std::ranges::any_of(observed.snapshot->jobs,
                              [](const auto& entry) { return entry.second->holds_nodes() || entry.second->state == "PENDING"; });
@@ -210,8 +212,10 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
   pass.problems.push_back(
       {"RestartWithheld",
        "slurmctld's pod is to be replaced, for its template or a key has changed, and with its state all jobs "
-       "would be lost, for spec.persistence.enabled is false: that waits until none is left, or for the annotation " +
-           std::string(api::kAnnotationLoseJobs) + ": \"true\""});
+       "would be lost, for spec.persistence.enabled is false: that waits until " +
+           std::string(observed.restapis.empty() ? "a RestApi shows that there is none, until no worker is left"
+                                                 : "none is left") +
+           ", or for the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
 /// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.

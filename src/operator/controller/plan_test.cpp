@@ -118,7 +118,10 @@ TEST(StateInMemory, IsNotTakenFromJobs) {
   EXPECT_TRUE(replaces(silent)) << "there is no state";
   Observed blind = changed(false, {});
   blind.restapis.clear();
-  EXPECT_TRUE(replaces(blind)) << "nobody can look";
+  EXPECT_TRUE(replaces(blind)) << "there is no worker";
+  blind.workers.push_back("cpu-0");
+  EXPECT_FALSE(replaces(blind)) << "nobody can look what runs there";
+  EXPECT_NE(plan(blind).describe().dump().find("until a RestApi shows that there is none"), std::string::npos);
   Observed told = changed(false, {{"RUNNING"}});
   auto object = std::make_shared<kube::Object>(*told.object);
   object->meta.annotations[std::string(api::kAnnotationLoseJobs)] = "true";

@@ -111,6 +111,10 @@ bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) 
   return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
 }
 
+bool has_ended(const kube::PodRecord& pod) {
+  return pod.phase == "Failed" || pod.phase == "Succeeded";
+}
+
 /// Our comment does, whatever has become of the features.
 bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
   const auto comment = worker_comment(node.comment);
@@ -138,18 +142,24 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
 }
 
 void Seen::note_gone(const Observed& observed) {
-  std::map<std::string, std::string, std::less<>> now;
+  std::map<std::string, SeenPod, std::less<>> now;
   std::set<std::string, std::less<>> held;
   for (const auto* pods : {&observed.pods, &observed.orphans, &observed.strangers}) {
     for (const kube::PodPtr& pod : *pods) {
       const slurm::Node* node = find_slurm_node(observed, *pod);
-      const std::string name = node == nullptr ? slurm_node_name(*pod) : node->name;
-      held.insert(name);
-      if (pods == &observed.pods) now.emplace(pod->meta.uid, name);
+      SeenPod seen{pod->meta.name, pod->node_name, node == nullptr ? slurm_node_name(*pod) : node->name};
+      held.insert(seen.slurm_node);
+      if (pods != &observed.pods) continue;
+      const auto before = workers.find(pod->meta.uid);
+      const bool known = before != workers.end();
+      seen.slurmd = node != nullptr ? node->slurmd_start_time : known ? before->second.slurmd : std::nullopt;
+      seen.ended = has_ended(*pod);
+      seen.placed = observed.nodes.contains(pod->node_name) || (known && before->second.placed);
+      now.emplace(pod->meta.uid, std::move(seen));
     }
   }
-  for (const auto& [uid, node] : workers) {
-    if (!now.contains(uid)) gone.insert_or_assign(node, uid);
+  for (const auto& [uid, pod] : workers) {
+    if (!now.contains(uid)) gone.insert_or_assign(pod.slurm_node, pod);
   }
   const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
   std::erase_if(gone, [&](const auto& entry) {
@@ -195,7 +205,17 @@ void Seen::look(const Observed& observed) {
 }
 
 NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Options options)
-    : caches_(caches), nodes_(std::move(nodes)), options_(std::move(options)) {}
+    : caches_(caches), nodes_(std::move(nodes)), options_(std::move(options)) {
+  // A kubelet says that a pod has ended, and deletes it, in one go: a pass may see neither.
+  caches_.pods.listen([this](const kube::PodPtr& before, const kube::PodPtr& after) {
+    if (after != nullptr || !has_ended(*before)) return;
+    const kube::OwnerReference* owner = before->meta.controller_owner();
+    const auto seen = owner == nullptr ? seen_.end() : seen_.find({before->meta.ns, owner->name});
+    if (seen == seen_.end()) return;
+    const auto worker = seen->second.workers.find(before->meta.uid);
+    if (worker != seen->second.workers.end()) worker->second.ended = true;
+  });
+}
 
 std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                  const kube::Context& context) {
@@ -213,6 +233,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->now = context.now;
   out->mono = context.mono;
   out->outcomes = context.outcomes;
+  out->facts = context.facts;
   out->object = object;
   out->cluster_domain = options_.cluster_domain;
   out->worker_priority_class = options_.worker_priority_class;
@@ -248,6 +269,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   }
   Seen& seen = seen_[key];
   seen.look(*out);
+  for (auto& [node, pod] : seen.gone) pod.host_gone = pod.placed && nodes_ && !nodes_(pod.kube_node);
   out->seen = seen;
   if (uses_host_network(out->nodeset.spec)) {
     for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {

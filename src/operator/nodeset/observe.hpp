@@ -46,13 +46,22 @@ struct ControllerView {
 
 struct Observed;
 
+/// A pod that we saw.
+struct SeenPod {
+  std::string name, kube_node, slurm_node;
+  std::optional<core::WallTime> slurmd{};  ///< When the slurmd was started that Slurm knew there at last.
+  bool ended = false;                    ///< Its kubelet said so, or who knew that this is no more.
+  bool placed = false;                   ///< Its Kubernetes node was known,
+  bool host_gone = false;                ///< and is not any more.
+};
+
 /// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it
 /// is later.
 struct Seen {
-  std::optional<core::MonoTime> podless_since;              ///< The last pod of a NodeSet that was deleted is gone.
-  std::map<std::string, std::string, std::less<>> workers;  ///< Slurm nodes of the pods at the last look, by uid.
-  /// Slurm nodes whose pods we saw, and which have none any more: the pods' uids. As long as Slurm has them.
-  std::map<std::string, std::string, std::less<>> gone;
+  std::optional<core::MonoTime> podless_since;          ///< The last pod of a NodeSet that was deleted is gone.
+  std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods at the last look, by uid.
+  /// Pods that are no more, by their Slurm nodes: as long as Slurm has these, and there is no other pod of theirs.
+  std::map<std::string, SeenPod, std::less<>> gone;
   /// Pods that were deleted, but are not gone, by uid.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
   /// Pods that are ready while Slurm, which answered completely, has no node of theirs, by uid.
@@ -95,6 +104,7 @@ struct Observed {
   std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, or of nobody and under its name.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
   std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.
+  plan::Facts facts;                                   ///< What the API server itself has answered.
   slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class;  ///< Of workers whose NodeSet names none.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "kube/record.hpp"
 #include "operator/testing/cache_set.hpp"
@@ -70,11 +71,12 @@ class ObserveNodeSet : public ::testing::Test {
 
   Reader reader_;
   std::vector<std::string> hurried_;
+  std::set<std::string, std::less<>> kube_nodes_{"kube-1"};
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
   testing::CacheSet set_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
   NodeSetController controller_{set_.caches,
-                                [](std::string_view name) -> std::optional<KubeNode> {
-                                  if (name == "kube-1") return KubeNode{true, "fan"};
+                                [this](std::string_view name) -> std::optional<KubeNode> {
+                                  if (kube_nodes_.contains(name)) return KubeNode{true, "fan"};
                                   return {};
                                 },
                                 {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }}};
@@ -397,6 +399,33 @@ TEST_F(ObserveNodeSet, HurriesPollsWhileItWaitsForSlurm) {
   fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
   observe();
   EXPECT_EQ(hurried_, std::vector<slurm::ClusterKey>{"default/demo"});
+}
+
+TEST_F(ObserveNodeSet, HearsAKubeletThatDeletesAPodAsSoonAsItHasEnded) {
+  fill_all();
+  fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
+  observe();
+  Json ended = worker("cpu-0", "cpu-uid");
+  ended["metadata"]["resourceVersion"] = "11";
+  ended["status"] = {{"phase", "Failed"}};
+  set_.pods.upsert(kube::record_from_json<kube::PodRecord>(ended).value());
+  set_.pods.erase({"default", "cpu-0"}, "12");
+  set_.pods.erase({"default", "cpu-1"}, "13");
+  const auto seen = observe();
+  ASSERT_TRUE(seen->seen.gone.contains("cpu-0"));
+  EXPECT_TRUE(seen->seen.gone.at("cpu-0").ended);
+  EXPECT_FALSE(seen->seen.gone.at("cpu-0").host_gone);
+  EXPECT_FALSE(seen->seen.gone.at("cpu-1").ended) << "its slurmd may run";
+}
+
+TEST_F(ObserveNodeSet, KnowsAPodWhoseKubernetesNodeWentFirst) {
+  fill_all();
+  observe();
+  kube_nodes_.clear();
+  EXPECT_TRUE(observe()->seen.gone.empty());
+  set_.pods.erase({"default", "cpu-0"}, "11");
+  EXPECT_TRUE(observe()->seen.gone.at("cpu-0").host_gone);
+  EXPECT_FALSE(observe()->seen.gone.at("cpu-0").ended);
 }
 
 TEST_F(ObserveNodeSet, KeepsThePodsOfASpecThatCannotBeRead) {

@@ -89,7 +89,7 @@ class Pass {
   std::string doubtful_record;                                  ///< One that looks like it, but answers still; "": none.
   std::map<std::string, std::string> taken;                     ///< Names of workers to create that a rival has, and which.
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
-  std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains.
+  std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains or ends.
   bool rolling_update_due = false;                              ///< RollingUpdate is wanted, and there is something to replace.
   bool conf_refused = false;          ///< slurmd would end at spec.extraConf: no worker is made with it.
   std::string conf_doubts;            ///< What slurmd may not know in spec.extraConf; "": nothing.
@@ -226,8 +226,10 @@ void keep_revisions(Pass& pass);  // revision.cpp
 void find_silent(Pass& pass);     // silent.cpp
 void choose_victims(Pass& pass);  // scale_in.cpp
 /// The lowest free ordinals, as many as workers are missing.
-void find_vacancies(Pass& pass);      // workers.cpp
-void set_drains(Pass& pass);          // slurm_states.cpp
+void find_vacancies(Pass& pass);  // workers.cpp
+void set_drains(Pass& pass);      // slurm_states.cpp
+/// Jobs of a pod that is known to have ended, and of which nothing told Slurm.
+void end_gone_nodes(Pass& pass);      // slurm_states.cpp
 void delete_workers(Pass& pass);      // scale_in.cpp
 void keep_metadata(Pass& pass);       // slurm_states.cpp
 void keep_on_lost_hosts(Pass& pass);  // protection.cpp

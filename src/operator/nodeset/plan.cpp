@@ -82,6 +82,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   keep_revisions(pass);
   find_vacancies(pass);
   set_drains(pass);
+  end_gone_nodes(pass);
   delete_workers(pass);
   keep_metadata(pass);
   keep_on_lost_hosts(pass);

@@ -106,6 +106,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.deleted_without_pre_stop(named(value, "Pod"));
     } else if (verb == "vanish") {
       world_.pods.erase(value.get<std::string>());
+    } else if (verb == "kube_node_goes") {
+      world_.gone_kube_nodes.insert(value.get<std::string>());
     } else if (verb == "kube_node") {
       check_keys(value, {"name", "unschedulable", "reason", "ready"});
       world_.kube_nodes[value["name"]] = {value.value("unschedulable", false), value.value("reason", ""),

@@ -111,17 +111,19 @@ bool stays(const Pass& pass, const slurm::Node& node, std::optional<int> ordinal
          node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
+/// Some other pod is, or may be, behind the Slurm node of one that is gone.
+bool may_be_anothers(const Pass& pass, const std::string& node) {
+  return !pass.in.namesake.empty() || pass.keeps(node, -1) || pass.rival_of(node) != nullptr ||
+         pass.in.other_workers.contains(node) || is_orphans(pass, node);
+}
+
 /// Slurm nodes of pods that are gone: no slurmd is behind them, and Slurm gives them jobs until it misses that.
 std::vector<std::string> nodes_of_gone_pods(const Pass& pass) {
   std::set<std::string> out;
-  if (!pass.in.namesake.empty()) return {};
   const std::string prefix = host_prefix(*pass.in.object);
   const auto look = [&](const slurm::Node& node) {
-    const std::string& name = node.name;
-    if (pass.keeps(name, -1) || pass.rival_of(name) != nullptr || pass.in.other_workers.contains(name) ||
-        is_orphans(pass, name))
-      return;
-    if (takes_jobs(node) && stays(pass, node, ordinal_of(name, prefix))) out.insert(name);
+    if (may_be_anothers(pass, node.name)) return;
+    if (takes_jobs(node) && stays(pass, node, ordinal_of(node.name, prefix))) out.insert(node.name);
   };
   const auto& nodes = pass.in.snapshot->nodes;
   for (const auto& [name, uid] : pass.in.seen.gone) {
@@ -134,6 +136,26 @@ std::vector<std::string> nodes_of_gone_pods(const Pass& pass) {
     }
   }
   return {out.begin(), out.end()};
+}
+
+/// Jobs hang there that have ended with their pod, or with its Kubernetes node, and nothing told Slurm.
+bool must_end(const Pass& pass, const std::string& name, const SeenPod& pod) {
+  const slurm::Node* node = pass.in.snapshot->node(name);
+  if (node == nullptr || pass.work_on(name).jobs == 0 || may_be_anothers(pass, name)) return false;
+  const bool drained_by_us = node->state.has("DRAIN") && slurm::ours(node->reason) && !node->state.has("FAIL");
+  return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
+}
+
+/// The API server has no such object, by its own word. nullopt: it is being asked. On doubt there is one.
+std::optional<bool> is_gone(Pass& pass, const kube::Resource& resource, kube::Key key) {
+  const std::string need = resource.kind + " " + key.name;
+  if (const auto live = pass.in.facts.find(need); live != pass.in.facts.end())
+    return !live->second.value && live->second.value.error().code == core::ErrorCode::kNotFound;
+  auto get = std::make_shared<kube::Get>();
+  get->resource = resource;
+  get->key = std::move(key);
+  pass.out.need({need, std::move(get)});
+  return std::nullopt;
 }
 
 /// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
@@ -339,6 +361,26 @@ void set_drains(Pass& pass) {
     if (added) pass.draining.insert(drained.begin(), drained.end());
     if (added && cordoned.contains(reason)) {
       pass.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
+    }
+  }
+}
+
+void end_gone_nodes(Pass& pass) {
+  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || pass.stops()) return;
+  for (const auto& [name, pod] : pass.in.seen.gone) {
+    const std::string id = "end " + name;
+    if (!must_end(pass, name, pod)) continue;
+    pass.wish(id);
+    if (!pass.due(id)) continue;
+    const auto pod_gone = is_gone(pass, kube::resources::kPod, {pass.in.meta().ns, pod.name});
+    const auto host_gone = pod.ended ? true : is_gone(pass, kube::resources::kNode, {"", pod.kube_node});
+    if (!pod_gone || !host_gone) {
+      pass.draining.insert(name);
+    } else if (*pod_gone && *host_gone &&
+               pass.step(pass.out.lane("end"), id,
+                         pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
+                         slurm::end_node(pass.cluster(), name, *pod.slurmd))) {
+      pass.draining.insert(name);
     }
   }
 }

@@ -265,6 +265,27 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           });
   }
 
+  void end(const EndNode& act, Done done) {
+    begin(act.cluster, "end " + act.node, std::move(done), [this, name = act.node, slurmd = act.slurmd](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
+                 if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                 if (!node) return self.fail(job, node.error());
+                 if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
+                 if (!node->state.has("DRAIN") || !ours(node->reason) || node->state.has("FAIL"))
+                   return self.fail(job, {ErrorCode::kConflict, "it is not drained by us", 0, {}, {}});
+                 if (node->slurmd_start_time != slurmd)
+                   return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
+                 NodeUpdate update;
+                 update.state = "DOWN";
+                 update.reason = node->reason;
+                 if (Client* again = self.client(job))
+                   again->update_node(name, update, self.finish_write(job, {{"down", name}}));
+               }));
+    });
+  }
+
   void confirm(const ConfirmIdle& act, Done done) {
     begin(act.cluster, "look at " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
       if_let_go(job, name, {.down = true}, [this, job] { succeed(job, {{"idle", true}}); });
@@ -343,7 +364,8 @@ Target::~Target() = default;
 bool Target::handles(const plan::Act& act) const {
   return dynamic_cast<const DrainNodes*>(&act) != nullptr || dynamic_cast<const ResumeNode*>(&act) != nullptr ||
          dynamic_cast<const UpdateNode*>(&act) != nullptr || dynamic_cast<const DeleteNode*>(&act) != nullptr ||
-         dynamic_cast<const ConfirmIdle*>(&act) != nullptr || dynamic_cast<const Reconfigure*>(&act) != nullptr;
+         dynamic_cast<const EndNode*>(&act) != nullptr || dynamic_cast<const ConfirmIdle*>(&act) != nullptr ||
+         dynamic_cast<const Reconfigure*>(&act) != nullptr;
 }
 
 void Target::execute(plan::ActPtr act, Done done) {
@@ -351,6 +373,7 @@ void Target::execute(plan::ActPtr act, Done done) {
   if (const auto* resume = dynamic_cast<const ResumeNode*>(act.get())) return impl_->resume(*resume, std::move(done));
   if (const auto* update = dynamic_cast<const UpdateNode*>(act.get())) return impl_->update(*update, std::move(done));
   if (const auto* remove = dynamic_cast<const DeleteNode*>(act.get())) return impl_->remove(*remove, std::move(done));
+  if (const auto* end = dynamic_cast<const EndNode*>(act.get())) return impl_->end(*end, std::move(done));
   if (const auto* confirm = dynamic_cast<const ConfirmIdle*>(act.get())) return impl_->confirm(*confirm, std::move(done));
   if (const auto* reconfigure = dynamic_cast<const Reconfigure*>(act.get()))
     return impl_->reconfigure(*reconfigure, std::move(done));

@@ -199,6 +199,30 @@ TEST_F(TargetTest, ResumesADownOfSlurmsOwn) {
   }
 }
 
+TEST_F(TargetTest, EndsOnlyANodeOfOurDrainAndOfTheSlurmdThatWasSeen) {
+  const auto act = [](std::int64_t seconds) { return end_node("c", "n1", core::WallTime{std::chrono::seconds{seconds}}); };
+  const auto node = [&](const std::string& states, const std::string& reason) {
+    http.on("GET", kBase + "/node/n1",
+            testing::nodes(R"({"name":"n1","state":[)" + states + R"(],"reason":")" + reason +
+                           R"(","slurmd_start_time":{"set":true,"infinite":false,"number":1000}})"));
+  };
+  node(R"("MIXED","DRAIN")", "slurm-operator: Pod is gone");
+  EXPECT_EQ(failure(act(999)), ErrorCode::kConflict) << "its successor's";
+  EXPECT_EQ(failure(act(1001)), ErrorCode::kConflict);
+  node(R"("MIXED")", "slurm-operator: Pod is gone");
+  EXPECT_EQ(failure(act(1000)), ErrorCode::kConflict);
+  node(R"("MIXED","DRAIN")", "bad disk");
+  EXPECT_EQ(failure(act(1000)), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 0);
+  node(R"("DOWN","DRAIN")", "slurm-operator: Pod is gone");
+  EXPECT_TRUE(run(act(1000)).value);
+  EXPECT_EQ(writes(), 0) << "nothing is left to do";
+  node(R"("MIXED","DRAIN")", "slurm-operator: Pod is gone");
+  EXPECT_TRUE(run(act(1000)).value);
+  ASSERT_EQ(posted().size(), 1U);
+  EXPECT_EQ(posted()[0], (core::Json{{"state", {"DOWN"}}, {"reason", "slurm-operator: Pod is gone"}}));
+}
+
 TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
   for (const char* reason : {"", "bad disk", "Not responding", "slurm-operator"}) {
     live("n1", R"("IDLE","DRAIN")", reason);

@@ -113,6 +113,7 @@ class World {
   std::string next_version();
 
   Seen seen_;
+  plan::Facts facts_;  ///< For the next observation.
   int version_ = 100;
   int uid_ = 0;
   std::int64_t job_ = 0;

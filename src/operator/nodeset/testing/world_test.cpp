@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/well_known.hpp"
 #include "kube/record.hpp"
@@ -117,10 +118,22 @@ Observed World::observe() {
   out.stopped = stopped;
   seen_.look(out);
   out.seen = seen_;
+  for (auto& [node, pod] : out.seen.gone) pod.host_gone = pod.placed && gone_kube_nodes.contains(pod.kube_node);
+  out.facts = std::exchange(facts_, {});
   return out;
 }
 
 int World::run(const plan::Plan& plan) {
+  // Answers come first: nothing is done by a plan that asks for them.
+  for (const plan::Need& need : plan.needs()) {
+    const auto* get = dynamic_cast<const kube::Get*>(need.query.get());
+    if (get == nullptr) violations.push_back("unknown question " + need.query->describe().dump());
+    const bool node = get != nullptr && get->resource == kube::resources::kNode;
+    const bool there = get != nullptr && (node ? !gone_kube_nodes.contains(get->key.name) : pods.contains(get->key.name));
+    facts_.emplace(need.id,
+                   plan::Fact{there ? core::Result<Json>(Json::object()) : core::fail(core::ErrorCode::kNotFound, ""), mono});
+  }
+  if (!plan.needs().empty()) return 1;
   op::testing::forget_outcomes(outcomes, plan);
   std::size_t count = 0;
   for (const auto& [name, lane] : plan.lanes()) {
@@ -333,6 +346,18 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
       return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
     }
     nodes.erase(it);
+    return {};
+  }
+  if (const auto* end = dynamic_cast<const slurm::EndNode*>(&act)) {
+    slurm::Node& node = nodes.at(end->node);
+    if (!node.state.has("DRAIN") || !slurm::ours(node.reason) || node.slurmd_start_time != end->slurmd)
+      return core::fail(core::ErrorCode::kConflict, "not ours, or of another slurmd");
+    for (const auto& [name, pod] : pods) {
+      if (slurm_node_name(pod) == end->node) violations.push_back("ended under a pod: " + end->node);
+    }
+    std::erase_if(jobs,
+                  [&](const auto& job) { return std::ranges::find(job.second.nodes, end->node) != job.second.nodes.end(); });
+    node.state.base = "DOWN";
     return {};
   }
   if (const auto* confirm = dynamic_cast<const slurm::ConfirmIdle*>(&act)) {
