@@ -8,6 +8,19 @@
 #include "slurm/conf/conf.hpp"
 
 namespace op {
+namespace {
+
+/// A number that the text of a slurm.conf has for the key, if it is one.
+template <class Number>
+std::optional<Number> number(std::string_view text, std::string_view key) {
+  const std::string said = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf.get(key).value_or("");
+  Number out = 0;
+  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), out);
+  if (error != std::errc() || end != said.data() + said.size()) return {};
+  return out;
+}
+
+}  // namespace
 
 std::string_view slurm_conf(const std::map<std::string, std::string>& files) {
   const auto it = files.find(std::string(kSlurmConf));
@@ -24,12 +37,12 @@ std::string restart_digest(std::string_view text) {
 }
 
 core::Duration slurmd_timeout(std::string_view text) {
-  constexpr std::chrono::seconds kSlurms{300};
-  const slurm::conf::Conf parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
-  const std::string said = parsed.get("SlurmdTimeout").value_or("");
-  std::uint16_t seconds = 0;
-  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), seconds);
-  return error == std::errc() && end == said.data() + said.size() ? std::chrono::seconds{seconds} : kSlurms;
+  constexpr std::uint16_t kSlurms = 300;
+  return std::chrono::seconds{number<std::uint16_t>(text, "SlurmdTimeout").value_or(kSlurms)};
+}
+
+std::optional<std::size_t> max_node_count(std::string_view text) {
+  return number<std::size_t>(text, "MaxNodeCount");
 }
 
 LeftOuts read_left_out(const kube::Object& config_map) {

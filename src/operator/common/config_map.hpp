@@ -25,6 +25,9 @@ std::string restart_digest(std::string_view text);
 /// 0: never.
 core::Duration slurmd_timeout(std::string_view text);
 
+/// MaxNodeCount of the text of a slurm.conf: slurmctld refuses dynamic nodes beyond it. nullopt: it says none.
+std::optional<std::size_t> max_node_count(std::string_view text);
+
 /// A NodeSet's partition that is offered as it was accepted before, or not at all.
 struct LeftOut {
   std::string config;                             ///< Its spec.partition.config, for which it is left out.

@@ -20,5 +20,11 @@ TEST(SlurmdTimeout, IsSlurmsUnlessSaid) {
   EXPECT_EQ(slurmd_timeout("SlurmdTimeout=soon"), core::Duration{300000});
 }
 
+TEST(MaxNodeCount, IsNotThereUnlessSaid) {
+  EXPECT_EQ(max_node_count("ClusterName=a\nmaxnodecount=12\nKillWait=30\n"), 12U);
+  EXPECT_EQ(max_node_count("ClusterName=a\n"), std::nullopt);
+  EXPECT_EQ(max_node_count("ClusterName=a\nMaxNodeCount=many\n"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace op

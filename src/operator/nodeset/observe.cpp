@@ -45,8 +45,11 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   for (const kube::PodPtr& pod : caches.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name))) {
     if (pod->ready()) view.ready_since = pod->ready_since;
   }
-  if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)}))
-    view.slurmd_timeout = slurmd_timeout(core::get_string(map->body, {"data", kSlurmConf}));
+  if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)})) {
+    const std::string conf = core::get_string(map->body, {"data", kSlurmConf});
+    view.slurmd_timeout = slurmd_timeout(conf);
+    view.max_nodes = max_node_count(conf);
+  }
   view.key = key_presence(view.slurm_key, key.ns, recorder);
   return view;
 }

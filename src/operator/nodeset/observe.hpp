@@ -41,6 +41,7 @@ struct ControllerView {
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;      ///< Since when slurmctld's pod is ready, if it is.
   core::Duration slurmd_timeout{300000};          ///< SlurmdTimeout; 0: slurmctld waits for ever.
+  std::optional<std::size_t> max_nodes{};         ///< MaxNodeCount of slurm.conf.
   kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
 };
 
@@ -50,9 +51,9 @@ struct Observed;
 struct SeenPod {
   std::string name, kube_node, slurm_node;
   std::optional<core::WallTime> slurmd{};  ///< When the slurmd was started that Slurm knew there at last.
-  bool ended = false;                    ///< Its kubelet said so, or who knew that this is no more.
-  bool placed = false;                   ///< Its Kubernetes node was known,
-  bool host_gone = false;                ///< and is not any more.
+  bool ended = false;                      ///< Its kubelet said so, or who knew that this is no more.
+  bool placed = false;                     ///< Its Kubernetes node was known,
+  bool host_gone = false;                  ///< and is not any more.
 };
 
 /// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it

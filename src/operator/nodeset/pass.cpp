@@ -206,6 +206,12 @@ bool Pass::will_not_register(const Worker& worker) {
   if (!worker.cleared && (!worker.pod->ready() || !worker.pod->ready_since)) return false;
   if (!slurm_fresh_or_again()) return false;
   if (worker.cleared) return true;
+  // Another pod in its place would have no place either.
+  if (in.controller && in.controller->max_nodes && in.snapshot->nodes.size() >= *in.controller->max_nodes) {
+    no_room = true;
+    out.wake_after(slurm::kRegistration, "Slurm may have room for a worker");
+    return false;
+  }
   const core::Duration left = registration_left(worker);
   if (left.count() > 0) {
     out.wake_after(left, "a worker that does not register is replaced");

@@ -95,6 +95,7 @@ class Pass {
   std::string conf_doubts;            ///< What slurmd may not know in spec.extraConf; "": nothing.
   bool state_lost = false;            ///< Slurm should remember our workers, and has not for long, nor many others.
   std::vector<std::string> withheld;  ///< Workers that would go, but for the stop switch or the doubt.
+  bool no_room = false;               ///< A worker does not register, and slurmctld has as many nodes as MaxNodeCount lets it.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }

@@ -376,6 +376,30 @@ TEST(NodeSetPlan, OneEventTellsOfManyWorkersThatSlurmForgot) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
+TEST(NodeSetPlan, AWorkerForWhichSlurmHasNoRoomIsToldAndNotReplaced) {
+  World world(Json{{"replicas", 2}});
+  world.controller->max_nodes = 1;
+  world.add_pod(0);
+  world.add_pod(1);
+  world.nodes.erase("cpu-1");
+  world.settle();
+  for (int minute = 0; minute < 10; ++minute) {
+    world.advance(core::Duration{60'000});
+    world.settle();
+  }
+  EXPECT_TRUE(world.pods.contains("cpu-1"));
+  EXPECT_THAT(world.done, Not(Contains(StartsWith("delete Pod"))));
+  EXPECT_EQ(world.condition("Degraded"), "True TooManyNodes");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("MaxNodeCount, which is 1"));
+  // With room again it is replaced: slurmd, which was told that all is well, does not try again.
+  world.controller->max_nodes = 5;
+  for (int minute = 0; minute < 5; ++minute) {
+    world.settle();
+    world.advance(core::Duration{60'000});
+  }
+  EXPECT_THAT(world.done, Contains(StartsWith("delete Pod default/cpu-1")));
+}
+
 TEST(NodeSetPlan, AnUnregisteredWorkerGoesAfterTheFence) {
   World world = serving(2);
   kube::PodRecord& pod = world.add_pod(2);

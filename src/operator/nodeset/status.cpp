@@ -116,6 +116,12 @@ bool judge_workers(Pass& pass) {
     pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return false;
   }
+  if (pass.no_room && pass.goal == Goal::kServe) {
+    pass.wrong("TooManyNodes",
+               fmt::format("Slurm has no room for more nodes than MaxNodeCount, which is {}: scale in, or raise "
+                           "it in extraConf of Controller {}",
+                           *pass.in.controller->max_nodes, pass.in.controller->meta.name));
+  }
   if (pass.state_lost && pass.goal != Goal::kEndAll) {
     pass.wrong("SlurmStateLost",
                pass.in.doubt +
