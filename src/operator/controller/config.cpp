@@ -188,7 +188,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
                                                : core::fail(core::ErrorCode::kInvalid, nodeset.partition_error);
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
-      out.add(*line);
+      // What is submitted to one that goes would wait in vain.
+      out.add(nodeset.ending ? drained(*line) : *line);
     } else {
       const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
       const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;

@@ -46,6 +46,7 @@ bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
+  facts.ending = object.meta.terminating() && !kube::has_finalizer(object.meta, "orphan");
   facts.http_probes = serves_http(image_release(core::get_string(object.body, {"spec", "slurmd", "image"})));
   const core::Json* partition = core::find(object.body, {"spec", "partition"});
   if (partition == nullptr) return facts;

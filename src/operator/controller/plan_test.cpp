@@ -209,6 +209,22 @@ TEST(Withheld, FromAJobThatCannotBeRead) {
   EXPECT_NE(text.find("PartitionName=gpu "), std::string::npos) << "it may be of any partition";
 }
 
+TEST(Withheld, KindsOfGresAreTakenFromJobsWhereTheConfigMapIsGone) {
+  Observed observed = without_map({"RUNNING", "PENDING", "COMPLETED"});
+  auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+  const std::vector<std::vector<std::string>> gres{{"gpu", "shard"}, {"gpu"}, {"nic"}};
+  for (std::size_t id = 1; id <= gres.size(); ++id) {
+    auto job = std::make_shared<slurm::Job>(*snapshot->jobs.at(static_cast<std::int64_t>(id)));
+    job->gres = gres[id - 1];
+    snapshot->jobs.insert_or_assign(job->id, job);
+  }
+  observed.snapshot = snapshot;
+  const auto conf = [&] { return render_config(observed, ConfigState{}).files.at("slurm.conf"); };
+  EXPECT_NE(conf().find("\nGresTypes=gpu,shard\n"), std::string::npos) << conf();
+  observed.controller.spec.extra_conf = "GresTypes=shard\n";
+  EXPECT_NE(conf().find("\nGresTypes=shard,gpu\n"), std::string::npos) << conf();
+}
+
 TEST(StateInMemory, IsToldBeforeItIsLost) {
   EXPECT_NE(plan(changed(false, {})).describe().dump().find("StateInMemory"), std::string::npos);
   EXPECT_EQ(plan(changed(true, {})).describe().dump().find("StateInMemory"), std::string::npos);

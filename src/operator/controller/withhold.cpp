@@ -90,6 +90,18 @@ conf::Conf read_loaded(const Observed& observed) {
   return out;
 }
 
+/// The same of the kinds of GRES that jobs use. How many licenses there were, Slurm's answers about jobs do not tell.
+conf::Conf read_loaded_gres(const Observed& observed) {
+  conf::Conf out;
+  if (!observed.stateful_set || !known(observed)) return out;
+  std::string list;
+  for (const auto& [id, job] : observed.snapshot->jobs) {
+    for (const std::string& name : job->gres) list += (list.empty() ? "" : ",") + name;
+  }
+  if (!list.empty()) out.set("GresTypes", list);
+  return out;
+}
+
 bool fresh(const Observed& observed) {
   return known(observed) && observed.snapshot->fresh(observed.context.mono);
 }
@@ -133,19 +145,6 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   if (fresh(observed) && takes_no_jobs(observed, name)) return {};
   item.unknown = !fresh(observed);
   return item;
-}
-
-/// As it was, but that it takes no more jobs. It is nobody's default any more, or it would hide the new one.
-conf::Entry drained(conf::Entry entry) {
-  std::string state = "UP";
-  std::erase_if(entry.settings, [&](const conf::Setting& setting) {
-    if (setting.key == "State") state = setting.value;
-    return setting.key == "State" || setting.key == "Default";
-  });
-  std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  // What was DOWN takes jobs and starts none.
-  entry.settings.push_back({"State", state == "UP" || state == "DRAIN" ? "DRAIN" : "INACTIVE"});
-  return entry;
 }
 
 /// slurmctld refuses a partition that names what there is not.
@@ -197,8 +196,7 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
 
 std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& observed, const ConfigState& state) {
   std::vector<Withheld> out;
-  if (!state.exists()) return out;
-  const conf::Conf before = read_before(observed, state);
+  const conf::Conf before = state.exists() ? read_before(observed, state) : read_loaded_gres(observed);
   const auto keep = [&](std::string_view key, std::string_view kind, Uses uses) {
     std::string list = wanted.get(key).value_or("");
     std::set<std::string> there;
@@ -210,6 +208,7 @@ std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& obs
       find_jobs(held, observed, name, uses);
       held.unknown = !fresh(observed);
       if (held.jobs.empty() && !held.unknown) continue;
+      there.insert(name);
       list += (list.empty() ? "" : ",") + item;
       wanted.set(key, list);
       out.push_back(std::move(held));
@@ -218,6 +217,18 @@ std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& obs
   keep("Licenses", "license", [](const slurm::Job& job) { return job.licenses; });
   keep("GresTypes", "gres", [](const slurm::Job& job) { return job.gres; });
   return out;
+}
+
+conf::Entry drained(conf::Entry entry) {
+  std::string state = "UP";
+  std::erase_if(entry.settings, [&](const conf::Setting& setting) {
+    if (setting.key == "State") state = setting.value;
+    return setting.key == "State" || setting.key == "Default";
+  });
+  std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  // What was DOWN takes jobs and starts none.
+  entry.settings.push_back({"State", state == "UP" || state == "DRAIN" ? "DRAIN" : "INACTIVE"});
+  return entry;
 }
 
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld) {

@@ -35,6 +35,9 @@ std::vector<Withheld> withhold_partitions(slurm::conf::Conf& ours, slurm::conf::
 /// Keeps the licenses and kinds of GRES that jobs use.
 std::vector<Withheld> withhold_resources(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state);
 
+/// The partition as it was, but that it takes no more jobs. It is nobody's default any more, or it would hide the new one.
+slurm::conf::Entry drained(slurm::conf::Entry partition);
+
 /// The condition ChangesWithheld is about these: by jobs, or for want of knowledge. A partition that only takes its two steps
 /// is not told.
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
