@@ -10,7 +10,7 @@ KWOK=v0.8.0
 KUBERNETES=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$DEV/kube/go.mod")
 
 # Seconds with 2 cores and nothing in go's own cache, downloads included.
-declare -A takes=([kubernetes]=690 [coredns]=90 [helm]=60 [kwok]=60)
+declare -A takes=([kubernetes]=450 [coredns]=60 [helm]=40 [kwok]=40)
 
 # inputs_of NAME: what it is built from, in `inputs`.
 inputs_of() {
