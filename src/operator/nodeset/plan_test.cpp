@@ -129,6 +129,7 @@ TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
 
 TEST(NodeSetPlan, ANodeOfAnothersWorkerIsNotTakenForOneWhosePodIsGone) {
   World world = serving(2);
+  world.add_job({"cpu-1"});
   world.pods.erase("cpu-1");
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("drain: Pod is gone"));
   world.rivals = {{"other", {"cpu-1"}, "cpu-", 0, 0}};
