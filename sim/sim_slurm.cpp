@@ -228,10 +228,10 @@ void SimSlurm::put_in_force(Loaded loaded) {
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
-    const bool lost = job.state == SimJob::State::kPending &&
+    // "Invalid req_nodes for JobId": what was asked for by name is looked up again, for running jobs as well, and is gone.
+    const bool lost = !job.ended() && !job.completing &&
                       std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
                                   [&](const std::string& n) { return !nodes_.contains(n); });
-    // "Invalid node in JobId": what was asked for by name is looked up again, and is gone.
     if (lost) fail_job(job, JobLoss::Cause::kNodeGone);
   }
   partitions_changed_ = now_seconds();
@@ -822,7 +822,9 @@ bool SimSlurm::try_start(SimJob& job) {
     return true;
   };
   for (const std::string& name : job.request.required_nodes) {
-    if (!take(name)) return false;
+    // A job may name more nodes than it takes.
+    if (static_cast<int>(chosen.size()) >= job.request.nodes) break;
+    if (!take(name) && job.request.nodes >= static_cast<int>(job.request.required_nodes.size())) return false;
   }
   for (const std::string& name : partition->second.members) {
     if (static_cast<int>(chosen.size()) >= job.request.nodes) break;

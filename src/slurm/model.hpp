@@ -55,11 +55,11 @@ struct Job {
   std::string user;
   std::string partition;                        ///< Of a waiting job perhaps several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Their names alone, as in Licenses= and GresTypes=.
-  std::vector<std::string> nodes;               ///< Those that it holds, expanded.
-  bool nodes_unknown = false;                   ///< Its nodes could not be read: any may be among them.
-  std::string required_nodes;                   ///< -w, while it waits: a hostlist, as long as its user made it.
-  std::optional<core::WallTime> start, end;     ///< end: start + limit; absent: no limit.
-  [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
+  std::vector<std::string> nodes;  ///< Those that it holds, expanded, and those that it names (-w) and needs to go on.
+  bool nodes_unknown = false;      ///< Its nodes could not be read: any may be among them.
+  std::string required_nodes;      ///< -w, while it waits: a hostlist, as long as its user made it.
+  std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
+  [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
   [[nodiscard]] bool holds(std::string_view node) const;
   friend bool operator==(const Job&, const Job&) = default;
 };

@@ -726,6 +726,23 @@ spec:
 
 
 @test
+def a_job_needs_the_nodes_that_it_names(ns):
+    """-w may name more nodes than -N takes; slurmctld fails a running job of which one is gone when it reconfigures."""
+    job = ns.submit_until_told("-N1", "-n1", "-w", "cpu-[0-2]")
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    ns.scale("cpu", 2)
+    wait("its worker is drained", lambda: "DRAIN" in ns.nodes()["cpu-2"][0])
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": "MaxJobCount=9000"}})
+    wait("slurmctld reconfigures", lambda: "9000" in ns.slurm("scontrol", "show", "config").stdout)
+    expect("cpu-2" in ns.nodes(), "the node that the job names is gone")
+    ends_well(ns, job)
+    wait("the worker goes", lambda: len(ns.workers()) == 2)
+    ns.scale("cpu", 3)
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": None}})
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+
+
+@test
 @once
 def a_logfile_does_not_keep_slurmctld_down(ns):
     job = runs(ns, ns.submit_until_told("-N1", "--exclusive"))

@@ -244,6 +244,15 @@ Job job_of(od::object object) {
       job.nodes_unknown = true;
     }
   }
+  // -w may name more nodes than -N takes. Slurm looks all of them up again when it reconfigures, and fails a job, be it
+  // running, if one is gone (_sync_detail_bitmaps).
+  if (job.holds_nodes() && !job.required_nodes.empty() && job.required_nodes != nodes) {
+    if (auto named = core::expand_hostlist(job.required_nodes)) {
+      const std::set<std::string, std::less<>> held(job.nodes.begin(), job.nodes.end());
+      std::erase_if(*named, [&](const std::string& name) { return held.contains(name); });
+      job.nodes.insert(job.nodes.end(), named->begin(), named->end());
+    }
+  }
   if (job.state != "PENDING") job.required_nodes.clear();
   job.required_nodes.shrink_to_fit();
   // A job that has not ended and has no limit is given a far end by Slurm; it has none.

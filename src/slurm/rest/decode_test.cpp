@@ -229,6 +229,19 @@ TEST(Decode, NamesOfManyNodesStayAsTheyAreWritten) {
   EXPECT_EQ(jobs->rows[0]->required_nodes, "n[0-9999]");
 }
 
+// sbatch -N1 -w n[1-3]: without one of these nodes slurmctld fails the job at its next reconfigure.
+TEST(Decode, AJobThatRunsNeedsAllNodesThatItNames) {
+  const auto row = [](const std::string& state) {
+    return R"({"job_id":1,"job_state":[")" + state + R"("],"nodes":"n1","required_nodes":"n[1-3]"})";
+  };
+  for (const char* state : {"RUNNING", "SUSPENDED", "COMPLETED"}) {
+    const auto jobs = decode_jobs(R"({"jobs":[)" + row(state) + "]}");
+    ASSERT_TRUE(jobs) << jobs.error().message;
+    EXPECT_EQ(jobs->rows[0]->holds("n3"), state != std::string("COMPLETED")) << state;
+    EXPECT_FALSE(jobs->rows[0]->holds("n4")) << state;
+  }
+}
+
 // An odd row spoils what depends on it, and nothing else.
 TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"

@@ -114,7 +114,7 @@ TEST_P(SlurmTest, ReadsJobs) {
   ASSERT_TRUE(all);
   for (const auto& job : all->rows) {
     if (job->id != running) continue;
-    EXPECT_EQ(job->nodes, std::vector<std::string>{"n1"});
+    EXPECT_EQ(job->nodes, std::vector<std::string>{"n1"}) << "it names no other";
     EXPECT_EQ(job->required_nodes, "") << "it waits no longer";
     EXPECT_EQ(job->user, "user");
     EXPECT_EQ(job->partition, "all");
