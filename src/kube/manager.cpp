@@ -626,6 +626,8 @@ struct Manager::Impl {
     if (stop_done) stop_done();
   }
 
+  std::function<void()> on_leading;
+
   void begin_leading() {
     leads = true;
     // The caches of a standby may lag behind what the leader before us wrote last: what we act on is read after it has ended.
@@ -634,6 +636,7 @@ struct Manager::Impl {
         entry->lists_needed = entry->watch->stats().complete_lists + 1;
         entry->watch->relist();
       }
+      if (on_leading) on_leading();
     }
     if (options.metrics != nullptr && options.election) options.metrics->leader(options.election->key.name, true);
     plan_pump();
@@ -838,6 +841,10 @@ void Manager::start() {
   } else {
     impl_->begin_leading();
   }
+}
+
+void Manager::on_leading(std::function<void()> callback) {
+  impl_->on_leading = std::move(callback);
 }
 
 void Manager::stop(std::function<void()> done) {

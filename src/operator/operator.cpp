@@ -86,6 +86,7 @@ struct Operator::Impl {
     watch<kube::SecretRecord>(token, caches.token_secrets, kube::controller_owner<kube::SecretRecord>(resources::kToken.kind));
     watch_for_nodesets();
     connections.start();
+    manager.on_leading([this] { clusters.distrust(); });
   }
 
   [[nodiscard]] bool acts_in(std::string_view ns) const {

@@ -22,6 +22,8 @@ constexpr std::size_t kLongestTable = 512UL << 20;
 constexpr std::size_t kLongestReply = 32UL << 20;
 /// A write that has less time than this is not worth beginning.
 constexpr core::Duration kShortestWrite{200};
+/// The longest that a table is waited for.
+constexpr core::Duration kMostPatience{60000};
 
 std::string percent_encode(std::string_view text) {
   static constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -65,6 +67,7 @@ struct Call {
   std::string path;
   std::string body;
   bool write = false;
+  bool table = false;
   std::size_t longest_reply = kLongestReply;
 };
 
@@ -80,8 +83,8 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   // --- Requests ---------------------------------------------------------------------------------------------------
 
   /// How long a request may take that is sent now, or why it may not be sent.
-  [[nodiscard]] core::Result<core::Duration> allowed(bool write) const {
-    if (!write) return options.read_timeout;
+  [[nodiscard]] core::Result<core::Duration> allowed(bool write, bool table) const {
+    if (!write) return table ? patience : options.read_timeout;
     if (!options.write_deadline) return options.write_timeout;
     const auto until = options.write_deadline();
     const core::Duration left = until ? *until - loop.clock().mono() : core::Duration{0};
@@ -90,9 +93,9 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   }
 
   /// Sends one request with credentials.
-  void send(net::HttpRequest request, bool write, Reply reply) {
+  void send(net::HttpRequest request, bool write, Reply reply, bool table = false) {
     if (closed) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
-    const auto timeout = allowed(write);
+    const auto timeout = allowed(write, table);
     if (!timeout) {
       // Held for as long as that: what waits for the reply speaks of this object.
       loop.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
@@ -110,7 +113,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     *ticket = transport.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
       if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));
     });
-    under_way.emplace(*ticket, Waiting{write, std::move(reply)});
+    under_way.emplace(*ticket, Waiting{write, table, loop.clock().mono(), std::move(reply)});
   }
 
   void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response) {
@@ -122,7 +125,15 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       if (!entry.mapped().write && response.error().code == ErrorCode::kUnknownOutcome)
         response.error().code = ErrorCode::kUnavailable;
     }
+    if (entry.mapped().table) note_pace(loop.clock().mono() - entry.mapped().since, response.has_value());
     entry.mapped().reply(std::move(response));
+  }
+
+  /// slurmrestd goes on with a table that nobody waits for any more: to give up each time at the same moment would only slow it
+  /// down, and never see the table.
+  void note_pace(core::Duration took, bool came) {
+    if (!came && took >= patience) patience = std::min(patience * 2, std::max(kMostPatience, options.read_timeout));
+    if (came && took * 2 < options.read_timeout) patience = options.read_timeout;
   }
 
   /// The client goes: whoever still waits is told so.
@@ -146,20 +157,22 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       request.target = "/slurm/" + capabilities->data_parser + "/" + what.path;
       request.body = what.body;
       request.max_reply_bytes = what.longest_reply;
-      const bool write = what.write;
-      send(std::move(request), write,
-           [this, what = std::move(what), reply = std::move(reply), again](core::Result<net::HttpResponse> response) mutable {
-             const bool refused = response && (response->status == 401 || response->status == 511);
-             if (refused) tokens.refused();
-             if (refused && !again) return call(std::move(what), std::move(reply), true);
-             if (response && response->status == 404 && !is_json(*response)) {
-               capabilities.reset();
-               core::Error error = to_error(404, response->body, what.write);
-               error.code = ErrorCode::kUnavailable;
-               return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
-             }
-             reply(std::move(response));
-           });
+      const bool write = what.write, table = what.table;
+      send(
+          std::move(request), write,
+          [this, what = std::move(what), reply = std::move(reply), again](core::Result<net::HttpResponse> response) mutable {
+            const bool refused = response && (response->status == 401 || response->status == 511);
+            if (refused) tokens.refused();
+            if (refused && !again) return call(std::move(what), std::move(reply), true);
+            if (response && response->status == 404 && !is_json(*response)) {
+              capabilities.reset();
+              core::Error error = to_error(404, response->body, what.write);
+              error.code = ErrorCode::kUnavailable;
+              return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
+            }
+            reply(std::move(response));
+          },
+          table);
     });
   }
 
@@ -265,8 +278,9 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
   template <class T>
   void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
-                std::size_t longest_reply = kLongestReply) {
+                std::size_t longest_reply = kLongestReply, bool table = false) {
     Call what;
+    what.table = table;
     what.path = std::move(path);
     what.longest_reply = longest_reply;
     call(std::move(what),
@@ -336,7 +350,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
           table.rows = std::move(decoded->rows);
           done(std::move(table));
         },
-        kLongestTable);
+        kLongestTable, true);
   }
 
   static bool lacks_partitions(const Envelope& envelope) {
@@ -395,10 +409,12 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   const Spelling* spelling = &kSpellings.front();
   std::vector<std::function<void(core::Result<void>)>> waiting;
   struct Waiting {
-    bool write = false;
+    bool write = false, table = false;
+    core::MonoTime since;
     Reply reply;
   };
   std::map<net::HttpTransport::RequestId, Waiting> under_way;
+  core::Duration patience = options.read_timeout;  ///< With tables; longer while they come late.
   bool closed = false;
 };
 

@@ -169,6 +169,32 @@ TEST_F(ClientTest, ALostReplyToAReadIsUnavailable) {
   EXPECT_EQ(reconfigure().error().code, ErrorCode::kUnknownOutcome);
 }
 
+TEST_F(ClientTest, ATableThatComesLateIsWaitedForLonger) {
+  ASSERT_TRUE(nodes());
+  const auto last = [&] { return http.log.back().timeout; };
+  const core::Duration first = last();
+  const auto late = [&] {
+    http.latency = std::chrono::minutes{1};
+    http.on("GET", "/slurm/v0.0.45/jobs/",
+            [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnknownOutcome, "late"); });
+    client.jobs({}, [](const auto& table) { EXPECT_FALSE(table); });
+    loop.advance(std::chrono::minutes{3});
+    return last();
+  };
+  EXPECT_EQ(late(), first);
+  EXPECT_EQ(late(), first * 2);
+  EXPECT_EQ(late(), first * 4);
+  EXPECT_EQ(late(), std::chrono::minutes{1});
+  EXPECT_EQ(late(), std::chrono::minutes{1});
+  http.latency = core::Duration{1};
+  (void)node("n1");
+  EXPECT_EQ(last(), first) << "a node alone is no table";
+  ASSERT_TRUE(nodes());
+  EXPECT_EQ(last(), std::chrono::minutes{1});
+  ASSERT_TRUE(nodes());
+  EXPECT_EQ(last(), first) << "they come soon again";
+}
+
 TEST_F(ClientTest, UnchangedIsNotEmpty) {
   const auto table = nodes(100);
   ASSERT_TRUE(table);

@@ -206,6 +206,16 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     end_round(before, failed(*before, error));
   }
 
+  void distrust() {
+    settled = std::max(settled, now());
+    if (!started || !snapshot->complete()) return;
+    const SnapshotPtr before = snapshot;
+    snapshot = failed(*before, {core::ErrorCode::kUnavailable, "its last answer may be older than the last write", 0, {}, {}});
+    pause = core::Duration{0};
+    schedule();
+    listener(before, snapshot);
+  }
+
   void end_round(const SnapshotPtr& before, std::shared_ptr<Snapshot> made) {
     if (!started) return;
     snapshot = std::move(made);
@@ -223,7 +233,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       return last_ended + wait;
     }
     const int factor = poked || hurried() ? options.hurried_cost_factor : options.cost_factor;
-    const core::MonoTime affordable = last_started + std::min(cost * factor, kLongestPause);
+    const core::MonoTime affordable = last_started + std::max(std::min(cost * factor, kLongestPause), cost * 2);
     if (poked) return affordable;
     return std::max(affordable, last_started + (hurried() ? options.hurried : options.period));
   }
@@ -295,6 +305,10 @@ void Poller::poke() {
 
 void Poller::doubt() {
   impl_->doubted = true;
+}
+
+void Poller::distrust() {
+  impl_->distrust();
 }
 
 void Poller::hurry() {

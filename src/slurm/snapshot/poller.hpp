@@ -53,6 +53,8 @@ class Poller {
   /// A live look contradicted the snapshot, though the tables are said to be unchanged: the next round asks for all of
   /// them.
   void doubt();
+  /// The contents are stale until a round that begins from now on is whole.
+  void distrust();
   void hurry();
   /// A write is settled at `when`: a round that began before says nothing of it. Gates hold keys back from what such a round
   /// shows, but they are open while Slurm does not answer; so none of these rounds ends its silence.

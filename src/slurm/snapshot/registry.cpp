@@ -257,6 +257,15 @@ void Clusters::doubt(const ClusterKey& cluster) {
   if (auto* connection = impl_->find(cluster)) connection->poller.doubt();
 }
 
+void Clusters::distrust() {
+  // A listener may remove clusters.
+  std::vector<ClusterKey> known;
+  for (const auto& [cluster, connection] : impl_->connections) known.push_back(cluster);
+  for (const ClusterKey& cluster : known) {
+    if (auto* connection = impl_->find(cluster)) connection->poller.distrust();
+  }
+}
+
 void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done) {
   auto* connection = impl_->find(cluster);
   if (connection == nullptr) {

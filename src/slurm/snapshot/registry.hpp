@@ -69,6 +69,8 @@ class Clusters {
   void poke(const ClusterKey& cluster);
   /// What it says of nodes is not so: it asks for all there is the next time.
   void doubt(const ClusterKey& cluster);
+  /// What was read until now of any cluster is stale: another process may have written later.
+  void distrust();
 
   /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot. One request serves all who asked
   /// before it was sent; errors as Client::jobs.

@@ -133,6 +133,22 @@ TEST_F(RegistryTest, WhatALiveLookContradictsIsAskedForAsAWhole) {
   EXPECT_NE(snapshot()->node("n1"), nullptr);
 }
 
+TEST_F(RegistryTest, WhatWasReadBeforeWeLedIsStaleUntilItIsReadAgain) {
+  add();
+  loop.advance(500ms);
+  ASSERT_TRUE(snapshot()->complete());
+  http.held = "/nodes/";
+  loop.advance(1000ms);
+  clusters.distrust();
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale);
+  http.release();
+  loop.advance(1ms);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale) << "that round had begun before";
+  loop.advance(500ms);
+  EXPECT_TRUE(snapshot()->complete());
+  EXPECT_NE(snapshot()->node("n1"), nullptr);
+}
+
 TEST_F(RegistryTest, ThatNothingChangedIsTakenForAMinute) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")")));
   http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
