@@ -813,7 +813,7 @@ TEST_F(ManagerTest, APassThatRunsOutOfTimeIsCountedAndGoesOn) {
   start();
   api.hold = "POST " + kServices;
   api.put(kConfigs, config("a"));
-  loop.advance(2s);
+  loop.advance(4s);
   ASSERT_EQ(api.held.size(), 1U);
   EXPECT_EQ(metric("controller_runtime_reconcile_timeouts_total{controller=\"test\"}"), 0);
   api.held.front()();

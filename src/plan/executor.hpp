@@ -51,8 +51,8 @@ class Router final : public Target {
 };
 
 struct PassLimits {
-  std::size_t max_steps = 256;
-  core::Duration max_time{1000};
+  std::size_t max_steps = 1024;
+  core::Duration max_time{3000};
   std::size_t max_in_flight = 16;
 };
 

@@ -13,6 +13,7 @@
 
 #include "operator/common/status.hpp"
 #include "operator/nodeset/observe.hpp"
+#include "plan/executor.hpp"
 #include "plan/plan.hpp"
 
 namespace op::nodeset {
@@ -186,7 +187,7 @@ class Pass {
   std::unordered_set<std::string_view> nodes_;                                    ///< Slurm node names of all workers.
   bool slurm_fresh_ = false;
   bool slurm_known_ = false;
-  std::size_t room_ = 240;  ///< Of the 256 steps of a pass; the rest is for status and events.
+  std::size_t room_ = plan::PassLimits{}.max_steps - 16;  ///< The rest of a pass is for status and events.
   std::vector<std::string> wishes_;
 };
 
