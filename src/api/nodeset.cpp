@@ -43,8 +43,7 @@ const FieldList& field_list(const NodeSetPartition*) {
       FieldList("A Slurm partition of the NodeSet's name that holds its workers.")
           .add(field("enabled", &NodeSetPartition::enabled)
                    .has_default()
-                   .describe("Whether there is one. slurmctld kills the jobs of a partition that goes: before it is turned "
-                             "off, set State=DRAIN in config and wait for them."))
+                   .describe("Whether there is one. One that goes is kept, with State=DRAIN, until its jobs have ended."))
           .add(field("config", &NodeSetPartition::config)
                    .one_line()
                    .describe("Options for its line in slurm.conf, such as \"State=UP Default=YES MaxTime=UNLIMITED\". One "

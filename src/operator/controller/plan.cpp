@@ -464,7 +464,9 @@ void plan_status(Pass& pass, Conditions conditions, bool ready) {
   // next.
   if (pass.plan.lanes().contains("guard")) return;
   // A refused configuration has told its own.
-  if (!pass.plan.lanes().contains("events")) {
+  const api::Condition* degraded = api::find_condition(conditions.all(), api::kConditionDegraded);
+  const bool told = degraded != nullptr && degraded->reason == "ConfigRefused" && pass.plan.lanes().contains("events");
+  if (!told) {
     pass.plan.lane("events").add(
         degraded_event(resources::kController, object.meta, pass.observed.controller.status.conditions, conditions));
   }

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "core/hostlist.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/conf/conf.hpp"
@@ -58,6 +60,21 @@ void choose_goal(Pass& pass) {
   if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) pass.desired = 0;
 }
 
+/// Workers of the Go operator with scalingMode DaemonSet: who looks at the rest of the status would take them for absent.
+void tell_unnumbered(Pass& pass) {
+  std::vector<std::string> names;
+  for (const kube::PodPtr& pod : pass.in.pods) {
+    if (!ordinal_of(pod->meta.name, pass.in.meta().name + "-")) names.push_back(pod->meta.name);
+  }
+  if (names.empty()) return;
+  pass.wrong(
+      "PodsWithoutOrdinal",
+      fmt::format("{} Pods of this NodeSet have no number at the end of their names, as scalingMode DaemonSet of another "
+                  "operator makes them: {}. They are not counted, drained nor protected here; drain their Slurm nodes, "
+                  "and delete them with kubectl when they run no job",
+                  names.size(), core::compress_hostlist(names)));
+}
+
 /// What slurmd would end at is told where users wrote it, also while no worker is to be created with it yet.
 void check_conf(Pass& pass) {
   if (pass.goal != Goal::kServe) return;
@@ -76,6 +93,7 @@ void check_conf(Pass& pass) {
 plan::Plan plan_nodeset(const Observed& observed) {
   Pass pass(observed);
   choose_goal(pass);
+  tell_unnumbered(pass);
   check_conf(pass);
   find_silent(pass);
   choose_victims(pass);

@@ -99,6 +99,18 @@ TEST(NodeSetPlan, FillsTheLowestFreeOrdinals) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("create Pod default/cpu-4")));
 }
 
+TEST(NodeSetPlan, PodsWithoutAnOrdinalAreToldAndLeftAlone) {
+  World world = serving(1);
+  kube::PodRecord pod = world.pods.at("cpu-0");
+  pod.meta.name = "cpu-x7k2p";
+  pod.meta.uid = "another";
+  world.pods.emplace(pod.meta.name, pod);
+  world.settle();
+  EXPECT_EQ(world.condition("Degraded"), "True PodsWithoutOrdinal");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("cpu-x7k2p"));
+  EXPECT_TRUE(world.pods.contains("cpu-x7k2p"));
+}
+
 TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
   World world(Json{{"replicas", 2}});
   Observed observed = world.observe();

@@ -46,7 +46,7 @@ void truncate_history(Pass& pass, std::vector<kube::ObjectPtr> revisions, const 
            used.contains(revision->meta.label(api::kLabelRevisionHash));
   });
   const auto limit = static_cast<std::size_t>(std::max(0, pass.in.nodeset.spec.revision_history_limit));
-  if (revisions.size() <= limit) return;
+  if (revisions.size() <= limit || pass.in.stopped) return;
   std::sort(revisions.begin(), revisions.end(), [](const auto& a, const auto& b) { return number(*a) < number(*b); });
   revisions.resize(revisions.size() - limit);
   for (const kube::ObjectPtr& revision : revisions) {

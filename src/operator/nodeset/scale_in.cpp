@@ -23,6 +23,8 @@ constexpr core::Duration kDoubtAgain{1000};
 constexpr std::size_t kFencedSteps = 4;
 /// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
 constexpr core::Duration kStillLost{5000};
+/// A pod is deleted this late after Slurm was asked a last time about its node: where Slurm takes seconds for that, too.
+constexpr core::Duration kConfirmed{30000};
 /// A worker that ended later than this after it was replaced is replaced at once again.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
@@ -165,7 +167,7 @@ void delete_leaving_record(Pass& pass, const Worker& worker, const plan::Evidenc
     }
     lane_of(pass, worker).then();
   }
-  delete_pod(pass, worker, evidence, why, worker.outdated ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny);
+  delete_pod(pass, worker, evidence, why, worker.outdated ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny, kConfirmed);
 }
 
 /// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.

@@ -232,8 +232,8 @@ Json marks(Pass& pass, const Worker& worker) {
       annotations[std::string(api::kAnnotationPodDeadline)] = deadline.empty() ? Json(nullptr) : Json(deadline);
     }
   }
-  // Wanted again before its record was deleted.
-  if (worker.cleared && !worker.victim && worker.record != nullptr && pass.slurm_known())
+  // Wanted again before its record was deleted, or somebody resumed it, and a job was faster than we.
+  if (worker.cleared && (!worker.victim || worker.busy()) && worker.record != nullptr && pass.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   Json out = Json::object();
   // A write of its own where the pod does not tell which node it is: of the other workers the conditions say that they were
