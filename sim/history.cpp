@@ -7,6 +7,7 @@
 
 #include "api/token.hpp"
 #include "api/well_known.hpp"
+#include "core/base64.hpp"
 #include "operator/common/names.hpp"
 #include "sim/slurm_text.hpp"
 
@@ -371,6 +372,8 @@ std::vector<std::string> History::children(const kube::Resource& kind) const {
     const Json* owners = core::find(object, {"metadata", "ownerReferences"});
     if (owners == nullptr || owners->empty()) continue;
     if (!core::get_string(owners->front(), {"apiVersion"}).starts_with(api::kGroup)) continue;
+    // Where users change the key, or make its Secret anew, nobody knows any more what was in it.
+    if (own_keys_ && name == op::keyring_name(World::kCluster)) continue;
     if (!(kind == kinds::kControllerRevision)) {
       out.push_back(name);
       continue;
@@ -501,6 +504,16 @@ void History::put_input(const std::string& name) {
   world_.apply(config_map_json(name, data));
 }
 
+/// Whoever changed the auth/slurm key under running workers puts back what they run with.
+void History::put_slurm_key_back() {
+  const Json* keyring = world_.find(kinds::kSecret, op::keyring_name(World::kCluster));
+  if (!own_keys_ || keyring == nullptr) return;
+  const auto key = core::base64_decode(core::get_string(*keyring, {"data", api::kKeySlurm}));
+  if (!key || key->empty() || keys_[kSlurmKeySecret] == *key) return;
+  keys_[kSlurmKeySecret] = *key;
+  put_input(kSlurmKeySecret);
+}
+
 void History::bring_inputs_back() {
   for (const std::string& name : inputs()) {
     if (world_.find(kind_of_input(name), name) == nullptr) put_input(name);
@@ -521,8 +534,9 @@ void History::fill_input_actions() {
   actions_.push_back({2, [this] { bring_inputs_back(); }});
   if (own_keys_) {
     actions_.push_back({1, [this] {
-                          keys_[kJwtKeySecret] = random_.bytes(32);
-                          put_input(kJwtKeySecret);
+                          const std::string name = some({kJwtKeySecret, kSlurmKeySecret});
+                          keys_[name] = random_.bytes(32);
+                          put_input(name);
                         }});
   }
   if (!own_files_) return;
@@ -809,6 +823,7 @@ void History::calm() {
   world_.kube().set_listening(true);
   restore();
   world_.correct_clocks();
+  put_slurm_key_back();
   bring_inputs_back();
   remove_taken_secrets();
   if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller());

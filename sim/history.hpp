@@ -48,6 +48,7 @@ class History {
   std::vector<std::string> inputs() const;
   [[nodiscard]] static const kube::Resource& kind_of_input(const std::string& name);
   void put_input(const std::string& name);
+  void put_slurm_key_back();
   void bring_inputs_back();
   /// Files that the Controller names, and Tokens. In a storm an edit that was missed is made good by whatever comes after it;
   /// here nothing does. What is not reached; empty: all is.

@@ -9,7 +9,6 @@ namespace sim {
 
 /// Losses of jobs (sim/job_oracle.hpp). The program prints how many there were of each.
 inline constexpr std::array kNotJudgedYet{
-    Blame::kKey,  // Another key is mounted under running workers, and the next reconfigure loads it.
     // Where nothing is known to be accepted, NodeSets' partitions are left out for what slurmctld refuses in extraConf.
     Blame::kLeftOut,
 };

@@ -97,6 +97,7 @@ inline constexpr std::string_view kConditionDegraded = "Degraded";
 inline constexpr std::string_view kConditionFieldsNotActedOn = "FieldsNotActedOn";
 inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped";  ///< Controller, NodeSet.
 inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";        ///< Controller: persistence is disabled.
+inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";      ///< Controller: another auth/slurm key waits.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 /// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";

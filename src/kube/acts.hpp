@@ -5,6 +5,9 @@
 //   {"$generate": {"bytes": 32}}                                   random bytes, base64
 //   {"$mintToken": {"keyRef": {"namespace","name","key"}, "claims": {...}, "lifetimeSeconds": 900}}   an HS256 JWT, base64;
 //     the executor adds iat, nbf, exp and jti.
+//   {"$copy": {"namespace", "name", "key", "uid", "resourceVersion"}}   the value of another Secret, read live. Nothing is
+//   written
+//     (Conflict) where that is another object, or another version of it, than the plan saw; nor (NotFound) without such a key.
 #pragma once
 
 #include <optional>

@@ -66,7 +66,8 @@ std::size_t heap_bytes(const Object& record) {
 std::size_t heap_bytes(const PodRecord& record) {
   std::size_t sum = heap_bytes(record.meta);
   sum += of_texts(record.node_name, record.hostname, record.phase, record.pod_ip, record.reason, record.message);
-  sum += room_of(record.conditions) + room_of(record.containers);
+  sum += room_of(record.conditions) + room_of(record.containers) + room_of(record.secrets);
+  for (const std::string& secret : record.secrets) sum += of_texts(secret);
   for (const PodCondition& condition : record.conditions) {
     sum += of_texts(condition.type, condition.status, condition.reason, condition.message);
   }
@@ -77,7 +78,8 @@ std::size_t heap_bytes(const PodRecord& record) {
 }
 
 std::size_t heap_bytes(const SecretRecord& record) {
-  return heap_bytes(record.meta) + heap_bytes(record.value_hashes) + heap_bytes(record.sizes) + heap_bytes(record.type);
+  return heap_bytes(record.meta) + heap_bytes(record.value_hashes) + heap_bytes(record.sizes) + heap_bytes(record.contents) +
+         heap_bytes(record.type);
 }
 
 std::size_t heap_bytes(const NodeRecord& record) {

@@ -89,6 +89,10 @@ const PodCondition* PodRecord::condition(std::string_view type) const {
   return it == conditions.end() ? nullptr : &*it;
 }
 
+bool PodRecord::mounts_secret(std::string_view name) const {
+  return std::ranges::find(secrets, name) != secrets.end();
+}
+
 bool PodRecord::ready() const {
   const PodCondition* ready_condition = condition("Ready");
   return ready_condition != nullptr && ready_condition->status == "True";

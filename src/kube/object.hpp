@@ -107,6 +107,8 @@ struct PodRecord {
   std::vector<ContainerState> containers;
   std::optional<core::WallTime> ready_since;  ///< Since when it is ready, where it is and says so.
   Patience not_ready, unreachable;            ///< Of the taints of these names.
+  std::vector<std::string> secrets;           ///< Names of the Secrets that its volumes mount, as they stand there.
+  [[nodiscard]] bool mounts_secret(std::string_view name) const;
   [[nodiscard]] const PodCondition* condition(std::string_view type) const;
   [[nodiscard]] bool ready() const;
 };
@@ -116,6 +118,8 @@ struct SecretRecord {
   ObjectMeta meta;
   StringMap value_hashes;  ///< data key -> hex SHA-256 of the decoded value, salted with its uid and ParseContext::secret_salt.
   StringMap sizes;         ///< data key -> decimal length in bytes of the decoded value.
+  /// data key -> the same hash without the uid, to tell whether two Secrets hold the same. It is shown and written nowhere.
+  StringMap contents;
   std::string type;
   bool immutable = false;
 };

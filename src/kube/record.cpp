@@ -60,6 +60,17 @@ StringMap strings(dom::element element, std::string_view key) {
   return result;
 }
 
+/// The Secrets that a volume of a pod mounts.
+void add_secrets(dom::element volume, std::vector<std::string>& into) {
+  dom::element source;
+  if (volume["secret"].get(source) == simdjson::SUCCESS) into.push_back(text(source, "secretName"));
+  if (volume["projected"].get(source) != simdjson::SUCCESS) return;
+  each_item(source, "sources", [&](dom::element item) {
+    dom::element secret;
+    if (item["secret"].get(secret) == simdjson::SUCCESS) into.push_back(text(secret, "name"));
+  });
+}
+
 core::Result<ObjectMeta> checked_meta(dom::element object) {
   ObjectMeta meta = meta_of_element(object);
   if (meta.name.empty()) return core::fail(core::ErrorCode::kInvalid, "object without metadata.name");
@@ -235,6 +246,8 @@ core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom
     pod->host_network = flag(spec, "hostNetwork");
     pod->not_ready = patience_of(spec, kTaintNotReady);
     pod->unreachable = patience_of(spec, kTaintUnreachable);
+    each_item(spec, "volumes", [&](dom::element volume) { add_secrets(volume, pod->secrets); });
+    pod->secrets.shrink_to_fit();
   }
   dom::element status;
   if (object["status"].get(status) != simdjson::SUCCESS) return pod;
@@ -273,9 +286,12 @@ core::Result<std::shared_ptr<const SecretRecord>> parse_record<SecretRecord>(con
     if (!value) return std::unexpected(value.error().with("Secret " + secret->meta.key().str()));
     const std::string name(field.key);
     std::string salted = context.secret_salt + secret->meta.uid + '\n' + *value;
+    std::string alone = context.secret_salt + '\n' + *value;
     secret->value_hashes.emplace(name, core::sha256_hex(salted));
+    secret->contents.emplace(name, core::sha256_hex(alone));
     secret->sizes.emplace(name, std::to_string(value->size()));
     OPENSSL_cleanse(salted.data(), salted.size());
+    OPENSSL_cleanse(alone.data(), alone.size());
     OPENSSL_cleanse(value->data(), value->size());
   }
   return secret;

@@ -140,6 +140,18 @@ TEST(RecordTest, NumbersKeepTheirKind) {
   EXPECT_EQ((*record_from_json<Object>(object))->body["spec"], object["spec"]);
 }
 
+TEST(RecordTest, APodSaysWhichSecretsItMounts) {
+  Json pod = object_json("ns", "p", "1");
+  pod["spec"]["volumes"] = Json::parse(R"([
+      {"name": "a", "secret": {"secretName": "own"}},
+      {"name": "b", "projected": {"sources": [{"configMap": {"name": "map"}}, {"secret": {"name": "projected"}}]}},
+      {"name": "c", "emptyDir": {}}])");
+  const auto record = *record_from_json<PodRecord>(pod);
+  EXPECT_EQ(record->secrets, (std::vector<std::string>{"own", "projected"}));
+  EXPECT_TRUE(record->mounts_secret("projected"));
+  EXPECT_FALSE(record->mounts_secret("map"));
+}
+
 TEST(RecordTest, ASecretIsKeptWithoutItsBytes) {
   Json json = object_json("ns", "s", "1");
   json["type"] = "Opaque";
@@ -153,7 +165,15 @@ TEST(RecordTest, ASecretIsKeptWithoutItsBytes) {
   EXPECT_EQ(one->value_hashes.at("a"), one->value_hashes.at("b"));
   EXPECT_NE(one->value_hashes.at("a"), one->value_hashes.at("c"));
   EXPECT_EQ(one->value_hashes.at("a").size(), 64U);
+  Json twin = json;
+  twin["metadata"]["uid"] = "another";
+  const auto same = *record_from_json<SecretRecord>(twin, {"salt"});
+  EXPECT_NE(one->value_hashes.at("a"), same->value_hashes.at("a")) << "what is written tells nothing about other Secrets";
+  EXPECT_EQ(one->contents.at("a"), same->contents.at("a"));
+  EXPECT_NE(one->contents.at("a"), same->contents.at("c"));
+  EXPECT_NE(one->contents.at("a"), one->value_hashes.at("a"));
   const auto other = *record_from_json<SecretRecord>(json, {"another salt"});
+  EXPECT_NE(one->contents.at("a"), other->contents.at("a"));
   EXPECT_NE(one->value_hashes.at("a"), other->value_hashes.at("a"));
 }
 

@@ -15,6 +15,7 @@ constexpr core::Duration kFirstReread{1000};
 constexpr core::Duration kLongestReread{30000};
 constexpr std::string_view kGenerate = "$generate";
 constexpr std::string_view kMintToken = "$mintToken";
+constexpr std::string_view kCopy = "$copy";
 
 Key key_of(const core::Json& object) {
   return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
@@ -96,42 +97,70 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         OPENSSL_cleanse(bytes.data(), bytes.size());
         return fill(resource, std::move(object), std::move(then));
       }
-      if (value.contains(kMintToken)) {
-        const core::Json recipe = value[kMintToken];
-        return mint(recipe, [weak = weak_from_this(), resource, object = std::move(object), key = name,
-                             then = std::move(then)](core::Result<std::string> token) mutable {
-          const auto self = weak.lock();
-          if (!self) return;
-          if (!token) return then(std::unexpected(token.error()));
-          object["data"][key] = core::base64_encode(*token);
-          self->fill(resource, std::move(object), std::move(then));
-        });
-      }
-      return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
+      if (!value.contains(kMintToken) && !value.contains(kCopy))
+        return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
+      const bool copies = value.contains(kCopy);
+      const core::Json recipe = value[copies ? kCopy : kMintToken];
+      auto put_in = [weak = weak_from_this(), resource, object = std::move(object), key = name,
+                     then = std::move(then)](core::Result<std::string> bytes) mutable {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!bytes) return then(std::unexpected(bytes.error()));
+        object["data"][key] = core::base64_encode(*bytes);
+        OPENSSL_cleanse(bytes->data(), bytes->size());
+        self->fill(resource, std::move(object), std::move(then));
+      };
+      return copies ? copy(recipe, std::move(put_in)) : mint(recipe, std::move(put_in));
     }
     then(std::move(object));
   }
 
-  void mint(const core::Json& recipe, std::function<void(core::Result<std::string>)> then) {
-    const Key secret{core::get_string(recipe, {"keyRef", "namespace"}), core::get_string(recipe, {"keyRef", "name"})};
-    const std::string field = core::get_string(recipe, {"keyRef", "key"});
-    client.get(resources::kSecret, secret,
-               [weak = weak_from_this(), recipe, secret, field, then = std::move(then)](core::Result<core::Json> reply) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 const std::string place = "signing key Secret " + secret.str();
-                 if (!reply) return then(std::unexpected(reply.error().with(place)));
-                 const core::Json* encoded = core::find(*reply, {"data", field});
-                 if (encoded == nullptr || !encoded->is_string()) {
-                   return then(core::fail(core::ErrorCode::kNotFound, place + " has no key " + field));
-                 }
-                 auto key = core::base64_decode(encoded->get_ref<const std::string&>());
-                 if (!key || key->empty())
-                   return then(core::fail(core::ErrorCode::kInvalid, place + ": key " + field + " is empty or no base64"));
-                 const std::string token = self->sign(*key, recipe);
-                 OPENSSL_cleanse(key->data(), key->size());
-                 then(token);
-               });
+  using ThenBytes = std::function<void(core::Result<std::string>)>;
+
+  /// Goes on with the Secret as it is now, and the decoded value of a key of it.
+  void read_secret(const core::Json& ref, std::string what,
+                   std::function<void(core::Result<std::pair<core::Json, std::string>>)> then) {
+    const Key secret{core::get_string(ref, {"namespace"}), core::get_string(ref, {"name"})};
+    const std::string field = core::get_string(ref, {"key"});
+    const std::string place = std::move(what) + " " + secret.str();
+    client.get(resources::kSecret, secret, [place, field, then = std::move(then)](core::Result<core::Json> reply) {
+      if (!reply) return then(std::unexpected(reply.error().with(place)));
+      const core::Json* encoded = core::find(*reply, {"data", field});
+      if (encoded == nullptr || !encoded->is_string())
+        return then(core::fail(core::ErrorCode::kNotFound, place + " has no key " + field));
+      auto bytes = core::base64_decode(encoded->get_ref<const std::string&>());
+      if (!bytes || bytes->empty())
+        return then(core::fail(core::ErrorCode::kInvalid, place + ": key " + field + " is empty or no base64"));
+      then(std::pair((*reply)["metadata"], std::move(*bytes)));
+    });
+  }
+
+  void mint(const core::Json& recipe, ThenBytes then) {
+    read_secret(recipe.value("keyRef", core::Json::object()), "signing key Secret",
+                [weak = weak_from_this(), recipe,
+                 then = std::move(then)](core::Result<std::pair<core::Json, std::string>> key) mutable {
+                  const auto self = weak.lock();
+                  if (!self) return;
+                  if (!key) return then(std::unexpected(key.error()));
+                  const std::string token = self->sign(key->second, recipe);
+                  OPENSSL_cleanse(key->second.data(), key->second.size());
+                  then(token);
+                });
+  }
+
+  /// What the plan did not see is not copied: it may not be what is wanted any more.
+  void copy(const core::Json& recipe, ThenBytes then) {
+    read_secret(recipe, "Secret",
+                [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {
+                  if (!source) return then(std::unexpected(source.error()));
+                  for (const char* same : {"uid", "resourceVersion"}) {
+                    if (core::get_string(source->first, {same}) == core::get_string(recipe, {same})) continue;
+                    OPENSSL_cleanse(source->second.data(), source->second.size());
+                    return then(core::fail(core::ErrorCode::kConflict,
+                                           "Secret " + core::get_string(recipe, {"name"}) + " has changed: another " + same));
+                  }
+                  then(std::move(source->second));
+                });
   }
 
   std::string sign(std::string_view key, const core::Json& recipe) const {

@@ -325,6 +325,30 @@ TEST_F(TargetTest, GeneratedValuesAreFilledInAndNotSaid) {
   EXPECT_EQ(act->describe()["object"], secret);
 }
 
+TEST_F(TargetTest, CopiesAreOfTheSecretThatThePlanSaw) {
+  const Json recipe = {{"namespace", "ns"}, {"name", "k"}, {"key", "slurm"}, {"uid", "uid-k"}, {"resourceVersion", "2"}};
+  const Json body = {{"metadata", {{"namespace", "ns"}, {"name", "copy"}}}, {"data", {{"slurm.key", {{"$copy", recipe}}}}}};
+  const auto answer = [&](const char* uid, const char* version, const char* key) {
+    result = {};
+    run(create(resources::kSecret, body));
+    Json source = object_json("ns", "k", version);
+    source["metadata"]["uid"] = uid;
+    source["data"][key] = core::base64_encode("the key");
+    api.take("GET", "/api/v1/namespaces/ns/secrets/k").reply(200, source);
+  };
+  answer("uid-k", "2", "slurm");
+  EXPECT_EQ(api.take("POST").body()["data"]["slurm.key"], core::base64_encode("the key"));
+  answer("another", "2", "slurm");
+  EXPECT_FALSE(api.has("POST"));
+  EXPECT_EQ(result.value.error().code, core::ErrorCode::kConflict);
+  answer("uid-k", "3", "slurm");
+  EXPECT_FALSE(api.has("POST"));
+  EXPECT_EQ(result.value.error().code, core::ErrorCode::kConflict);
+  answer("uid-k", "2", "other");
+  EXPECT_FALSE(api.has("POST"));
+  EXPECT_EQ(result.value.error().code, core::ErrorCode::kNotFound);
+}
+
 TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {
   const Json recipe = {{"keyRef", {{"namespace", "ns"}, {"name", "jwt"}, {"key", "jwt.key"}}},
                        {"claims", {{"sun", "slurm"}}},

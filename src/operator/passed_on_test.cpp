@@ -93,6 +93,12 @@ template <class Controller>
 plan::Plan plan_of(const char* kind, const Json& spec) {
   testing::World world;
   world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
+  for (const std::string name : {"demo", "x"}) {
+    const Json note{{std::string(api::kAnnotationSlurmKeyHash), "digest"}};
+    world.put({{"kind", "Secret"},
+               {"metadata", {{"name", keyring_name(name)}, {"labels", controller_labels(name)}, {"annotations", note}}},
+               {"data", {{"slurm.key", "QUFBQQ=="}}}});
+  }
   world.put({{"kind", "ConfigMap"}, {"metadata", {{"name", "demo-config"}}}, {"data", {{"slurm.conf", "ClusterName=a\n"}}}});
   const Json key{{"name", "mine"}, {"key", "k"}};
   world.put({{"kind", "Controller"}, {"metadata", {{"name", "demo"}}}, {"spec", {{"slurmKeyRef", key}, {"jwtKeyRef", key}}}});

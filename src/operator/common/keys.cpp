@@ -4,13 +4,23 @@ namespace op {
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref) {
   const kube::Named<kube::SecretRecord> named = recorder.secret({ns, ref.secret});
-  SecretFacts out{ref, named.presence, false, "", {}};
+  SecretFacts out{ref, named.presence, false, "", {}, ""};
   if (named.presence != kube::Presence::kPresent) return out;
   out.meta = named.record->meta;
   const auto size = named.record->sizes.find(ref.key);
   out.has_key = size != named.record->sizes.end() && size->second != "0";
   const auto hash = named.record->value_hashes.find(ref.key);
   if (hash != named.record->value_hashes.end()) out.digest = hash->second.substr(0, 16);
+  const auto content = named.record->contents.find(ref.key);
+  if (content != named.record->contents.end()) out.content = content->second;
+  return out;
+}
+
+SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller) {
+  SecretFacts out = read_key(recorder, ns, {keyring_name(controller), std::string(api::kKeySlurm), true});
+  if (!out.meta) return out;
+  out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
+  out.has_key = out.has_key && !out.digest.empty() && !out.meta->terminating();
   return out;
 }
 

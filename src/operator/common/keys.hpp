@@ -1,4 +1,8 @@
 // Key Secrets as observers may know them: whether they are there, and a digest to see changes by.
+//
+// Daemons do not mount the Secret of slurmKeyRef: where its data change, a kubelet swaps the file under them, and the next
+// reconfigure makes slurmctld and slurmds load it, one before the other. They mount the operator's copy, the keyring, which
+// changes only when that cuts nobody off (controller/keyring.hpp).
 #pragma once
 
 #include <optional>
@@ -15,13 +19,18 @@ struct SecretFacts {
   KeyRef ref;
   kube::Presence presence = kube::Presence::kUnknown;
   bool has_key = false;  ///< The data key exists and is not empty.
-  std::string digest;    ///< Changes when the value changes; the same in every process if the salt of SecretRecords is.
+  /// Changes when the value changes; the same in every process if the salt of SecretRecords is. Of a keyring that of the Secret
+  /// which it was copied from, as it was then.
+  std::string digest;
   std::optional<kube::ObjectMeta> meta;
+  std::string content;  ///< The same for two Secrets that hold the same; for comparisons alone, never written nor shown.
 
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }
 };
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
+/// The keyring of a Controller. One that does not say what it is a copy of is not usable.
+SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 /// What is wrong with a key that the user named, or what is still awaited.
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns);

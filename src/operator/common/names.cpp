@@ -74,6 +74,9 @@ std::string config_map_name(std::string_view controller) {
 std::string state_claim_name(std::string_view controller) {
   return "statesave-" + controller_object_name(controller) + "-0";
 }
+std::string keyring_name(std::string_view controller) {
+  return text(controller) + "-keyring";
+}
 std::string generated_slurm_key_name(std::string_view controller) {
   return text(controller) + "-slurm-key";
 }

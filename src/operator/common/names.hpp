@@ -47,6 +47,8 @@ std::string controller_internal_service_name(std::string_view controller);
 std::string config_map_name(std::string_view controller);
 /// "statesave-X-controller-0": the claim that the StatefulSet makes.
 std::string state_claim_name(std::string_view controller);
+/// "X-keyring": the copy of the auth/slurm key that daemons mount, under the data key slurm.key.
+std::string keyring_name(std::string_view controller);
 /// "X-slurm-key", "X-jwt-key": generated Secrets.
 std::string generated_slurm_key_name(std::string_view controller);
 std::string generated_jwt_key_name(std::string_view controller);

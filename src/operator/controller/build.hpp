@@ -16,11 +16,11 @@ core::Json build_internal_service(const Observed& observed);
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
-/// `state`: what the ConfigMap will hold. Needs both keys' digests. Members that Kubernetes never lets change are taken from
-/// the observed StatefulSet where there is one.
-core::Json build_stateful_set(const Observed& observed, const ConfigState& state);
-/// A Secret that generates a key once; without owner, so that it outlives the Controller.
-core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int bytes);
+/// `state`: what the ConfigMap will hold. `slurm_key_digest`: of the keyring as slurmctld will mount it. Needs the JWT key's
+/// too. Members that Kubernetes never lets change are taken from the observed StatefulSet where there is one.
+core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
+/// A Secret that holds what the recipe makes, once; without owner, so that it outlives the Controller.
+core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe);
 
 /// The directory of slurmctld's state.
 std::string state_directory(const Observed& observed);

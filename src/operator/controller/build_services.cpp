@@ -75,7 +75,7 @@ core::Json build_config_map(const Observed& observed, const ConfigState& state) 
   return out;
 }
 
-core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int bytes) {
+core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe) {
   const kube::ObjectMeta& meta = observed.object->meta;
   // Argo CD takes what bears the label of its application, and has no owner, for its own, and prunes it.
   const kube::StringMap annotations{{"argocd.argoproj.io/compare-options", "IgnoreExtraneous"},
@@ -85,7 +85,7 @@ core::Json build_key_secret(const Observed& observed, const KeyRef& ref, int byt
           {"metadata", kube::meta_json({meta.ns, ref.secret}, controller_labels(meta.name), annotations)},
           {"type", "Opaque"},
           {"immutable", true},
-          {"data", {{ref.key, {{"$generate", {{"bytes", bytes}}}}}}}};
+          {"data", {{ref.key, std::move(recipe)}}}};
 }
 
 }  // namespace op::controller

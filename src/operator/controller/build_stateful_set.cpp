@@ -76,7 +76,7 @@ core::Json etc_sources(const Observed& observed) {
   const std::string ours = config_map_name(observed.object->meta.name);
   sources.push_back(project_config_map(ours, item(kCgroupConf, kCgroupConf), true));
   sources.push_back(project_config_map(ours, item(kSlurmConf, kSlurmConf)));
-  sources.push_back(project_secret(observed.slurm_key.ref.secret, observed.slurm_key.ref.key, api::kKeySlurm));
+  sources.push_back(project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm));
   sources.push_back(project_secret(observed.jwt_key.ref.secret, observed.jwt_key.ref.key, api::kKeyJwt));
   return sources;
 }
@@ -160,7 +160,7 @@ void name_itself(core::Json& pod, const kube::ObjectMeta& meta) {
   alias["hostnames"].push_back(controller_object_name(meta.name) + "." + meta.ns);
 }
 
-core::Json pod_template(const Observed& observed, const ConfigState& state) {
+core::Json pod_template(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json pod{
       {"automountServiceAccountToken", false},
@@ -176,7 +176,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state) {
   // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},
-      {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
+      {std::string(api::kAnnotationSlurmKeyHash), slurm_key_digest},
       {std::string(api::kAnnotationJwtKeyHash), observed.jwt_key.digest},
   };
   if (const std::string_view text = slurm_conf(state.offered); !text.empty())
@@ -221,7 +221,7 @@ std::string slurmctld_image(const api::ControllerSpec& spec) {
   return core::get_string(spec.slurmctld, {"image"}, kDefaultSlurmctldImage);
 }
 
-core::Json build_stateful_set(const Observed& observed, const ConfigState& state) {
+core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest) {
   const kube::ObjectMeta& meta = observed.object->meta;
   const std::string name = controller_object_name(meta.name);
   core::Json out =
@@ -232,7 +232,7 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
       {"revisionHistoryLimit", 0},
       {"serviceName", name},
       {"selector", {{"matchLabels", selector_labels(kAppController, meta.name)}}},
-      {"template", pod_template(observed, state)},
+      {"template", pod_template(observed, state, slurm_key_digest)},
   };
   if (makes_claim(observed.controller.spec.persistence))
     spec["volumeClaimTemplates"] = core::Json::array({claim_template(observed)});

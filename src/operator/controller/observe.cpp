@@ -89,6 +89,18 @@ std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::strin
   return slurm_node_set_name(spec, nodeset);
 }
 
+/// slurmctld's pod may mount that Secret for its JWT key as well.
+std::vector<std::string> old_mounts(const Observed& observed, const std::vector<kube::PodPtr>& workers) {
+  std::vector<std::string> out;
+  for (const auto* pods : {&observed.pods, &workers}) {
+    for (const kube::PodPtr& pod : *pods) {
+      if (pod->mounts_secret(observed.slurm_key.ref.secret) && !pod->mounts_secret(observed.keyring.ref.secret))
+        out.push_back(pod->meta.name);
+    }
+  }
+  return out;
+}
+
 bool synced(const Caches& caches) {
   return caches.controllers.synced() && caches.nodesets.synced() && caches.restapis.synced() && caches.services.synced() &&
          caches.config_maps.synced() && caches.stateful_sets.synced() && caches.pod_disruption_budgets.synced() &&
@@ -110,6 +122,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   const api::ControllerSpec& spec = out->controller.spec;
 
   out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec, key.name));
+  out->keyring = read_keyring(recorder, key.ns, key.name);
   out->jwt_key = read_key(recorder, key.ns, jwt_key_ref(spec, key.name));
   out->config_files = read_all(recorder, key.ns, spec.config_file_refs);
   out->prolog = read_all(recorder, key.ns, spec.prolog_script_refs);
@@ -156,6 +169,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->stateful_set = caches_.stateful_sets.find(named(controller_object_name(key.name)));
   out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
+  out->old_mounts = old_mounts(*out, workers);
   out->snapshot = caches_.snapshot ? caches_.snapshot(out->cluster) : nullptr;
   out->stopped = stops_deletions(out->object->meta);
   if (out->snapshot) {

@@ -49,7 +49,10 @@ struct Observed {
   api::Controller controller;
   std::string parse_error;  ///< Not empty: `controller` says nothing.
 
-  SecretFacts slurm_key, jwt_key;
+  SecretFacts slurm_key, jwt_key;  ///< As users name them, or generated.
+  SecretFacts keyring;             ///< What daemons mount of the first.
+  /// Of slurmctld and the workers, those that mount the Secret of slurm_key itself: earlier versions made them.
+  std::vector<std::string> old_mounts;
   std::vector<NamedFiles> config_files, prolog, epilog, prolog_slurmctld, epilog_slurmctld;
   std::optional<NamedFiles> jwks;
   std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pod's parts name.

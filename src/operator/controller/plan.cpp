@@ -10,6 +10,7 @@
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"
+#include "operator/controller/keyring.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {
@@ -43,10 +44,31 @@ const core::Result<core::Json>* read_live(Pass& pass, const kube::Resource& reso
 
 // ---- running ----
 
+/// slurmctld has run in the pod that there is. One that is busy, or whose Kubernetes node does not answer, is not ready, and
+/// has its state all the same; one that crashes may need another template to come up.
+bool has_state(const Observed& observed) {
+  return !slurmctld_crashes(observed) && std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
+    const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
+    return !pod->meta.terminating() && slurmctld != pod->containers.end() && slurmctld->started_once;
+  });
+}
+
+/// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; where nobody can look, workers
+/// may run some.
+bool jobs_at_stake(const Observed& observed) {
+  if (observed.controller.spec.persistence.enabled || !observed.stateful_set) return false;
+  if (!has_state(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
+  if (observed.restapis.empty()) return !observed.workers.empty();
+  if (!observed.snapshot || !observed.snapshot->complete()) return true;
+  return std::ranges::any_of(observed.snapshot->jobs,
+                             [](const auto& entry) { return entry.second->holds_nodes() || entry.second->state == "PENDING"; });
+}
+
 /// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
 /// which only the first is. With another one none of them would understand the others.
 bool lost(const Observed& observed, const SecretFacts& key) {
   if (!key.ref.generated || key.presence != kube::Presence::kAbsent) return false;
+  if (&key == &observed.slurm_key && !restored_key(observed).is_null()) return false;
   if (&key == &observed.slurm_key && !observed.workers.empty()) return true;
   if (!observed.stateful_set) return false;
   // That of a Controller before, which ended with its keys, is about to be collected.
@@ -62,12 +84,40 @@ void plan_keys(Pass& pass) {
     // Workers that go do not wake the Controller.
     if (lost(observed, key)) return pass.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
     // Only where there is no Secret at all: a key that exists is never replaced, for state and workers depend on it.
-    plan::Lane& lane = pass.plan.lane("keys");
-    lane.add({"create Secret " + key.ref.secret, "no key is named, and none was generated yet",
-              kube::create(kube::resources::kSecret, build_key_secret(observed, key.ref, bytes))});
+    core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
+    const char* why =
+        recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
+    if (recipe.is_null()) recipe = {{"$generate", {{"bytes", bytes}}}};
+    pass.plan.lane("keys").add(
+        {"create Secret " + key.ref.secret, why,
+         kube::create(kube::resources::kSecret, build_key_secret(observed, key.ref, std::move(recipe)))});
   };
   generate(observed.slurm_key, kSlurmKeyBytes);
   generate(observed.jwt_key, kJwtKeyBytes);
+}
+
+/// Makes the copy that daemons mount, where that can be done at once.
+Keyring plan_copy(Pass& pass) {
+  constexpr core::Duration kLookAgain{5000};
+  Keyring keyring = plan_keyring(pass.observed, jobs_at_stake(pass.observed));
+  pass.plan.lane("keys").add(std::move(keyring.mend));
+  // Workers that go do not wake the Controller.
+  if (keyring.problem) pass.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
+  return keyring;
+}
+
+/// There only where something is wrong with it.
+void set_key_condition(Conditions& conditions, Pass& pass, const std::optional<Problem>& problem) {
+  if (!problem) return;
+  std::string text = problem->message;
+  if (const std::vector<std::string>& old = pass.observed.old_mounts; !old.empty()) {
+    text +=
+        "; pods of an earlier version mount that Secret itself: until they are replaced, or its data are the former ones, "
+        "slurmctld is neither reconfigured nor replaced: " +
+        some_of(old);
+  }
+  conditions.set(api::kConditionKeyChanged, true, problem->reason, std::move(text));
+  pass.problems.push_back(*problem);
 }
 
 /// The Go operator, or a release before, set `maxUnavailable`, which excludes what is wanted; server-side apply leaves alone
@@ -175,26 +225,6 @@ bool slurmctld_ready(const Observed& observed) {
                      [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
-/// slurmctld has run in the pod that there is. One that is busy, or whose Kubernetes node does not answer, is not ready, and
-/// has its state all the same; one that crashes may need another template to come up.
-bool has_state(const Observed& observed) {
-  return !slurmctld_crashes(observed) && std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
-    const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
-    return !pod->meta.terminating() && slurmctld != pod->containers.end() && slurmctld->started_once;
-  });
-}
-
-/// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; where nobody can look, workers
-/// may run some.
-bool jobs_at_stake(const Observed& observed) {
-  if (observed.controller.spec.persistence.enabled || !observed.stateful_set) return false;
-  if (!has_state(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
-  if (observed.restapis.empty()) return !observed.workers.empty();
-  if (!observed.snapshot || !observed.snapshot->complete()) return true;
-  return std::ranges::any_of(observed.snapshot->jobs,
-                             [](const auto& entry) { return entry.second->holds_nodes() || entry.second->state == "PENDING"; });
-}
-
 /// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it.
 void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
   constexpr core::Duration kLookAgain{10000};
@@ -219,11 +249,11 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
 }
 
 /// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
-std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
+std::pair<ConfigState, Rendered> plan_pod(Pass& pass, Keyring keyring) {
   const Observed& observed = pass.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
-  if (observed.stopped && now.exists() && observed.stateful_set) return {now, render(now)};
+  if ((observed.stopped || keyring.freezes) && now.exists() && observed.stateful_set) return {now, render(now)};
   ConfigState next = next_config_state(now, render, hear(observed, now));
   Rendered wanted = render(next);
   const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
@@ -244,8 +274,10 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass) {
   lane.then();
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
-  if (observed.slurm_key.usable() && observed.jwt_key.usable()) {
-    plan_stateful_set(pass, lane, build_stateful_set(observed, next));
+  if (!keyring.digest.empty() && observed.jwt_key.usable()) {
+    lane.add(std::move(keyring.renew));
+    lane.then();
+    plan_stateful_set(pass, lane, build_stateful_set(observed, next, keyring.digest));
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (const auto due = next_try(next); due && *due > observed.context.now)
@@ -488,12 +520,15 @@ void plan_running(Pass& pass) {
   plan_network(pass);
   plan_budget(pass);
   plan_records(pass);
-  const auto [state, wanted] = plan_pod(pass);
+  Keyring keyring = plan_copy(pass);
+  const std::optional<Problem> key_problem = keyring.problem;
+  const auto [state, wanted] = plan_pod(pass, std::move(keyring));
 
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, pass, wanted);
   set_secrets_condition(conditions, pass);
+  set_key_condition(conditions, pass, key_problem);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);

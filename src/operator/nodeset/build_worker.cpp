@@ -190,8 +190,7 @@ Json logfile_container(const api::NodeSetSpec& spec, const Json& wanted) {
 }
 
 Json volumes(const Observed& in) {
-  const KeyRef& key = in.controller->slurm_key;
-  const Json source = project_secret(key.secret, key.key, "slurm.key");
+  const Json source = project_secret(keyring_name(in.nodeset.spec.controller_ref.name), api::kKeySlurm, api::kKeySlurm);
   // With a sidecar the log is a FIFO; without, it is a file, which does not belong into memory.
   Json log = Json::object();
   if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";

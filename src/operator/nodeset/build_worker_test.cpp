@@ -89,7 +89,7 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
                                                 "nodeset.slinky.slurm.net/worker"));
   EXPECT_EQ(spec["volumes"].size(), 2U);
   const Json& source = spec["volumes"][0]["projected"]["sources"][0]["secret"];
-  EXPECT_EQ(source["name"], "demo-slurm-key");
+  EXPECT_EQ(source["name"], "demo-keyring");
   EXPECT_EQ(source["items"], Json::array({{{"key", "slurm.key"}, {"path", "slurm.key"}}}));
   const Json terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
   ASSERT_EQ(terms.size(), 1U);

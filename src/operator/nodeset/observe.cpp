@@ -4,6 +4,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/config_map.hpp"
+#include "operator/common/keys.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
@@ -16,10 +17,11 @@ namespace {
 /// How far the clocks of a machine and of the API server may differ.
 constexpr core::Duration kClocksDiffer{60000};
 
-kube::Presence key_presence(const KeyRef& ref, std::string_view ns, kube::Recorder& recorder) {
-  const kube::Named<kube::SecretRecord> secret = recorder.secret({std::string(ns), ref.secret});
-  if (secret.presence != kube::Presence::kPresent || secret.record == nullptr) return secret.presence;
-  return secret.record->value_hashes.contains(ref.key) ? kube::Presence::kPresent : kube::Presence::kAbsent;
+kube::Presence key_presence(const KeyRef& ref, const kube::Key& controller, kube::Recorder& recorder) {
+  if (read_keyring(recorder, controller.ns, controller.name).usable()) return kube::Presence::kPresent;
+  const SecretFacts source = read_key(recorder, controller.ns, ref);
+  if (source.presence == kube::Presence::kUnknown || source.usable()) return kube::Presence::kUnknown;
+  return kube::Presence::kAbsent;
 }
 
 std::optional<ControllerView> view_controller(const Caches& caches, const kube::Key& key, kube::Recorder& recorder,
@@ -50,7 +52,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     view.slurmd_timeout = slurmd_timeout(conf);
     view.max_nodes = max_node_count(conf);
   }
-  view.key = key_presence(view.slurm_key, key.ns, recorder);
+  view.key = key_presence(view.slurm_key, key, recorder);
   return view;
 }
 

@@ -35,14 +35,15 @@ using KubeNodeSource = std::function<std::optional<KubeNode>(std::string_view)>;
 struct ControllerView {
   kube::ObjectMeta meta;
   Endpoint endpoint;
-  KeyRef slurm_key;
+  KeyRef slurm_key;                ///< As the Controller's user names it, or generated.
   bool drain_on_deletion = false;  ///< deletionPolicy: Drain.
   /// Where slurmctld's state ends with its pod: since when that is there.
   std::optional<core::WallTime> state_since;
-  std::optional<core::WallTime> ready_since;      ///< Since when slurmctld's pod is ready, if it is.
-  core::Duration slurmd_timeout{300000};          ///< SlurmdTimeout; 0: slurmctld waits for ever.
-  std::optional<std::size_t> max_nodes{};         ///< MaxNodeCount of slurm.conf.
-  kube::Presence key = kube::Presence::kUnknown;  ///< Of the Secret and the data key in it.
+  std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready, if it is.
+  core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits for ever.
+  std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
+  /// Of the copy that workers mount. kAbsent only where there is nothing to copy, either.
+  kube::Presence key = kube::Presence::kUnknown;
 };
 
 struct Observed;

@@ -199,12 +199,14 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   EXPECT_TRUE(seen->controller->drain_on_deletion);
   EXPECT_TRUE(seen->controller->state_since);
   EXPECT_EQ(seen->controller->key, kube::Presence::kUnknown);
-  EXPECT_EQ(reader_.asked, std::vector<std::string>{"default/demo-slurm-key"});
+  EXPECT_EQ(reader_.asked, (std::vector<std::string>{"default/demo-keyring", "default/demo-slurm-key"}));
 
   auto secret = std::make_shared<kube::SecretRecord>();
   reader_.answer = {kube::Presence::kPresent, secret};
   EXPECT_EQ(observe()->controller->key, kube::Presence::kAbsent);
-  secret->value_hashes["slurm.key"] = "abc";
+  secret->sizes["slurm.key"] = "3";
+  EXPECT_EQ(observe()->controller->key, kube::Presence::kUnknown) << "there is something to copy";
+  secret->meta.annotations[std::string(api::kAnnotationSlurmKeyHash)] = "abc";
   EXPECT_EQ(observe()->controller->key, kube::Presence::kPresent);
 
   fill(set_.controllers, {});

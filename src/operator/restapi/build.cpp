@@ -45,7 +45,7 @@ core::Json etc_volume(const Observed& observed) {
   const core::Json items = core::Json::array({{{"key", kSlurmConf}, {"path", kSlurmConf}}});
   core::Json sources = core::Json::array({
       project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), items),
-      project_secret(observed.slurm_key.ref.secret, observed.slurm_key.ref.key, api::kKeySlurm),
+      project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm),
   });
   return {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0600}, {"sources", std::move(sources)}}}};
 }
@@ -78,7 +78,7 @@ core::Json build_deployment(const Observed& observed) {
   const std::string text = core::get_string(observed.config_map->body, {"data", kSlurmConf});
   const kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppRestApi)},
-      {std::string(api::kAnnotationSlurmKeyHash), observed.slurm_key.digest},
+      {std::string(api::kAnnotationSlurmKeyHash), observed.keyring.digest},
       {std::string(api::kAnnotationRestartHash), restart_digest(text)},
   };
   core::Json out = owned_child(kube::resources::kDeployment, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi,

@@ -32,6 +32,7 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
     out->controller_exists = true;
     if (const auto spec = api::from_json<api::Controller>(owner->body)) {
       out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec->spec, controller));
+      out->keyring = read_keyring(recorder, key.ns, controller);
       if (owner->meta.terminating() && spec->spec.deletion_policy == api::DeletionPolicy::kDrain) {
         for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster_key(key.ns, controller))) {
           out->ending_workers.push_back(pod->meta.name);

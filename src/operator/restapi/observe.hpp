@@ -25,7 +25,8 @@ struct Observed {
 
   bool controller_exists = false;
   std::string controller_error;  ///< The Controller's spec cannot be read.
-  SecretFacts slurm_key;
+  SecretFacts slurm_key;         ///< The Secret that the Controller's user names, or a generated one.
+  SecretFacts keyring;           ///< What is mounted of it.
   std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pods' parts name.
   kube::ObjectPtr config_map;    ///< The Controller's "X-config".
   std::vector<std::string>

@@ -12,7 +12,7 @@ namespace {
 /// Everything that the pod mounts is there.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
-         observed.slurm_key.usable();
+         observed.keyring.usable();
 }
 
 bool rolled_out(const Observed& observed) {
@@ -41,7 +41,11 @@ std::vector<Problem> problems_of(const Observed& observed) {
   } else if (!observed.controller_error.empty()) {
     out.push_back({"ControllerInvalid", "Controller " + controller + ": " + observed.controller_error});
   } else {
-    if (auto problem = key_problem(observed.slurm_key, ns)) out.push_back(std::move(*problem));
+    if (!observed.keyring.usable()) {
+      std::optional<Problem> problem = key_problem(observed.slurm_key, ns);
+      if (!problem) problem = key_problem(observed.keyring, ns);
+      if (problem) out.push_back(std::move(*problem));
+    }
     if (!observed.config_map) out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", false});
   }
   for (Problem& problem : pod_problems(pods_that_count(observed))) out.push_back(std::move(problem));

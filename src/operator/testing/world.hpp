@@ -403,9 +403,23 @@ class World {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     for (auto& [name, value] : document["data"].items()) {
       if (!value.is_object()) continue;
+      if (const Json* copy = core::find(value, {"$copy"})) {
+        value = copied(*copy);
+        continue;
+      }
       value = core::base64_encode(value.dump() + " " + std::to_string(++serial_));
     }
     return document;
+  }
+
+  /// As kube::Target does it, which fails where this throws.
+  [[nodiscard]] Json copied(const Json& recipe) const {
+    const Json* source = find("Secret", {core::get_string(recipe, {"namespace"}), core::get_string(recipe, {"name"})});
+    if (source == nullptr) throw std::logic_error("no Secret to copy from");
+    for (const char* same : {"uid", "resourceVersion"}) {
+      if (source->at("metadata").at(same) != recipe.at(same)) throw std::logic_error("another Secret to copy from");
+    }
+    return source->at("data").at(core::get_string(recipe, {"key"}));
   }
 
   /// A probe may have one only.

@@ -1,0 +1,37 @@
+// When the keyring, the copy of the auth/slurm key that daemons mount, follows the Secret that the user names.
+//
+// slurmctld and slurmds with different keys do not understand each other, and the jobs between them are lost. A kubelet swaps
+// a mounted file when its Secret changes, and both daemons read it with the next reconfigure, or when they start. So other data
+// in the user's Secret wait until there is nobody to cut off. Then the copy follows, and in the same pass the StatefulSet,
+// whose pod carries the digest of what it mounts; so does slurmrestd's.
+//
+// What is in force is told by that digest: it is of the user's Secret, as it was copied.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/common/status.hpp"
+#include "operator/controller/observed.hpp"
+#include "plan/plan.hpp"
+
+namespace op::controller {
+
+struct Keyring {
+  /// Makes a copy that is not there, or that somebody changed, hold what is in force. Cuts nobody off.
+  std::optional<plan::Step> mend;
+  /// Brings another key into force: to be followed at once by what restarts slurmctld.
+  std::optional<plan::Step> renew;
+  std::string digest;  ///< What daemons mount, after `renew` if there is one; "": nothing to mount yet.
+  std::optional<Problem> problem;
+  /// slurmctld must neither reconfigure nor restart: daemons that mount the user's Secret itself would load other data.
+  bool freezes = false;
+};
+
+/// The recipe of a generated key that is gone, where the keyring has it still; null: it has not.
+core::Json restored_key(const Observed& observed);
+
+/// `state_at_stake`: slurmctld must not be restarted, for its state would be lost.
+Keyring plan_keyring(const Observed& observed, bool state_at_stake);
+
+}  // namespace op::controller
