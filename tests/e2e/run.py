@@ -9,6 +9,7 @@ KEEP=1 leaves the namespaces of failed tests for a look.
 import argparse
 import base64
 import json
+import os
 import re
 import subprocess
 import sys
@@ -815,6 +816,50 @@ def a_partition_goes_when_its_last_job_has_ended(ns):
     ready_cluster(ns)
 
 
+def put_key(ns, name, data):
+    ns.apply(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+                         "data": {key: base64.b64encode(value).decode() for key, value in data.items()}}))
+
+
+def another_key_waits_for_the_end_of_workers(tag, plugin):
+    """Other data in the Secret of slurmKeyRef, and a reconfigure: the job runs on. Without workers they come into force."""
+    with Namespace(f"e2e-key-{tag.replace('.', '-')}", tag, plugin) as ns:
+        keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
+        put_key(ns, "site", keys)
+        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1").replace(
+            "  extraConf: |\n", '  slurmKeyRef: {name: site, key: slurm}\n  jwtKeyRef: {name: site, key: jwt}\n  extraConf: |\n', 1))
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait("the worker is idle", lambda: ns.idle() == ["cpu-0"])
+        worker, slurmctld = ns.get("pod", "cpu-0")["metadata"]["uid"], slurmctld_identity(ns)
+        job = ns.submit_until_told("-w", "cpu-0")
+        wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
+
+        put_key(ns, "site", {**keys, "slurm": os.urandom(1024)})
+        told = lambda: (ns.condition("controllers.slinky.slurm.net", "demo", "KeyChanged") or {}).get("message", "")
+        wait("the Secret and its key are named", lambda: f"Secret {ns.name}/site, key slurm" in told(), 30)
+        # A kubelet would have swapped a mounted Secret by then.
+        time.sleep(100)
+        conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+        ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf + "MessageTimeout=11\n"}})
+        wait("slurmctld has reconfigured",
+             lambda: re.search(r"MessageTimeout\s*= 11 ", ns.slurm("scontrol", "show", "config").stdout), 60)
+        time.sleep(20)
+        ns.slurm("scontrol", "ping")
+        states = ns.nodes()["cpu-0"][0]
+        expect(states & {"ALLOCATED", "MIXED"} and not states & {"DOWN", "NOT_RESPONDING"}, f"the worker is cut off: {states}")
+        expect(slurmctld_identity(ns) == slurmctld, "slurmctld was restarted")
+        ns.tell(job)
+        wait("the job completes, in its first start", lambda: ns.fates([job]) == {("COMPLETED", 0): 1}, 60)
+        expect(ns.get("pod", "cpu-0")["metadata"]["uid"] == worker, "the worker was replaced")
+
+        ns.scale("cpu", 0)
+        wait("the other key is in force", lambda: not told() and slurmctld_identity(ns) != slurmctld, 120)
+        ns.scale("cpu", 1)
+        wait("the worker is idle again", lambda: ns.idle() == ["cpu-0"], 120)
+        expect(ns.slurm("srun", "-N1", "hostname").stdout.split() == ["cpu-0"], "no job runs with the other key")
+
+
 @test
 @once
 def no_secret_is_told(ns):
@@ -974,7 +1019,7 @@ def main():
                 results.append(False)
                 ns.renew()
         for function in (two_clusters, two_controllers_in_a_namespace, slurmctld_refused_by_a_quota, bad_configuration_at_first,
-                         namespace_with_drain, namespace_at_once):
+                         namespace_with_drain, namespace_at_once, another_key_waits_for_the_end_of_workers):
             if wanted(function):
                 results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, tag=tag: f(tag, plugin)))
         passed += sum(results)
