@@ -268,10 +268,10 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   if (newest == last_.end()) return Blame::kGoneWorker;
   const Worker& worker = workers_.at(newest->second);
   if (!worker.owned) return Blame::kUser;
+  if (worker.off) return !worker.ended || lately(worker.ended, kNews) ? Blame::kAccident : Blame::kGoneWorker;
   // Its successor is there already.
   if (const auto was = workers_.find(worker.before); was != workers_.end() && lately(was->second.gone, kNews))
     return was->second.off ? Blame::kAccident : was->second.by;
-  if (worker.off) return !worker.ended || lately(worker.ended, kNews) ? Blame::kAccident : Blame::kGoneWorker;
   if (!worker.deleted) return Blame::kGoneWorker;
   if (worker.gone) return lately(worker.gone, kNews) ? worker.by : Blame::kGoneWorker;
   if (lately(worker.deleted, kPreStop)) return worker.by;

@@ -197,6 +197,19 @@ TEST(Withheld, UntilAnAnswerThatWasAskedForWhenItTookNoMoreJobs) {
   EXPECT_TRUE(stays()) << "a job may have come in between";
 }
 
+TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
+  ConfigState state;
+  state.offered["slurm.conf"] = "PartitionName=site Nodes=ALL\n";
+  Observed observed = changed(true, std::nullopt);
+  const auto stays = [&] { return render_config(observed, state).files.at("slurm.conf").find("=site ") != std::string::npos; };
+  auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
+  pod->containers = {slurmctld(false, true, true)};
+  observed.pods = {pod};
+  EXPECT_FALSE(stays()) << "its first configuration, which it cannot read";
+  observed.workers_registered = true;
+  EXPECT_TRUE(stays()) << "it has served";
+}
+
 TEST(Withheld, FromAJobThatCannotBeRead) {
   Observed observed = without_map({"COMPLETED"});
   auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);

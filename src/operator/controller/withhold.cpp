@@ -44,6 +44,10 @@ bool to_go_now(const Observed& observed, const std::string& what) {
   return std::ranges::find(listed, what) != listed.end();
 }
 
+bool known(const Observed& observed) {
+  return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
+}
+
 /// What slurmctld had, as far as is known.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
@@ -59,12 +63,10 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
     }
     return out;
   }
-  // With what never got up nothing ever ran.
-  return slurmctld_crashes(observed) ? conf::Conf() : parse_conf(state.offered);
-}
-
-bool known(const Observed& observed) {
-  return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
+  // With what never got up nothing ever ran. But a worker that Slurm has known proves that something did; that it was accepted,
+  // only an answer of Slurm tells.
+  const bool ran = observed.workers_registered || known(observed);
+  return slurmctld_crashes(observed) && !ran ? conf::Conf() : parse_conf(state.offered);
 }
 
 /// All the nodes that it has, as far as Slurm knows them, are of the feature of its name.

@@ -163,6 +163,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     for (const Node& node : found.nodes) {
       if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) {
         wish.kept.push_back(node.name);
+        const Node* seen = clusters.snapshot(job->cluster)->node(node.name);
+        if (seen != nullptr && !seen->state.has("DRAIN")) clusters.doubt(job->cluster);
       } else if ((node.state.base == "DOWN" && given_by_others(node.reason) && !down_by_slurm(node)) ||
                  (node.state.has("FAIL") && !ours(node.reason))) {
         wish.theirs.push_back(node.name);
