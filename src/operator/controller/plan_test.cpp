@@ -199,15 +199,17 @@ TEST(Withheld, UntilAnAnswerThatWasAskedForWhenItTookNoMoreJobs) {
 
 TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
   ConfigState state;
-  state.offered["slurm.conf"] = "PartitionName=site Nodes=ALL\n";
+  state.offered["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
   Observed observed = changed(true, std::nullopt);
-  const auto stays = [&] { return render_config(observed, state).files.at("slurm.conf").find("=site ") != std::string::npos; };
+  const auto text = [&] { return render_config(observed, state).files.at("slurm.conf"); };
+  const auto stays = [&] { return text().find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n") != std::string::npos; };
   auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
   pod->containers = {slurmctld(false, true, true)};
   observed.pods = {pod};
   EXPECT_FALSE(stays()) << "its first configuration, which it cannot read";
   observed.workers_registered = true;
-  EXPECT_TRUE(stays()) << "it has served";
+  EXPECT_TRUE(stays()) << text();
+  EXPECT_EQ(text().find("site"), std::string::npos) << "what may be the cause";
 }
 
 TEST(Withheld, FromAJobThatCannotBeRead) {

@@ -63,10 +63,19 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
     }
     return out;
   }
-  // With what never got up nothing ever ran. But a worker that Slurm has known proves that something did; that it was accepted,
-  // only an answer of Slurm tells.
-  const bool ran = observed.workers_registered || known(observed);
-  return slurmctld_crashes(observed) && !ran ? conf::Conf() : parse_conf(state.offered);
+  conf::Conf offered = parse_conf(state.offered);
+  if (!slurmctld_crashes(observed)) return offered;
+  // With what never got up nothing ever ran. But a worker that Slurm has known proves that something did: then partitions of
+  // NodeSets stay, without what users wrote of them, for that may be what slurmctld cannot read.
+  conf::Conf out;
+  if (!observed.workers_registered && !known(observed)) return out;
+  for (const conf::Entry& entry : offered.entries()) {
+    const std::string& name = entry.head().value;
+    if (!entry.record() || entry.head().key != "NodeSet" || offered.record("PartitionName", name) == nullptr) continue;
+    out.add_record("NodeSet", name, "Feature=" + name);
+    out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
+  }
+  return out;
 }
 
 /// All the nodes that it has, as far as Slurm knows them, are of the feature of its name.
