@@ -206,6 +206,7 @@ TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
   auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
   pod->containers = {slurmctld(false, true, true)};
   observed.pods = {pod};
+  observed.snapshot.reset();
   EXPECT_FALSE(stays()) << "its first configuration, which it cannot read";
   observed.workers_registered = true;
   EXPECT_TRUE(stays()) << text();
