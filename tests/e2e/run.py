@@ -733,13 +733,14 @@ def a_job_needs_the_nodes_that_it_names(ns):
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     ns.scale("cpu", 2)
     wait("its worker is drained", lambda: "DRAIN" in ns.nodes()["cpu-2"][0])
-    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": "MaxJobCount=9000"}})
-    wait("slurmctld reconfigures", lambda: "9000" in ns.slurm("scontrol", "show", "config").stdout)
+    conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf.rstrip() + "\nKillWait=31\n"}})
+    wait("slurmctld reconfigures", lambda: "31 sec" in ns.slurm("scontrol", "show", "config").stdout)
     expect("cpu-2" in ns.nodes(), "the node that the job names is gone")
     ends_well(ns, job)
     wait("the worker goes", lambda: len(ns.workers()) == 2)
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf}})
     ns.scale("cpu", 3)
-    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": None}})
     wait("3 idle again", lambda: len(ns.idle()) == 3)
 
 

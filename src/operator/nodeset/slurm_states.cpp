@@ -374,14 +374,12 @@ void end_gone_nodes(Pass& pass) {
     if (!pass.due(id)) continue;
     const auto pod_gone = is_gone(pass, kube::resources::kPod, {pass.in.meta().ns, pod.name});
     const auto host_gone = pod.ended ? true : is_gone(pass, kube::resources::kNode, {"", pod.kube_node});
-    if (!pod_gone || !host_gone) {
-      pass.draining.insert(name);
-    } else if (*pod_gone && *host_gone &&
-               pass.step(pass.out.lane("end"), id,
-                         pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
-                         slurm::end_node(pass.cluster(), name, *pod.slurmd))) {
-      pass.draining.insert(name);
-    }
+    const bool asking = !pod_gone || !host_gone;
+    const bool ends = !asking && *pod_gone && *host_gone &&
+                      pass.step(pass.out.lane("end"), id,
+                                pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
+                                slurm::end_node(pass.cluster(), name, *pod.slurmd));
+    if (asking || ends) pass.draining.insert(name);
   }
 }
 
