@@ -100,6 +100,19 @@ TEST(RenderConfig, IsStable) {
   EXPECT_NE(first.files.at("slurm.conf").find(first.hash), std::string::npos) << "the file carries its own hash";
 }
 
+TEST(RenderConfig, APartitionThatIsLeftOutStaysWithoutItsWordsWhereItMayHaveJobs) {
+  Observed observed = observed_of(Json::object());
+  observed.nodesets = {{"a", "a", true, "QOS=later", false, "", "a-"}};
+  ConfigState state;
+  state.left_out["a"] = {"QOS=later", "no", core::WallTime{}, 1};
+  const auto conf = [&] { return render_config(observed, state).files.at("slurm.conf"); };
+  EXPECT_EQ(conf().find("PartitionName=a"), std::string::npos) << "no worker has ever registered";
+  observed.workers_registered = true;
+  EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << conf();
+  state.accepted_hash = "known";
+  EXPECT_EQ(conf().find("PartitionName=a"), std::string::npos) << "slurmctld runs without it";
+}
+
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   Observed observed = observed_of(Json::object());
   observed.controller.spec.cluster_name = std::string(41, 'a');  // As <namespace>_<name> may come out, too.

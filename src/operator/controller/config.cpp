@@ -193,7 +193,12 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     } else {
       const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
       const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
-      if (const conf::Entry* entry = before.record("PartitionName", name)) out.add(*entry);
+      if (const conf::Entry* entry = before.record("PartitionName", name)) {
+        out.add(*entry);
+      } else if (left_out && state.accepted_hash.empty() && observed.workers_registered) {
+        // What slurmctld ran with is not known any more, but it may have jobs of this partition: without its words, none is lost.
+        out.add_record("PartitionName", name, "Nodes=" + name);
+      }
     }
     std::string wrong = line ? "" : line.error().message;
     // Without its words another partition may be to blame, which is being found out.
