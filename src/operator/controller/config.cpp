@@ -196,7 +196,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       if (const conf::Entry* entry = before.record("PartitionName", name)) {
         out.add(*entry);
       } else if (left_out && state.accepted_hash.empty() && observed.workers_registered) {
-        // What slurmctld ran with is not known any more, but it may have jobs of this partition: without its words, none is lost.
+        // What slurmctld ran with is not known, but it may have jobs of this partition: without its words, none is lost.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }
     }
