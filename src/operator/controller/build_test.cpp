@@ -111,6 +111,13 @@ TEST(RenderConfig, APartitionThatIsLeftOutStaysWithoutItsWordsWhereItMayHaveJobs
   EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << conf();
   state.accepted_hash = "known";
   EXPECT_EQ(conf().find("PartitionName=a"), std::string::npos) << "slurmctld runs without it";
+  auto pod = std::make_shared<kube::PodRecord>();
+  pod->phase = "Running";
+  pod->containers.emplace_back();
+  pod->containers.back().name = kAppController;
+  pod->containers.back().crashed = true;
+  observed.pods = {pod};
+  EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << "it may have loaded it before it ended";
 }
 
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {

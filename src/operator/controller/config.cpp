@@ -195,7 +195,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
       if (const conf::Entry* entry = before.record("PartitionName", name)) {
         out.add(*entry);
-      } else if (left_out && state.accepted_hash.empty() && observed.workers_registered) {
+      } else if (left_out && observed.workers_registered && (state.accepted_hash.empty() || slurmctld_crashes(observed))) {
         // What slurmctld ran with is not known, but it may have jobs of this partition: without its words, none is lost.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }
@@ -206,6 +206,11 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and goes on as before: " + known->refusal +
               partition_doubts(name, nodeset.partition_config) + log_hint(observed);
+    }
+    if (line && left_out && known != nullptr && known->refusal.empty() && observed.restapis.empty()) {
+      wrong =
+          "slurmctld ended again and again with it, or with another partition, and without a RestApi nobody can tell which: "
+          "the partition is there without these settings until they are changed";
     }
     if (!wrong.empty()) {
       rendered.warnings.push_back(

@@ -153,7 +153,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   for (const kube::PodPtr& pod : workers) {
     out->workers.push_back(pod->meta.name);
     out->worker_nodes.insert(slurm_node_name(*pod));
-    out->workers_registered = out->workers_registered || seen_in_slurm(*pod);
+    out->workers_registered = out->workers_registered || seen_in_slurm(*pod) || slurmd_started(*pod);
     const std::string nodeset(pod->meta.label(api::kLabelInstance));
     if (std::ranges::find(out->nodesets, nodeset, &NodeSetFacts::object) == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);

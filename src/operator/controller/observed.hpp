@@ -62,7 +62,7 @@ struct Observed {
   std::vector<RestApiFacts> restapis;
   std::vector<std::string> workers;        ///< Names of worker pods that still exist.
   std::set<std::string> worker_nodes;      ///< Slurm nodes' names of the same.
-  bool workers_registered = false;         ///< Slurm has known one of them.
+  bool workers_registered = false;         ///< Slurm has known one of them, or its slurmd began, which waits for slurmctld.
   std::vector<kube::PodPtr> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;

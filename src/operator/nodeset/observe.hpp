@@ -51,7 +51,7 @@ struct Observed;
 /// A pod that we saw.
 struct SeenPod {
   std::string name, kube_node, slurm_node;
-  std::optional<core::WallTime> slurmd{};  ///< When the slurmd was started that Slurm knew there at last.
+  std::optional<core::WallTime> slurmd{};  ///< When its slurmd was started, as Slurm knew it at last.
   bool ended = false;                      ///< Its kubelet said so, or who knew that this is no more.
   bool placed = false;                     ///< Its Kubernetes node was known,
   bool host_gone = false;                  ///< and is not any more.

@@ -420,6 +420,31 @@ TEST_F(ObserveNodeSet, HearsAKubeletThatDeletesAPodAsSoonAsItHasEnded) {
   EXPECT_FALSE(seen->seen.gone.at("cpu-1").ended) << "its slurmd may run";
 }
 
+/// The record under its name may be of a slurmd that lives on: its jobs are not the ended pod's.
+TEST_F(ObserveNodeSet, KnowsOnlyTheSlurmdThatAPodItselfBegan) {
+  fill_all();
+  const auto began = core::parse_rfc3339("2026-10-31T06:00:00Z").value();
+  auto snapshot = std::make_shared<slurm::Snapshot>();
+  slurm::Node record;
+  record.name = "cpu-0";
+  record.slurmd_start_time = began;
+  snapshot->nodes.insert_or_assign(record.name, std::make_shared<slurm::Node>(record));
+  snapshots_["default/demo"] = snapshot;
+  const auto knows = [&](const char* uid, const char* created, bool started) {
+    Json pod = worker("cpu-0", "cpu-uid");
+    pod["metadata"]["uid"] = uid;
+    pod["metadata"]["creationTimestamp"] = created;
+    Json container{{"name", "slurmd"}};
+    if (started) container["state"]["running"]["startedAt"] = "2026-10-31T06:00:00Z";
+    pod["status"]["containerStatuses"] = Json::array({container});
+    fill(set_.pods, {pod});
+    return observe()->seen.workers.at(uid).slurmd.has_value();
+  };
+  EXPECT_FALSE(knows("never-started", "2026-10-31T05:59:50Z", false));
+  EXPECT_FALSE(knows("came-later", "2026-10-31T06:00:10Z", true));
+  EXPECT_TRUE(knows("its-own", "2026-10-31T05:59:50Z", true));
+}
+
 TEST_F(ObserveNodeSet, KnowsAPodWhoseKubernetesNodeWentFirst) {
   fill_all();
   observe();

@@ -290,7 +290,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void confirm(const ConfirmIdle& act, Done done) {
     begin(act.cluster, "look at " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
-      if_let_go(job, name, {.down = true}, [this, job] { succeed(job, {{"idle", true}}); });
+      // Nothing refuses the deletion of a pod. So the node is asked last: it shows a job that began meanwhile.
+      unless_held(job, name, [this, job, name] {
+        if_kept(job, name, {.down = true}, [job](Impl& self, const Node& node) {
+          if (node.state.base != "IDLE" && node.state.base != "DOWN")
+            return self.fail(job, {ErrorCode::kBusy, "it is " + node.state.base, 0, {}, {}});
+          if (node.state.has("COMPLETING")) return self.fail(job, {ErrorCode::kBusy, "a job is completing there", 0, {}, {}});
+          self.succeed(job, {{"idle", true}});
+        });
+      });
     });
   }
 
@@ -303,6 +311,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Calls `then` when the live node is as expected, and no job holds it: slurmctld refuses to delete a node with running jobs,
   /// but not one whose jobs are all suspended. Done when there is no such node.
   void if_let_go(const JobPtr& job, const std::string& name, Expected expected, std::function<void()> then) {
+    if_kept(job, name, expected,
+            [job, name, then = std::move(then)](Impl& self, const Node&) { self.unless_held(job, name, then); });
+  }
+
+  /// Calls `then` when the live node is as expected. Done when there is no such node.
+  void if_kept(const JobPtr& job, const std::string& name, Expected expected, std::function<void(Impl&, const Node&)> then) {
     Client* to = client(job);
     if (to == nullptr) return;
     to->node(name, guard<Node>([job, name, expected, then = std::move(then)](Impl& self, core::Result<Node> node) {
@@ -313,10 +327,11 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                if (expected.down && !kept_from_work(*node)) {
                  return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
                }
-               self.unless_held(job, name, then);
+               then(self, *node);
              }));
   }
 
+  /// Calls `then` when no job holds it.
   void unless_held(const JobPtr& job, const std::string& name, std::function<void()> then) {
     clusters.live_jobs(
         job->cluster,

@@ -297,6 +297,28 @@ TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {
   EXPECT_EQ(writes(), 0);
 }
 
+TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
+  EXPECT_TRUE(run(confirm_idle("c", "n1")).value);
+  // A job begins while a slow slurmctld lists the others.
+  http.held = "/jobs/";
+  std::optional<plan::ActResult> told;
+  target.execute(confirm_idle("c", "n1"), [&](plan::ActResult result) { told = std::move(result); });
+  loop.advance(20ms);
+  live("n1", R"("MIXED","DRAIN")", "slurm-operator: x");
+  http.release();
+  loop.advance(20ms);
+  ASSERT_TRUE(told);
+  ASSERT_FALSE(told->value);
+  EXPECT_EQ(told->value.error().code, ErrorCode::kBusy);
+  for (const char* states : {R"("IDLE","DRAIN","COMPLETING")", R"("ALLOCATED","DRAIN")"}) {
+    live("n1", states, "slurm-operator: x");
+    EXPECT_EQ(failure(confirm_idle("c", "n1")), ErrorCode::kBusy) << states;
+  }
+  live("n1", R"("IDLE")");
+  EXPECT_EQ(failure(confirm_idle("c", "n1")), ErrorCode::kConflict);
+}
+
 TEST_F(TargetTest, DeletionsThatBeginTogetherShareTheirLookAtTheJobs) {
   int deleted = 0;
   for (int i = 0; i < 9; ++i) {

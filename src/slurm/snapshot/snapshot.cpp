@@ -13,8 +13,8 @@ bool Snapshot::unreadable() const {
 }
 
 core::Duration Snapshot::good_for() const {
-  // As long as it took, once more, and time for a pass.
-  return std::clamp(2 * cost + core::Duration{1000}, kFresh, kFreshAtMost);
+  // As long as it took, once more, and time for a pass. One that took longer than the most is not old when it arrives.
+  return std::clamp(2 * cost + core::Duration{1000}, kFresh, std::max(kFreshAtMost, cost + kFresh));
 }
 
 bool Snapshot::fresh(core::MonoTime now) const {

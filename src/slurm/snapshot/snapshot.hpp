@@ -79,7 +79,7 @@ class SnapshotWitness {
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The age at which a snapshot counts as evidence whatever it cost, ...
 inline constexpr core::Duration kFresh{3000};
-/// ... and the longest at which any does. What is destroyed is looked at live all the same.
+/// ... and the longest at which any does that did not take as long itself. What is destroyed is looked at live all the same.
 inline constexpr core::Duration kFreshAtMost{60000};
 
 }  // namespace slurm

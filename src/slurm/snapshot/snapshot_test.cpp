@@ -93,6 +93,7 @@ TEST(Witness, GoesByWhatAnAnswerCosts) {
   counts_for(core::Duration{20}, kFresh);
   counts_for(core::Duration{8000}, core::Duration{17000});
   counts_for(core::Duration{36000}, kFreshAtMost);
+  counts_for(core::Duration{90000}, core::Duration{90000} + kFresh);
 }
 
 TEST(Witness, SaysNothingOfANodeThatIsNotThere) {
