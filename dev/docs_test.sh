@@ -25,7 +25,7 @@ others=$(xargs -n1 <<<"
   AccountingStorageHost AccountingStoragePort AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType
   Epilog EpilogSlurmctld Feature Features
   Default GresTypes Licenses NodeName Nodes State
-  MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
+  MaxJobCount MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
 words=$({
   sources src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'

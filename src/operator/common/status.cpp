@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
@@ -303,6 +304,17 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
     out.push_back({"StepFailed", id + ": " + one_line(outcome.error->message)});
   }
   return out;
+}
+
+std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan) {
+  std::set<std::string, std::less<>> wished(plan.remembered().begin(), plan.remembered().end());
+  for (const auto& [name, lane] : plan.lanes()) {
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) wished.insert(step.id);
+    }
+  }
+  std::erase_if(outcomes, [&](const auto& entry) { return !wished.contains(entry.first); });
+  return step_problems(outcomes);
 }
 
 }  // namespace op

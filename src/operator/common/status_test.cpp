@@ -136,6 +136,21 @@ TEST(StepProblems, RacesCountOnlyWhenTheyLast) {
   EXPECT_TRUE(step_problems({{"a", done}}).empty());
 }
 
+TEST(StepProblems, OfStepsThatAreWishedNoMoreNothingIsTold) {
+  const plan::Outcome refused{
+      plan::Outcome::State::kFailed, 1, {}, {}, core::Error{core::ErrorCode::kForbidden, "no", 403, {}, {}}};
+  plan::Plan plan;
+  plan.lane("pod").add({"planned", "", nullptr});
+  plan.lane("pod").then().add({"planned later", "", nullptr});
+  plan.remember("remembered");
+  std::vector<std::string> told;
+  for (const Problem& problem :
+       step_problems({{"gone", refused}, {"planned", refused}, {"planned later", refused}, {"remembered", refused}}, plan)) {
+    told.push_back(problem.message);
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"planned: no", "planned later: no", "remembered: no"}));
+}
+
 TEST(StepProblems, ANamespaceThatEndsIsWaitedFor) {
   plan::Outcome refused{plan::Outcome::State::kFailed, 1, {}, {}, core::Error{core::ErrorCode::kForbidden, "no", 403, {}, {}}};
   refused.error->reason = "NamespaceTerminating";

@@ -120,6 +120,21 @@ TEST(RenderConfig, APartitionThatIsLeftOutStaysWithoutItsWordsWhereItMayHaveJobs
   EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << "it may have loaded it before it ended";
 }
 
+TEST(RenderConfig, ATableIsNotMadeSmallerWhileNobodyKnowsWhatIsInIt) {
+  Observed observed = observed_of(Json::object());
+  observed.controller.spec.extra_conf = "MaxNodeCount=50\n";
+  ConfigState state;
+  state.offered["slurm.conf"] = "MaxNodeCount=100\n";
+  const auto takes = [&](const char* line) {
+    return render_config(observed, state).files.at("slurm.conf").find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(takes("\nMaxNodeCount=50\n")) << "nothing has ever run with the other";
+  observed.workers_registered = true;
+  EXPECT_TRUE(takes("\nMaxNodeCount=100\n"));
+  state.offered["slurm.conf"] = "MaxNodeCount=40\n";
+  EXPECT_TRUE(takes("\nMaxNodeCount=50\n")) << "it grows";
+}
+
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   Observed observed = observed_of(Json::object());
   observed.controller.spec.cluster_name = std::string(41, 'a');  // As <namespace>_<name> may come out, too.

@@ -362,6 +362,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.withheld = withhold_partitions(ours, user.conf, observed, state);
   conf::Merged merged = conf::merge(ours, user.conf);
   std::ranges::move(withhold_resources(merged.conf, observed, state), std::back_inserter(out.withheld));
+  withhold_tables(merged.conf, observed, state, out.warnings);
   if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
   for (const auto* problems : {&user.problems, &merged.problems}) {
     for (const conf::Problem& problem : *problems) {

@@ -511,7 +511,9 @@ void add_load_steps(const Observed& observed, const ConfigState& state, plan::Pl
   if (*loaded == state.offered_hash) {
     // After a rollback the volume still holds what was refused; slurmctld must not find it there when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    return;
+    // A slurmctld of 26.05 goes on as before, but hands the files that it has refused to each slurmd that starts, until it has
+    // read others.
+    if (state.refused_hash.empty() || done.hash != state.offered_hash) return;
   }
   if (done.hash != state.offered_hash) {
     plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
@@ -531,6 +533,9 @@ void add_load_steps(const Observed& observed, const ConfigState& state, plan::Pl
                            slurm::reconfigure(observed.cluster)});
     return;
   }
+  // The former files anew: that is all that was wanted, or it does not help.
+  constexpr int kTriesOfFormer = 4;
+  if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
   // It loaded what the volume still held: refresh once more and wait longer.
   if (!waited(observed, tried->last, wait_of_try(done.count), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));

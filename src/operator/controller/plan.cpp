@@ -53,10 +53,15 @@ bool has_state(const Observed& observed) {
   });
 }
 
+/// Somebody has deleted the claim of slurmctld's state: Kubernetes waits for the end of the pod that uses it.
+bool claim_goes(const Observed& observed) {
+  return observed.claim && observed.claim->meta.terminating();
+}
+
 /// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; where nobody can look, workers
 /// may run some.
 bool jobs_at_stake(const Observed& observed) {
-  if (observed.controller.spec.persistence.enabled || !observed.stateful_set) return false;
+  if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
   if (!has_state(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
   if (observed.restapis.empty()) return !observed.workers.empty();
   if (!observed.snapshot || !observed.snapshot->complete()) return true;
@@ -241,8 +246,11 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
   // Without their number: each other message is another event.
   pass.problems.push_back(
       {"RestartWithheld",
-       "slurmctld's pod is to be replaced, for its template or a key has changed, and with its state all jobs "
-       "would be lost, for spec.persistence.enabled is false: that waits until " +
+       "slurmctld's pod is to be replaced, for its template or a key has changed, and with its state all jobs would be lost, "
+       "for " +
+           std::string(claim_goes(observed) ? "the claim of its volume has been deleted"
+                                            : "spec.persistence.enabled is false") +
+           ": that waits until " +
            std::string(observed.restapis.empty() ? "a RestApi shows that there is none, until no worker is left"
                                                  : "none is left") +
            ", or for the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
@@ -450,6 +458,14 @@ void find_missing_pod(Pass& pass) {
 }
 
 /// A StorageClass that does not exist, or that has no room.
+void find_deleted_claim(Pass& pass) {
+  if (!claim_goes(pass.observed)) return;
+  pass.problems.push_back({"ClaimDeleted", "PersistentVolumeClaim " + pass.observed.claim->meta.name +
+                                               " has been deleted, and goes with slurmctld's pod: with the next restart of it "
+                                               "Slurm forgets all jobs, its nodes and its reservations. To keep them, have the "
+                                               "jobs end first, or copy the volume"});
+}
+
 void find_unbound_claim(Pass& pass) {
   const Observed& observed = pass.observed;
   if (!observed.claim) return;
@@ -533,9 +549,11 @@ void plan_running(Pass& pass) {
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);
   // A worker's record that goes wakes only its own NodeSet.
-  constexpr core::Duration kNameMayBeFree{30000};
+  constexpr core::Duration kLookAgain{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
-    pass.plan.wake_after(kNameMayBeFree, "a NodeSet's name may be free");
+    pass.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
+  if (std::ranges::find(wanted.warnings, kTableTooSmall, &Problem::reason) != wanted.warnings.end())
+    pass.plan.wake_after(kLookAgain, "a table may have room");
   append(pass.problems, wanted.problems);
   append(pass.problems, wanted.warnings);
   if (wanted.ok() && state.refused_hash == wanted.hash) {
@@ -547,14 +565,15 @@ void plan_running(Pass& pass) {
                                                      " is older and has the same cluster name, " +
                                                      api::cluster_name(observed.controller.spec, meta.ns, meta.name) +
                                                      ": create this one anew with another spec.clusterName"});
-    pass.plan.wake_after(kNameMayBeFree, "a cluster's name may be free");
+    pass.plan.wake_after(kLookAgain, "a cluster's name may be free");
   }
   append(pass.problems, immutable_problems(observed));
-  append(pass.problems, step_problems(without_refusals(observed.context.outcomes)));
+  append(pass.problems, step_problems(without_refusals(observed.context.outcomes), pass.plan));
   const bool ready = slurmctld_ready(observed);
   append(pass.problems, pod_problems(observed.pods));
   if (ready) append(pass.problems, token_problems(observed));
   if (const auto problem = slurm_problem(observed.snapshot)) pass.problems.push_back(*problem);
+  find_deleted_claim(pass);
   if (!ready) {
     find_lost_pod(pass);
     find_unbound_claim(pass);

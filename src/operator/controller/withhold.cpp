@@ -1,7 +1,10 @@
 #include "operator/controller/withhold.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -48,6 +51,12 @@ bool known(const Observed& observed) {
   return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
 }
 
+/// A NodeSet's partition, without what users wrote of it.
+void add_drained(conf::Conf& out, const std::string& name) {
+  out.add_record("NodeSet", name, "Feature=" + name);
+  out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
+}
+
 /// What slurmctld had, as far as is known.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
@@ -72,8 +81,7 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   for (const conf::Entry& entry : offered.entries()) {
     const std::string& name = entry.head().value;
     if (!entry.record() || entry.head().key != "NodeSet" || offered.record("PartitionName", name) == nullptr) continue;
-    out.add_record("NodeSet", name, "Feature=" + name);
-    out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
+    add_drained(out, name);
   }
   return out;
 }
@@ -92,7 +100,16 @@ bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& par
 /// partition was configured: those of NodeSets can be written down anew, without what else was set of them.
 conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
-  if (!observed.stateful_set || !known(observed)) return out;
+  if (!observed.stateful_set) return out;
+  if (!known(observed)) {
+    // Nobody can ask. Where a slurmd has begun, its NodeSet may have had a partition, with jobs.
+    if (!observed.workers_registered) return out;
+    std::set<std::string> names;
+    for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
+    for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
+    for (const std::string& name : names) add_drained(out, name);
+    return out;
+  }
   for (const auto& [name, partition] : observed.snapshot->partitions) {
     if (conf::is_marker(name) || !of_its_feature(*observed.snapshot, partition)) continue;
     out.add_record("NodeSet", name, "Feature=" + name);
@@ -228,6 +245,32 @@ std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& obs
   keep("Licenses", "license", [](const slurm::Job& job) { return job.licenses; });
   keep("GresTypes", "gres", [](const slurm::Job& job) { return job.gres; });
   return out;
+}
+
+void withhold_tables(conf::Conf& wanted, const Observed& observed, const ConfigState& state, std::vector<Problem>& warnings) {
+  if (!state.exists() || (!observed.workers_registered && !known(observed))) return;
+  const conf::Conf before = parse_conf(state.accepted_hash.empty() ? state.offered : state.accepted_files());
+  const auto keep = [&](const char* key, std::int64_t usual, std::size_t rows, const char* what) {
+    const auto number = [&](const conf::Conf& conf) {
+      const std::string text = conf.get(key).value_or("");
+      std::int64_t out = usual;
+      std::from_chars(text.data(), text.data() + text.size(), out);
+      return out;
+    };
+    const std::int64_t was = number(before), wish = number(wanted);
+    const bool seen = known(observed) && observed.snapshot->complete();
+    if (wish >= was || (seen && wish > static_cast<std::int64_t>(rows))) return;
+    wanted.set(key, std::to_string(was));
+    warnings.push_back(
+        {std::string(kTableTooSmall),
+         fmt::format("spec.extraConf: {}={} waits, and {} stays: {}; slurmctld would forget what is more, with its jobs", key,
+                     wish, was,
+                     seen ? fmt::format("Slurm has {} {}", rows, what)
+                          : std::string("Slurm does not tell how many ") + what + " it has")});
+  };
+  const bool any = known(observed);
+  keep("MaxNodeCount", 0, any ? observed.snapshot->nodes.size() : 0, "nodes");
+  keep("MaxJobCount", 10000, any ? observed.snapshot->jobs.size() : 0, "jobs, ended ones too");
 }
 
 conf::Entry drained(conf::Entry entry) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.hpp"
@@ -19,6 +20,9 @@
 namespace op::controller {
 
 struct ConfigState;
+
+/// Reason of a problem: a table of slurmctld is to be smaller than what it has in it.
+inline constexpr std::string_view kTableTooSmall = "TableTooSmall";
 
 struct Withheld {
   std::string what;  ///< "partition/gpu", "license/matlab" or "gres/gpu", as the annotation remove-now lists it.
@@ -34,6 +38,11 @@ std::vector<Withheld> withhold_partitions(slurm::conf::Conf& ours, slurm::conf::
                                           const ConfigState& state);
 /// Keeps the licenses and kinds of GRES that jobs use.
 std::vector<Withheld> withhold_resources(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state);
+
+/// Keeps the size of a table that is to be smaller than what slurmctld has in it, or than nobody knows what: at its next
+/// reconfigure it would drop the rest (24.11 and 26.05: "node table is full", "MaxJobCount limit from slurm.conf reached").
+void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state,
+                     std::vector<Problem>& warnings);
 
 /// The partition as it was, but that it takes no more jobs. It is nobody's default any more, or it would hide the new one.
 slurm::conf::Entry drained(slurm::conf::Entry partition);

@@ -32,7 +32,7 @@ std::vector<kube::PodPtr> pods_that_count(const Observed& observed) {
   return out;
 }
 
-std::vector<Problem> problems_of(const Observed& observed) {
+std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& plan) {
   const std::string& ns = observed.object->meta.ns;
   const std::string controller = ns + "/" + observed.restapi.spec.controller_ref.name;
   std::vector<Problem> out = observed.missing;
@@ -49,7 +49,7 @@ std::vector<Problem> problems_of(const Observed& observed) {
     if (!observed.config_map) out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", false});
   }
   for (Problem& problem : pod_problems(pods_that_count(observed))) out.push_back(std::move(problem));
-  for (Problem& problem : step_problems(observed.context.outcomes)) out.push_back(std::move(problem));
+  for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
   // Where a quota or an admission hook keeps the Deployment from making pods, it says so itself.
   if (observed.deployment) {
     if (const core::Json* conditions = core::find(observed.deployment->body, {"status", "conditions"})) {
@@ -95,7 +95,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
     plan.lane("guard").add({"add finalizer", "NodeSets that are deleted are drained through it", std::move(act)});
   }
   plan_children(observed, plan);
-  plan_status(observed, problems_of(observed), rolled_out(observed), "slurmrestd is starting", plan);
+  plan_status(observed, problems_of(observed, plan), rolled_out(observed), "slurmrestd is starting", plan);
 }
 
 /// Who deletes several objects at once deletes one after the other, and drains need slurmrestd: a moment is waited for the

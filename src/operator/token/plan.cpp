@@ -207,7 +207,7 @@ plan::Plan plan(const Observed& observed) {
   } else {
     problems.push_back({"Invalid", observed.parse_error});
   }
-  for (Problem& problem : step_problems(observed.context.outcomes)) problems.push_back(std::move(problem));
+  for (Problem& problem : step_problems(observed.context.outcomes, out)) problems.push_back(std::move(problem));
 
   // What is minted in this pass shows in the next: until then there is nothing to say.
   if (problems.empty() && out.step_count() > 0) return out;
