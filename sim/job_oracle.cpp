@@ -164,8 +164,9 @@ void JobOracle::listen() {
     if (table == table_name(op::resources::kController) && gone) gone_[change->key] = now;
     const Json& pod = change->object->body;
     if (table != "pods") return;
-    if (label(pod, api::kLabelName) == "slurmctld" && terminating(pod) &&
-        !terminating(change->before ? change->before->body : pod))
+    // One that never ran had no state.
+    if (label(pod, api::kLabelName) == "slurmctld" && core::get_string(pod, {"status", "phase"}) == "Running" &&
+        terminating(pod) && !terminating(change->before ? change->before->body : pod))
       restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =
           asked_.contains(change->key) ? asked_[change->key] : Blame::kUser;
     if (!is_worker(pod)) return;
