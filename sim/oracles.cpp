@@ -879,8 +879,11 @@ std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& 
   }
   if (table == "secrets" && body.contains("data")) {
     for (Json& value : body["data"]) value = "(drawn)";
+    if (meta["annotations"].contains(api::kAnnotationDataHash))
+      meta["annotations"][std::string(api::kAnnotationDataHash)] = "(drawn)";
   }
-  if (table == "statefulsets.apps" || table == "deployments.apps")
+  const bool tells_keys = table == "configmaps" && meta["annotations"].contains(api::kAnnotationSlurmKeyHash);
+  if (table == "statefulsets.apps" || table == "deployments.apps" || tells_keys)
     meta["annotations"][std::string(kube::kIntentHash)] = "(drawn)";
   // How often a kubelet was hurried on: the number behind the digest.
   const std::string refresh = annotation(body, api::kAnnotationConfigRefresh);

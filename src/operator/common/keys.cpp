@@ -1,5 +1,7 @@
 #include "operator/common/keys.hpp"
 
+#include "operator/common/children.hpp"
+
 namespace op {
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref) {
@@ -20,8 +22,16 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
   SecretFacts out = read_key(recorder, ns, {keyring_name(controller), std::string(api::kKeySlurm), true});
   if (!out.meta) return out;
   out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
-  out.has_key = out.has_key && !out.digest.empty() && !out.meta->terminating();
+  // One that builds before made has no note; that of another Controller, or of one that is gone, cannot be judged.
+  const std::string_view note = out.meta->annotation(api::kAnnotationDataHash);
+  const kube::OwnerReference* owner = out.meta->controller_owner();
+  out.edited = !note.empty() && owner != nullptr && note != keyring_note(owner->uid, out.content);
+  out.has_key = out.has_key && !out.edited && !out.digest.empty() && !out.meta->terminating();
   return out;
+}
+
+std::string keyring_note(std::string_view controller_uid, std::string_view content) {
+  return short_digest(std::string(controller_uid) + '\n' + std::string(content));
 }
 
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns) {
@@ -35,6 +45,7 @@ std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns
     case kube::Presence::kPresent:
       break;
   }
+  if (facts.edited) return Problem{"Waiting", secret + " was edited: the Controller tells more", false};
   if (!facts.has_key) return Problem{"SecretKeyMissing", secret + " has no data under the key " + facts.ref.key};
   return {};
 }

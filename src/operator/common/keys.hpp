@@ -23,7 +23,8 @@ struct SecretFacts {
   /// which it was copied from, as it was then.
   std::string digest;
   std::optional<kube::ObjectMeta> meta;
-  std::string content;  ///< The same for two Secrets that hold the same; for comparisons alone, never written nor shown.
+  std::string content;  ///< The same for two Secrets that hold the same; for comparisons, never written nor shown itself.
+  bool edited = false;  ///< A keyring whose data are not those that its note is of; it is not usable.
 
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }
 };
@@ -31,6 +32,10 @@ struct SecretFacts {
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
 /// The keyring of a Controller. One that does not say what it is a copy of is not usable.
 SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
+
+/// What a keyring notes of its own data (annotation data-hash), to know an edit by. Salted with the uid of the Controller, so
+/// that it tells nothing about other Secrets.
+std::string keyring_note(std::string_view controller_uid, std::string_view content);
 
 /// What is wrong with a key that the user named, or what is still awaited.
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns);

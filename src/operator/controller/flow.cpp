@@ -318,6 +318,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   }
   out.left_out = read_left_out(*config_map);
   out.scripts_hash = config_map->meta.annotation(api::kAnnotationScriptsHash);
+  out.served_key = config_map->meta.annotation(api::kAnnotationSlurmKeyHash);
   // Somebody edited it: this is nothing that slurmctld was offered or had, and the rest tells of what is not there.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
@@ -353,6 +354,7 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   if (state.refused_at) annotate(api::kAnnotationRefusedAt, core::format_rfc3339(*state.refused_at));
   if (state.refusals > 0) annotate(api::kAnnotationRefusals, std::to_string(state.refusals));
   annotate(api::kAnnotationScriptsHash, state.scripts_hash);
+  annotate(api::kAnnotationSlurmKeyHash, state.served_key);
   if (!state.left_out.empty()) annotate(api::kAnnotationLeftOut, write_left_out(state.left_out));
 }
 
@@ -372,6 +374,7 @@ std::optional<core::WallTime> next_try(const ConfigState& state) {
 
 ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard) {
   ConfigState next = now;
+  if (!heard.key.empty()) next.served_key = heard.key;
   note_what_runs(next, now, heard);
   Rendered wanted = render(next);
   if (!wanted.ok()) return next;
@@ -415,8 +418,10 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
 
 Heard hear(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
-  return {loaded_config_hash(observed), find_refusal(observed, state), slurmctld_digest(observed),
-          pod != nullptr && pod->ready(), observed.context.now};
+  const bool ready = pod != nullptr && pod->ready();
+  return {loaded_config_hash(observed), find_refusal(observed, state),
+          slurmctld_digest(observed),   ready,
+          observed.context.now,         ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : ""};
 }
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {
@@ -463,6 +468,13 @@ bool restart_crashed(const Observed& observed, const ConfigState& state) {
 bool slurmctld_crashes(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
   return pod != nullptr && crashing(*pod);
+}
+
+bool has_state(const Observed& observed) {
+  return !slurmctld_crashes(observed) && std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
+    const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
+    return !pod->meta.terminating() && slurmctld != pod->containers.end() && slurmctld->started_once;
+  });
 }
 
 std::optional<core::MonoTime> reconfigured_at(const Observed& observed) {

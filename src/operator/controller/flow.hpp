@@ -11,6 +11,7 @@
 //                refused-by                           of the pod template of the slurmctld that refused it
 //                refused-at, refusals                 when it was refused last, and how often
 //                left-out-partitions                  those that were refused (with when, and how often), or may be to blame
+//                slurm-key-hash                       of the auth/slurm key that slurmctld was last up with
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //                data-hash                            of the data: where it is another, somebody edited it, and all is offered anew
 //
@@ -51,6 +52,7 @@ struct ConfigState {
   int refusals = 0;                          ///< How often, without a change of the content.
   LeftOuts left_out;
   std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
+  std::string served_key;    ///< The digest of the auth/slurm key that slurmctld was last up with.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// The content that slurmctld last accepted; empty when there is none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
@@ -76,6 +78,7 @@ struct Heard {
   std::string slurmctld;               ///< A digest of what it was made of (image, volumes ...); "" when unknown.
   bool ready = false;                  ///< Its probes say that it is up.
   core::WallTime now{};
+  std::string key{};  ///< The digest of the auth/slurm key that it was started with; "" when it is not up.
 };
 Heard hear(const Observed& observed, const ConfigState& state);
 
@@ -103,6 +106,9 @@ plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
 /// slurmctld ends again and again.
 bool slurmctld_crashes(const Observed& observed);
+/// slurmctld has run in the pod that there is. One that is busy, or whose Kubernetes node does not answer, is not ready, and
+/// has its state all the same; one that crashes may need another template to come up.
+bool has_state(const Observed& observed);
 
 /// When slurmctld last answered the reconfigure that loaded what its pod was refreshed for; nullopt: not known (any more).
 std::optional<core::MonoTime> reconfigured_at(const Observed& observed);

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "kube/apply_helper.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/workers.hpp"
+#include "operator/controller/flow.hpp"
 
 namespace op::controller {
 namespace {
@@ -24,11 +27,62 @@ std::string in_force(const Observed& observed) {
                           {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
 }
 
-/// Slurm is asked as well: a cache of pods may be behind, and there are daemons outside of Kubernetes.
-bool cuts_off(const Observed& observed, bool state_at_stake) {
-  if (observed.stopped || state_at_stake || !observed.workers.empty()) return true;
-  return observed.snapshot && observed.snapshot->complete() &&
-         std::ranges::any_of(observed.snapshot->jobs, [](const auto& entry) { return entry.second->holds_nodes(); });
+/// A user wants it though Slurm does not answer.
+bool loses_jobs(const Observed& observed) {
+  return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
+}
+
+bool answers(const Observed& observed) {
+  return observed.snapshot && observed.snapshot->complete();
+}
+
+/// The jobs that `counts`, as Slurm last told them.
+std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slurm::Job&)) {
+  std::vector<std::string> out;
+  if (!observed.snapshot || (!answers(observed) && loses_jobs(observed))) return out;
+  for (const auto& [id, job] : observed.snapshot->jobs) {
+    if (counts(*job)) out.push_back(id < 0 ? "one that cannot be read" : std::to_string(id));
+  }
+  return out;
+}
+
+/// A slurmctld was up with the key that is in force. Where that cannot be compared, with any.
+bool has_served(const Observed& observed) {
+  const ConfigState state = read_config_state(observed.config_map.get());
+  const std::string runs = in_force(observed);
+  if (state.served_key.empty() || runs.empty()) return !state.served_key.empty() || !state.accepted_hash.empty();
+  return state.served_key == runs;
+}
+
+/// Slurm, which may have jobs on nodes outside of Kubernetes, or of workers that were removed by force, does not answer. It has
+/// none with a key with which it never was up, which may be why it does not get up. Without a RestApi nobody can ever look.
+bool unheard(const Observed& observed) {
+  if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
+  return has_state(observed) || has_served(observed);
+}
+
+/// Slurm is asked as well: a cache of pods may be behind, and there are daemons outside of Kubernetes. What it said last counts
+/// while it does not answer, but not what it did not say.
+std::string waits_for(const Observed& observed, bool state_at_stake) {
+  const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
+  std::string out;
+  const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
+  if (observed.stopped) add("the stop switch (take off the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
+  if (!observed.workers.empty()) add("workers (bring all NodeSets to replicas: 0): " + some_of(observed.workers));
+  const auto running = jobs(observed, [](const slurm::Job& job) { return job.holds_nodes(); });
+  if (!running.empty()) add("jobs on nodes (let them end, or cancel them): " + some_of(running));
+  if (state_at_stake) {
+    const auto waiting = jobs(observed, [](const slurm::Job& job) { return job.state == "PENDING"; });
+    if (!waiting.empty())
+      add("jobs that wait, which would be lost with slurmctld's pod, for spec.persistence.enabled is false (cancel them, or "
+          "set the annotation " +
+          lose + "): " + some_of(waiting));
+  }
+  if (unheard(observed) || (state_at_stake && out.empty()))
+    add("Slurm does not answer, which may have jobs on nodes that are no workers (mend slurmctld and slurmrestd; or set the "
+        "annotation " +
+        lose + ", and such jobs are cut off)");
+  return out;
 }
 
 Json copy_of(const SecretFacts& source) {
@@ -46,8 +100,12 @@ Json data_of(const Observed& observed) {
 
 Json metadata(const Observed& observed, const std::string& digest) {
   const kube::ObjectMeta& meta = observed.object->meta;
-  return child_json(kube::resources::kSecret, {meta.ns, observed.keyring.ref.secret}, resources::kController, meta,
-                    controller_labels(meta.name), {{std::string(api::kAnnotationSlurmKeyHash), digest}})["metadata"];
+  // Of the user's Secret: the copy holds the same, now or with what is written.
+  const std::string note = keyring_note(meta.uid, observed.slurm_key.content);
+  return child_json(
+      kube::resources::kSecret, {meta.ns, observed.keyring.ref.secret}, resources::kController, meta,
+      controller_labels(meta.name),
+      {{std::string(api::kAnnotationSlurmKeyHash), digest}, {std::string(api::kAnnotationDataHash), note}})["metadata"];
 }
 
 plan::Step create(const Observed& observed) {
@@ -87,16 +145,25 @@ std::string source_text(const Observed& observed) {
 
 Problem changed(const Observed& observed) {
   return {kChanged, source_text(observed) +
-                        ": these are not the data that the cluster runs with, and they would cut off what runs. They come into "
-                        "force by themselves, with a restart of slurmctld and slurmrestd, once the cluster has no workers (all "
-                        "NodeSets at replicas: 0). Or put the former data back"};
+                        ": these are not the data that the cluster runs with, and they would cut off what runs. Put the former "
+                        "data back, or see condition KeyChanged for what they wait for"};
 }
 
 Problem lost(const Observed& observed) {
-  return {kLost, fmt::format("Secret {}/{}, which daemons mount, is gone, and {}: these are not known to be the data that the "
-                             "cluster runs with. Put the former data back into the same Secret, or bring all NodeSets to "
-                             "replicas: 0, with which it is made anew. Until then nothing new starts; what runs has its key",
-                             observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
+  return {kLost,
+          fmt::format("Secret {}/{}, which daemons mount, is gone, and {}: these are not known to be the data that the "
+                      "cluster runs with. Put the former data back into the same Secret, or see condition KeyChanged for "
+                      "what it waits for to be made anew. Until then nothing new starts; what runs has its key",
+                      observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
+}
+
+Problem edited(const Observed& observed) {
+  return {kLost,
+          fmt::format("Secret {}/{}, which daemons mount, was edited, and {}: these are not known to be the data that the "
+                      "cluster runs with. Put the former data back into either, or see condition KeyChanged for what it "
+                      "waits for to be made anew. Until then nothing new starts, and slurmctld is neither reconfigured "
+                      "nor replaced; what runs has its key, and what restarts is cut off",
+                      observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
 /// It was told that other data wait. Nothing else tells, where StatefulSet and copy are gone.
@@ -104,12 +171,13 @@ bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }
 
-Keyring without_copy(const Observed& observed, bool cuts) {
+Keyring without_copy(const Observed& observed, bool state_at_stake) {
   Keyring out;
   if (!observed.slurm_key.usable()) return out;
   const std::string runs = in_force(observed);
   const bool known = runs.empty() ? !other_data_waited(observed) : runs == observed.slurm_key.digest;
-  if (known || !cuts) {
+  if (!known) out.waits_for = waits_for(observed, state_at_stake);
+  if (out.waits_for.empty()) {
     out.mend = create(observed);
   } else {
     out.problem = lost(observed);
@@ -117,23 +185,38 @@ Keyring without_copy(const Observed& observed, bool cuts) {
   return out;
 }
 
-Keyring with_copy(const Observed& observed, bool cuts) {
+/// The copy says whose it is, what of, and with which data.
+bool labelled(const SecretFacts& copy) {
+  return !copy.digest.empty() && copy.meta->controller_owner() != nullptr &&
+         !copy.meta->annotation(api::kAnnotationDataHash).empty();
+}
+
+/// The user's Secret holds what the copy was edited from, be it another object by now.
+bool has_former_data(const Observed& observed) {
+  return observed.keyring.edited && observed.keyring.meta->annotation(api::kAnnotationDataHash) ==
+                                        keyring_note(observed.object->meta.uid, observed.slurm_key.content);
+}
+
+Keyring with_copy(const Observed& observed, bool state_at_stake) {
   const SecretFacts& source = observed.slurm_key;
   const SecretFacts& copy = observed.keyring;
   const std::string runs = in_force(observed);
+  const std::string of = !copy.digest.empty() ? copy.digest : runs.empty() ? source.digest : runs;
   Keyring out;
   if (copy.usable()) out.digest = copy.digest;
-  if (!source.usable()) return out;
-  if (copy.content == source.content) {
-    if (!copy.digest.empty() && copy.meta->controller_owner() != nullptr) return out;
-    out.mend = patch(observed, runs.empty() ? source.digest : runs, nullptr, "it does not say whose it is");
+  if (!source.usable()) {
+    if (copy.edited) out.problem = edited(observed);
+  } else if (copy.content == source.content && !copy.edited) {
+    if (!labelled(copy)) out.mend = patch(observed, of, nullptr, "it does not say whose it is");
   } else if (runs == source.digest) {
     out.mend = patch(observed, runs, data_of(observed), "somebody has changed it");
-  } else if (!cuts) {
+  } else if (has_former_data(observed)) {
+    out.mend = patch(observed, of, data_of(observed), "somebody has changed it");
+  } else if (out.waits_for = waits_for(observed, state_at_stake); out.waits_for.empty()) {
     out.renew = patch(observed, source.digest, data_of(observed), "the key has changed, and there is nobody to cut off");
     out.digest = source.digest;
   } else {
-    out.problem = changed(observed);
+    out.problem = copy.edited ? edited(observed) : changed(observed);
   }
   return out;
 }
@@ -148,19 +231,21 @@ Json restored_key(const Observed& observed) {
 Keyring plan_keyring(const Observed& observed, bool state_at_stake) {
   const SecretFacts& copy = observed.keyring;
   const bool unknown = copy.presence == kube::Presence::kUnknown || observed.slurm_key.presence == kube::Presence::kUnknown;
+  const bool others = copy.presence == kube::Presence::kPresent && !is_keyring(observed);
   Keyring out;
-  const bool cuts = cuts_off(observed, state_at_stake);
   if (copy.presence == kube::Presence::kAbsent) {
-    out = without_copy(observed, cuts);
-  } else if (copy.presence == kube::Presence::kPresent && !is_keyring(observed)) {
+    out = without_copy(observed, state_at_stake);
+  } else if (others) {
     out.problem =
         Problem{"SecretTaken", fmt::format("Secret {}/{} is not this Controller's, which wants to keep a copy of its key "
-                                           "there: delete it, or give it another name",
+                                           "there: delete it, or give it another name. Until then slurmctld is neither "
+                                           "reconfigured nor replaced",
                                            observed.object->meta.ns, copy.ref.secret)};
   } else if (copy.presence == kube::Presence::kPresent && !goes(observed)) {
-    out = with_copy(observed, cuts);
+    out = with_copy(observed, state_at_stake);
   }
-  out.freezes = !observed.old_mounts.empty() && (unknown || out.problem);
+  const bool mounts_unknown = copy.presence == kube::Presence::kUnknown || others || (copy.edited && !out.renew);
+  out.freezes = mounts_unknown || (!observed.old_mounts.empty() && (unknown || out.problem));
   return out;
 }
 

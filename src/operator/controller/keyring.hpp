@@ -5,7 +5,8 @@
 // in the user's Secret wait until there is nobody to cut off. Then the copy follows, and in the same pass the StatefulSet,
 // whose pod carries the digest of what it mounts; so does slurmrestd's.
 //
-// What is in force is told by that digest: it is of the user's Secret, as it was copied.
+// What is in force is told by that digest: it is of the user's Secret, as it was copied. The copy has a note of its own data,
+// by which an edit is known: then what runs has its key in memory alone, and must not be told to read the file.
 #pragma once
 
 #include <optional>
@@ -22,9 +23,10 @@ struct Keyring {
   std::optional<plan::Step> mend;
   /// Brings another key into force: to be followed at once by what restarts slurmctld.
   std::optional<plan::Step> renew;
-  std::string digest;  ///< What daemons mount, after `renew` if there is one; "": nothing to mount yet.
-  std::optional<Problem> problem;
-  /// slurmctld must neither reconfigure nor restart: daemons that mount the user's Secret itself would load other data.
+  std::string digest;              ///< What daemons mount, after `renew` if there is one; "": nothing to mount yet.
+  std::optional<Problem> problem;  ///< Its message stays the same while what is waited for gets less.
+  std::string waits_for;           ///< Whom another key would cut off, and what there is to do about each; "": nobody.
+  /// slurmctld must neither reconfigure nor restart: daemons would load other data, which stand in what they mount.
   bool freezes = false;
 };
 

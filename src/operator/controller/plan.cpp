@@ -44,15 +44,6 @@ const core::Result<core::Json>* read_live(Pass& pass, const kube::Resource& reso
 
 // ---- running ----
 
-/// slurmctld has run in the pod that there is. One that is busy, or whose Kubernetes node does not answer, is not ready, and
-/// has its state all the same; one that crashes may need another template to come up.
-bool has_state(const Observed& observed) {
-  return !slurmctld_crashes(observed) && std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
-    const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
-    return !pod->meta.terminating() && slurmctld != pod->containers.end() && slurmctld->started_once;
-  });
-}
-
 /// Somebody has deleted the claim of slurmctld's state: Kubernetes waits for the end of the pod that uses it.
 bool claim_goes(const Observed& observed) {
   return observed.claim && observed.claim->meta.terminating();
@@ -111,10 +102,17 @@ Keyring plan_copy(Pass& pass) {
   return keyring;
 }
 
-/// There only where something is wrong with it.
-void set_key_condition(Conditions& conditions, Pass& pass, const std::optional<Problem>& problem) {
+/// There only where something is wrong with it. What is waited for stands in it alone: each other message of Degraded is
+/// another event.
+void set_key_condition(Conditions& conditions, Pass& pass, const std::optional<Problem>& problem,
+                       const std::string& waits_for) {
   if (!problem) return;
   std::string text = problem->message;
+  if (!waits_for.empty())
+    text +=
+        ". They come into force by themselves, with a restart of slurmctld and slurmrestd, once nothing stands in the way. "
+        "What does: " +
+        waits_for;
   if (const std::vector<std::string>& old = pass.observed.old_mounts; !old.empty()) {
     text +=
         "; pods of an earlier version mount that Secret itself: until they are replaced, or its data are the former ones, "
@@ -538,13 +536,14 @@ void plan_running(Pass& pass) {
   plan_records(pass);
   Keyring keyring = plan_copy(pass);
   const std::optional<Problem> key_problem = keyring.problem;
+  const std::string key_waits_for = keyring.waits_for;
   const auto [state, wanted] = plan_pod(pass, std::move(keyring));
 
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, pass, wanted);
   set_secrets_condition(conditions, pass);
-  set_key_condition(conditions, pass, key_problem);
+  set_key_condition(conditions, pass, key_problem, key_waits_for);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);

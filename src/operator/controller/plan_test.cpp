@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "kube/apply_helper.hpp"
 #include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
@@ -241,6 +242,134 @@ TEST(Withheld, KindsOfGresAreTakenFromJobsWhereTheConfigMapIsGone) {
   EXPECT_NE(conf().find("\nGresTypes=shard,gpu\n"), std::string::npos) << conf();
 }
 
+/// The condition that the plan writes, as "status reason: message".
+std::string condition(const plan::Plan& plan, std::string_view type) {
+  const Json written = plan.describe();
+  for (const Json& item : written["lanes"]["status"][0][0]["do"]["patch"]["status"]["conditions"]) {
+    if (item["type"] != type) continue;
+    return core::get_string(item, {"status"}) + " " + core::get_string(item, {"reason"}) + ": " +
+           core::get_string(item, {"message"});
+  }
+  return "none";
+}
+
+/// A cluster without workers, whose user's Secret has other data. Slurm has last been heard with these jobs; nullopt: never.
+Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapshot::Health health) {
+  Observed out = changed(true, jobs.value_or(std::vector<std::string>{}));
+  auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
+  snapshot->health = health;
+  out.snapshot = snapshot;
+  auto set = std::make_shared<kube::Object>(*out.stateful_set);
+  set->meta.annotations[std::string(kube::kIntentHash)] = "h";
+  set->body["spec"]["template"]["metadata"]["annotations"][std::string(api::kAnnotationSlurmKeyHash)] = "slurm";
+  out.stateful_set = set;
+  out.slurm_key.meta = kube::ObjectMeta{};
+  out.slurm_key.digest = "other";
+  out.slurm_key.content = "other content";
+  return out;
+}
+
+/// What its ConfigMap remembers: that a configuration was loaded, and the key with which slurmctld was up last.
+void remember(Observed& observed, const std::string& accepted, const std::string& served) {
+  ConfigState state;
+  state.offered["slurm.conf"] = "x";
+  state.offered_hash = "c";
+  state.accepted_hash = accepted;
+  state.served_key = served;
+  observed.config_map = *kube::record_from_json<kube::Object>(build_config_map(observed, state));
+}
+
+bool renews(const Observed& observed) {
+  return plan(observed).describe().dump().find("update Secret x-keyring") != std::string::npos;
+}
+
+TEST(KeyChanged, WaitsForJobsThatSlurmToldOfLast) {
+  using Health = slurm::Snapshot::Health;
+  EXPECT_TRUE(renews(key_changed({{"COMPLETED", "PENDING"}}, Health::kComplete)));
+  EXPECT_FALSE(renews(key_changed({{"RUNNING"}}, Health::kComplete)));
+  Observed stale = key_changed({{"RUNNING"}}, Health::kStale);
+  EXPECT_FALSE(renews(stale)) << "after a change of leaders";
+  stale.pods.clear();
+  EXPECT_FALSE(renews(stale)) << "slurmctld is being replaced";
+  Observed told = stale;
+  auto object = std::make_shared<kube::Object>(*told.object);
+  object->meta.annotations[std::string(api::kAnnotationLoseJobs)] = "true";
+  told.object = object;
+  EXPECT_TRUE(renews(told)) << "a user knows better than a Slurm that does not answer";
+  told.snapshot = key_changed({{"RUNNING"}}, Health::kComplete).snapshot;
+  EXPECT_FALSE(renews(told)) << "but not than one that does";
+  stale.restapis.clear();
+  EXPECT_FALSE(renews(stale)) << "nobody can look any more";
+}
+
+TEST(KeyChanged, WaitsWhileNobodyKnows) {
+  using Health = slurm::Snapshot::Health;
+  for (const Health health : {Health::kStale, Health::kNone}) {
+    Observed observed = key_changed({}, health);
+    EXPECT_FALSE(renews(observed)) << "it runs";
+    EXPECT_NE(condition(plan(observed), "KeyChanged").find("Slurm does not answer"), std::string::npos);
+    observed.pods.clear();
+    remember(observed, "c", "slurm");
+    EXPECT_FALSE(renews(observed)) << "it has served";
+    remember(observed, "c", "");
+    EXPECT_FALSE(renews(observed)) << "so it has, by a build that did not note the key";
+    auto object = std::make_shared<kube::Object>(*observed.object);
+    object->meta.annotations[std::string(api::kAnnotationLoseJobs)] = "true";
+    observed.object = object;
+    EXPECT_TRUE(renews(observed)) << "a user wants it";
+  }
+  Observed blind = key_changed({}, Health::kNone);
+  blind.restapis.clear();
+  blind.snapshot.reset();
+  EXPECT_TRUE(renews(blind)) << "nobody can ever look";
+  blind.workers.push_back("cpu-0");
+  EXPECT_FALSE(renews(blind));
+}
+
+TEST(KeyChanged, DoesNotWaitForASlurmctldThatNeverWasUpWithTheKey) {
+  for (const bool crashes : {false, true}) {
+    Observed observed = key_changed({}, slurm::Snapshot::Health::kNone);
+    auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
+    pod->conditions = {{"Ready", "False", "", ""}};
+    pod->containers = {slurmctld(false, crashes, crashes)};
+    observed.pods = {pod};
+    EXPECT_TRUE(renews(observed)) << "the first key";
+    remember(observed, "c", "the one before");
+    EXPECT_TRUE(renews(observed)) << "a later key";
+    remember(observed, "c", "slurm");
+    EXPECT_FALSE(renews(observed)) << "it was up with this one";
+  }
+}
+
+TEST(KeyChanged, TheKeyOfASlurmctldThatIsUpIsRemembered) {
+  Observed observed = key_changed({{"RUNNING"}}, slurm::Snapshot::Health::kComplete);
+  remember(observed, "c", "the one before");
+  const auto pod = [&](const char* ready) {
+    auto out = std::make_shared<kube::PodRecord>(*observed.pods.front());
+    out->meta.annotations[std::string(api::kAnnotationSlurmKeyHash)] = "slurm";
+    out->conditions = {{"Ready", ready, "", ""}};
+    observed.pods = {out};
+    return hear(observed, read_config_state(observed.config_map.get())).key;
+  };
+  EXPECT_EQ(pod("False"), "");
+  EXPECT_EQ(pod("True"), "slurm");
+  const ConfigState now = read_config_state(observed.config_map.get());
+  const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
+  const ConfigState next = next_config_state(now, render, hear(observed, now));
+  EXPECT_EQ(next.served_key, "slurm");
+  const auto written = kube::record_from_json<kube::Object>(build_config_map(observed, next));
+  EXPECT_EQ(read_config_state(written->get()).served_key, "slurm");
+}
+
+TEST(Keyring, WhatCannotBeReadMayBeEdited) {
+  Observed observed = key_changed({{"RUNNING"}}, slurm::Snapshot::Health::kComplete);
+  remember(observed, "c", "slurm");
+  const auto writes = [&] { return plan(observed).describe().dump().find("apply ConfigMap") != std::string::npos; };
+  EXPECT_TRUE(writes());
+  observed.keyring.presence = kube::Presence::kUnknown;
+  EXPECT_FALSE(writes());
+}
+
 TEST(StateInMemory, IsToldBeforeItIsLost) {
   EXPECT_NE(plan(changed(false, {})).describe().dump().find("StateInMemory"), std::string::npos);
   EXPECT_EQ(plan(changed(true, {})).describe().dump().find("StateInMemory"), std::string::npos);
@@ -301,17 +430,6 @@ TEST(Records, OfAnOldSnapshotWaitForAFreshOne) {
   EXPECT_EQ(deleted_records(old), 0U);
   EXPECT_EQ(old.wake(), core::Duration{1000});
   EXPECT_EQ(old.wake_reason(), "records of workers are left");
-}
-
-/// The condition that the plan writes, as "status reason: message".
-std::string condition(const plan::Plan& plan, std::string_view type) {
-  const Json written = plan.describe();
-  for (const Json& item : written["lanes"]["status"][0][0]["do"]["patch"]["status"]["conditions"]) {
-    if (item["type"] != type) continue;
-    return core::get_string(item, {"status"}) + " " + core::get_string(item, {"reason"}) + ": " +
-           core::get_string(item, {"message"});
-  }
-  return "none";
 }
 
 plan::Plan with_finalizer_and_claim(const char* phase) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kube/record.hpp"
+#include "operator/common/keys.hpp"
 #include "operator/testing/cache_set.hpp"
 
 namespace op::nodeset {
@@ -208,6 +209,12 @@ TEST_F(ObserveNodeSet, KnowsItsControllerAndWhetherTheKeyIsThere) {
   EXPECT_EQ(observe()->controller->key, kube::Presence::kUnknown) << "there is something to copy";
   secret->meta.annotations[std::string(api::kAnnotationSlurmKeyHash)] = "abc";
   EXPECT_EQ(observe()->controller->key, kube::Presence::kPresent);
+  secret->meta.owners = {{"slinky.slurm.net/v1beta1", "Controller", "demo", "u", true}};
+  secret->contents["slurm.key"] = "content";
+  secret->meta.annotations[std::string(api::kAnnotationDataHash)] = keyring_note("u", "content");
+  EXPECT_EQ(observe()->controller->key, kube::Presence::kPresent);
+  secret->contents["slurm.key"] = "edited";
+  EXPECT_EQ(observe()->controller->key, kube::Presence::kUnknown) << "no worker starts with that";
 
   fill(set_.controllers, {});
   EXPECT_FALSE(observe()->controller);
