@@ -111,7 +111,7 @@ std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
 /// Problems of earlier tries of this key's steps (a quota, a refused template, a conflict): the API server's own words.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
-/// The same of those steps alone that `plan` has so far, or remembers: of what is wished no more, nothing would end the problem.
+/// The same of those steps alone that `plan` has so far, or remembers: for what is wished no more, nothing would end it.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);
 
 }  // namespace op
