@@ -459,6 +459,9 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 }
 
 bool restart_crashed(const Observed& observed, const ConfigState& state) {
+  // Without a volume the state of one that ever ran would go with its pod. The kubelet's next start finds what is offered, too.
+  const bool ran = !state.accepted_hash.empty() || observed.workers_registered;
+  if (ran && !observed.controller.spec.persistence.enabled) return false;
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || !crashing(*pod)) return false;
   const Refresh seen = read_refresh(*pod);

@@ -214,6 +214,25 @@ TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
   EXPECT_EQ(text().find("site"), std::string::npos) << "what may be the cause";
 }
 
+TEST(Withheld, WhatWasOfferedAndMayBeLoadedWhileNobodyAnswers) {
+  ConfigState state;
+  state.accepted_hash = "one";
+  state.offered_hash = "two";
+  state.accepted["slurm.conf"] = "SchedulerType=sched/backfill\n";
+  state.offered["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu\n";
+  Observed observed = changed(true, std::nullopt);
+  const auto stays = [&] {
+    return render_config(observed, state).files.at("slurm.conf").find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n") !=
+           std::string::npos;
+  };
+  observed.snapshot.reset();
+  EXPECT_TRUE(stays());
+  auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
+  pod->containers = {slurmctld(false, true, true)};
+  observed.pods = {pod};
+  EXPECT_FALSE(stays()) << "it may be what slurmctld ends with";
+}
+
 TEST(Withheld, FromAJobThatCannotBeRead) {
   Observed observed = without_map({"COMPLETED"});
   auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);

@@ -61,13 +61,14 @@ void add_drained(conf::Conf& out, const std::string& name) {
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
-    if (state.offered_hash == state.accepted_hash || !observed.snapshot) return out;
-    // It has loaded what is offered, and that is not noted yet.
+    const bool answers = known(observed) && observed.snapshot->complete();
+    if (state.offered_hash == state.accepted_hash || (!answers && slurmctld_crashes(observed))) return out;
+    // It has loaded what is offered, and that is not noted yet; or it may have, and nobody can ask.
     const conf::Conf offered = parse_conf(state.offered);
     for (const conf::Entry& entry : offered.entries()) {
       const conf::Setting& head = entry.head();
       if (entry.record() && out.record(head.key, head.value) == nullptr &&
-          (head.key != "PartitionName" || observed.snapshot->partitions.contains(head.value)))
+          (head.key != "PartitionName" || !answers || observed.snapshot->partitions.contains(head.value)))
         out.add(entry);
     }
     return out;

@@ -399,7 +399,10 @@ void delete_records(Pass& pass) {
     if (ours != Ours::kYes) continue;
     if (!pass.slurm_fresh_or_again()) return;
     ++pass.records_left;
-    if (pass.stops()) continue;
+    if (pass.stops()) {
+      if (!pass.in.doubt.empty()) pass.out.wake_after(kDoubtAgain, pass.in.doubt);
+      continue;
+    }
     if (reserved(*it->second)) {
       pass.out.intent.add(kDeleteRecord, it->first);
       pass.waiting("RecordReserved", "the record of " + it->first + std::string(kReserved));
