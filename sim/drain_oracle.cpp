@@ -114,6 +114,11 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string
 void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
   // A word of an administrator that is put back is his.
   if (!given_by_operator(reason) || explained(cluster, node.name)) return;
+  // What an earlier pod left takes no jobs until the slurmd of the next has registered, and that is seen.
+  const auto slurmd = cluster.slurmds.find(node.name);
+  const bool fresh = cluster.slurm->now_seconds() - node.registered_at <= kNews.count() / 1000;
+  const bool anothers = slurmd != cluster.slurmds.end() && (node.instance_id != slurmd->second || fresh);
+  if (anothers && reason == "slurm-operator: Pod is gone") return;
   violation_(fmt::format("node {} was drained for no cause: \"{}\"", node.name, reason));
 }
 

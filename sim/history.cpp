@@ -79,6 +79,7 @@ std::vector<std::string> check_rest(World& world, Duration length) {
 History::History(World& world)
     : world_(world),
       random_(world.random().fork()),
+      more_(~world.options().seed),
       own_keys_(random_.chance(0.4)),
       own_files_(random_.chance(0.5)),
       taken_key_(!own_keys_ && random_.chance(0.25)),
@@ -87,8 +88,10 @@ History::History(World& world)
   for (const char* image : {kOtherSlurmd, kOtherSlurmctld}) world_.kube().nodes().add_image(image);
   // A slurmctld with much to do is slow all the time, also when all else is well.
   if (random_.chance(0.15)) fair_.latency = Duration{random_.between(100, 2500)};
+  usual_ = fair_;
   world_.slurm_rates = fair_;
   fill_actions();
+  if (more_.chance(0.5)) fill_more();
 }
 
 std::vector<std::string> History::run() {
@@ -172,24 +175,26 @@ void History::weather() {
 
 void History::storm() {
   const core::MonoTime end = world_.loop().clock().mono() + Duration{random_.between(60000, 420000)};
-  const int total =
-      std::accumulate(actions_.begin(), actions_.end(), 0, [](int sum, const Action& a) { return sum + a.weight; });
+  const auto act = [](const std::vector<Action>& actions, SeededRandom& random) {
+    const int total =
+        std::accumulate(actions.begin(), actions.end(), 0, [](int sum, const Action& a) { return sum + a.weight; });
+    auto pick = static_cast<int>(random.below(static_cast<std::uint64_t>(total)));
+    for (const Action& action : actions) {
+      pick -= action.weight;
+      if (pick < 0) return action.act();
+    }
+  };
   core::MonoTime next_weather = world_.loop().clock().mono();
   while (world_.loop().clock().mono() < end && world_.oracles().ok()) {
     if (next_weather <= world_.loop().clock().mono()) {
       weather();
       next_weather = world_.loop().clock().mono() + Duration{random_.between(5000, 60000)};
     }
-    auto pick = static_cast<int>(random_.below(static_cast<std::uint64_t>(total)));
-    for (const Action& action : actions_) {
-      pick -= action.weight;
-      if (pick < 0) {
-        action.act();
-        break;
-      }
-    }
+    act(actions_, random_);
+    if (!extra_.empty() && more_.chance(0.15)) act(extra_, more_);
     // Often close together, now and then far apart.
     world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
+    note_key();
   }
 }
 
@@ -421,7 +426,8 @@ void History::fill_child_actions() {
 }
 
 /// A NodeSet of their name takes them over. Nobody else ends them with their cluster.
-void History::look_after_orphans() {
+bool History::look_after_orphans() {
+  bool adopted = false;
   const Json* cluster = world_.find(op::resources::kController, World::kCluster);
   const bool ends = cluster != nullptr && core::find(*cluster, {"metadata", "deletionTimestamp"}) != nullptr;
   for (const std::string& name : world_.workers()) {
@@ -431,10 +437,11 @@ void History::look_after_orphans() {
     if (ends) {
       world_.remove(kinds::kPod, name);
     } else if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) {
-      helped_ = true;
+      helped_ = adopted = true;
       world_.apply(nodeset_json(nodeset, 2));
     }
   }
+  return adopted;
 }
 
 // --- What users name -----------------------------------------------------------------------------------------------
@@ -506,12 +513,18 @@ void History::put_input(const std::string& name) {
 
 /// Whoever changed the auth/slurm key under running workers puts back what they run with.
 void History::put_slurm_key_back() {
-  const Json* keyring = world_.find(kinds::kSecret, op::keyring_name(World::kCluster));
-  if (!own_keys_ || keyring == nullptr) return;
-  const auto key = core::base64_decode(core::get_string(*keyring, {"data", api::kKeySlurm}));
-  if (!key || key->empty() || keys_[kSlurmKeySecret] == *key) return;
-  keys_[kSlurmKeySecret] = *key;
+  note_key();
+  if (!own_keys_ || ran_with_.empty() || keys_[kSlurmKeySecret] == ran_with_) return;
+  keys_[kSlurmKeySecret] = ran_with_;
   put_input(kSlurmKeySecret);
+}
+
+/// The copy may go with its Controller, and daemons run on.
+void History::note_key() {
+  const Json* keyring = world_.find(kinds::kSecret, op::keyring_name(World::kCluster));
+  if (keyring == nullptr) return;
+  const auto key = core::base64_decode(core::get_string(*keyring, {"data", api::kKeySlurm}));
+  if (key && !key->empty()) ran_with_ = *key;
 }
 
 void History::bring_inputs_back() {
@@ -736,6 +749,77 @@ void History::fill_accidents() {
   actions_.push_back({1, [this] { world_.stop_api(Duration{random_.between(100, 15000)}); }});
 }
 
+void History::taint(const std::string& node, const std::string& effect) {
+  constexpr const char* kKey = "site/maintenance";
+  const Json* object = world_.find(kinds::kNode, node);
+  if (object == nullptr) return;
+  const Json before = (*object)["spec"].value("taints", Json::array());
+  Json taints = before;
+  std::erase_if(taints.get_ref<Json::array_t&>(), [&](const Json& taint) { return taint["key"] == kKey; });
+  if (!effect.empty()) taints.push_back({{"key", kKey}, {"effect", effect}});
+  if (taints == before) return;
+  world_.merge(kinds::kNode, node, {{"spec", {{"taints", taints.empty() ? Json(nullptr) : taints}}}});
+}
+
+void History::fill_more() {
+  extra_.push_back({4, [this] {
+                      SimSlurm* slurm = world_.slurm();
+                      if (slurm == nullptr) return;
+                      JobRequest job;
+                      job.partition = kNodeSets[more_.below(kNodeSets.size())];
+                      job.duration = Duration{more_.between(500, 40000)};
+                      (more_.chance(0.5) ? job.prolog_fails : job.epilog_fails) = true;
+                      (void)slurm->submit(job);
+                    }});
+  extra_.push_back(
+      {2, [this] {
+         const auto nodes = static_cast<std::uint64_t>(world_.options().kube_nodes);
+         const double drawn = more_.unit();
+         taint("kube-" + std::to_string(more_.below(nodes)), drawn < 0.4 ? "" : drawn < 0.75 ? "NoSchedule" : "NoExecute");
+       }});
+  extra_.push_back({3, [this] {
+                      const std::vector<std::string> workers = world_.workers();
+                      if (workers.empty()) return;
+                      const std::string& pod = workers[more_.below(workers.size())];
+                      world_.oracles().note("a pod of a higher priority needs the place of " + pod);
+                      world_.kube().nodes().preempt({World::kNamespace, pod});
+                    }});
+  extra_.push_back({2, [this] {
+                      // slurmctld waits for longer, and so does who asks slurmd.
+                      const std::string node =
+                          "kube-" + std::to_string(more_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                      world_.oracles().note("machine " + node + " is under load");
+                      world_.kube().nodes().load_node(node, true);
+                      world_.loop().after(Duration{more_.between(5000, 100000)},
+                                          [this, node] { world_.kube().nodes().load_node(node, false); });
+                    }});
+  extra_.push_back({1, [this] {
+                      // For longer than Kubernetes by itself lets pods stay on a machine that is away, with jobs that last.
+                      const std::string node =
+                          "kube-" + std::to_string(more_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                      if (SimSlurm* slurm = world_.slurm()) {
+                        JobRequest job;
+                        job.duration = Duration{more_.between(450000, 600000)};
+                        for (const std::string& nodeset : kNodeSets) {
+                          job.partition = nodeset;
+                          (void)slurm->submit(job);
+                        }
+                        world_.loop().run_for(Duration{5000});
+                      }
+                      world_.oracles().note("machine " + node + " is cut off for long");
+                      world_.kube().nodes().cut_node(node);
+                      world_.loop().after(Duration{more_.between(320000, 400000)},
+                                          [this, node] { world_.kube().nodes().heal_node(node); });
+                    }});
+  extra_.push_back({1, [this] {
+                      // Minutes of it; each answer still comes before anybody gives it up.
+                      fair_.latency = world_.slurm_rates.latency = Duration{more_.between(2000, 5000)};
+                      world_.oracles().note(fmt::format("Slurm takes {} ms for each answer", fair_.latency.count()));
+                      world_.loop().after(Duration{more_.between(60000, 240000)},
+                                          [this] { fair_.latency = world_.slurm_rates.latency = usual_.latency; });
+                    }});
+}
+
 void History::restore() {
   for (const std::string& node : lost_nodes_) world_.kube().nodes().restart_node(node);
   for (const std::string& node : cut_nodes_) world_.kube().nodes().heal_node(node);
@@ -792,7 +876,12 @@ void History::give_memory_back(SimSlurm& slurm) {
     // The reason of a DOWN or a drain that is over stays over a drain for lack of memory.
     const bool lacked = node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    if (node.drain && !node.invalid_reg && (lacked || node.own_drain)) drained.push_back(name);
+    // A drain that is over leaves the DOWN of a worker that ended under that reason, and its successor is there.
+    const Json* pod = world_.find(kinds::kPod, name);
+    const bool serves =
+        pod != nullptr && slurm.slurmd_ready(name) && core::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;
+    const bool left_down = node.down && !node.drain && serves && node.reason.starts_with(kBadDisk);
+    if (!node.invalid_reg && (left_down || (node.drain && (lacked || node.own_drain)))) drained.push_back(name);
   }
   SimNodeUpdate change;
   change.state = "RESUME";
@@ -819,6 +908,7 @@ std::vector<std::string> History::edit_one_by_one() {
 void History::calm() {
   world_.oracles().note("--- calm ---");
   world_.faults().rates = {};
+  fair_ = usual_;
   world_.slurm_rates = fair_;
   world_.kube().set_listening(true);
   restore();
@@ -837,16 +927,20 @@ void History::calm() {
   }
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
+    taint("kube-" + std::to_string(i), "");
   }
   help_by_hand();
   // Whoever was deleted at the last moment comes back: the cluster is to stand at the end. A RestApi that waits for workers may
   // need its Controller back before it can go.
   std::vector<std::string> unmet;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 4; ++round) {
     unmet = world_.settle(kSettle);
+    // A NodeSet that went meanwhile has left its workers.
+    const bool adopted = look_after_orphans();
     const bool whole = world_.find(op::resources::kController, World::kCluster) != nullptr &&
                        world_.find(op::resources::kRestApi, World::kCluster) != nullptr;
-    if (whole || !world_.oracles().ok()) break;
+    if ((whole && !adopted) || !world_.oracles().ok()) break;
+    if (whole) continue;
     world_.apply(controller());
     world_.apply(restapi_json());
   }

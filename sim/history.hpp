@@ -31,7 +31,7 @@ class History {
   void end();
   void help_by_hand();
   [[nodiscard]] core::Json worker_starts() const;
-  static void give_memory_back(SimSlurm& slurm);
+  void give_memory_back(SimSlurm& slurm);
   void weather();
   void submit_job(const std::string& partition);
   void change_mind(const std::string& nodeset);
@@ -42,6 +42,9 @@ class History {
   void fill_token_actions();
   void fill_slurm_actions();
   void fill_accidents();
+  void fill_more();
+  /// Of a Kubernetes node, by a user; "": none.
+  void taint(const std::string& node, const std::string& effect);
 
   /// What users name beside their cluster: keys of their own, files and scripts.
   core::Json controller() const;
@@ -49,6 +52,7 @@ class History {
   [[nodiscard]] static const kube::Resource& kind_of_input(const std::string& name);
   void put_input(const std::string& name);
   void put_slurm_key_back();
+  void note_key();
   void bring_inputs_back();
   /// Files that the Controller names, and Tokens. In a storm an edit that was missed is made good by whatever comes after it;
   /// here nothing does. What is not reached; empty: all is.
@@ -61,7 +65,8 @@ class History {
   /// A child of each kind, while all else is quiet: only its own watch tells of it. What does not come back.
   std::vector<std::string> harm_one_by_one();
   /// Workers that a user let their NodeSet leave behind.
-  void look_after_orphans();
+  /// True: a NodeSet was made for some.
+  bool look_after_orphans();
 
   std::string some(const std::vector<std::string>& names);
   std::string some_node();
@@ -70,14 +75,18 @@ class History {
   World& world_;
   SeededRandom random_;
   std::vector<Action> actions_;
+  SeededRandom more_;          ///< Apart from all else: half of the histories go without, and are what they were.
+  std::vector<Action> extra_;  ///< Drawn by it.
   std::vector<std::string> wrong_;
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
   bool own_keys_, own_files_;
   bool taken_key_;                           ///< The user made the Secret that would be generated.
   bool volatile_;                            ///< slurmctld's state goes with its pod.
-  SlurmRates fair_;                          ///< What befalls requests to slurmrestd while the weather is fair.
+  SlurmRates usual_;                         ///< What befalls requests to slurmrestd when all is well.
+  SlurmRates fair_;                          ///< And while the weather is fair.
   std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
+  std::string ran_with_;                     ///< The auth/slurm key that daemons mount, or did at last.
   int edits_ = 0;
   bool helped_ = false;  ///< Workers were made, or made anew, by hand.
 };

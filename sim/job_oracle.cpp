@@ -19,6 +19,8 @@ namespace kinds = kube::resources;
 constexpr core::Duration kPreStop{5000};
 /// What the operator may not know yet: a watch that is late, a slow Slurm, an operator that stands still.
 constexpr core::Duration kNews{90000};
+/// The same of a worker that is gone, with Slurm, the API server and the operator itself away in turn.
+constexpr core::Duration kGoneNews{180000};
 /// What the end of a Controller costs may show only after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
 
@@ -64,6 +66,8 @@ std::string_view to_string(Blame blame) {
       return "its worker was evicted";
     case Blame::kTaint:
       return "the taint manager deleted its worker";
+    case Blame::kPreemption:
+      return "its worker was preempted";
     case Blame::kCleaning:
       return "Kubernetes' cleaning deleted its worker";
     case Blame::kProbe:
@@ -134,6 +138,7 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
                        });
     return users ? Blame::kUser : Blame::kTaint;
   }
+  if (user == "system:kube-scheduler") return Blame::kPreemption;
   if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
   // It does what its StatefulSet says, which is the operator's, but for replicas that a user took away.
   if (user.ends_with(":statefulset-controller")) {
@@ -205,16 +210,21 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
   return goes && core::get_string(*object, {"spec", "deletionPolicy"}) != "Drain";
 }
 
+/// Without one nobody sees what runs.
+bool JobOracle::has_restapi(const kube::Key& controller) const {
+  return std::ranges::any_of(api_.store().all(table_name(op::resources::kRestApi)), [&](const auto& entry) {
+    return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
+           core::get_string(entry.second->body, {"spec", "controllerRef", "name"}) == controller.name;
+  });
+}
+
 /// Without a volume slurmctld's state goes with its pod, whoever ends that; but the operator does not for a change, while there
 /// are jobs that it can have seen.
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(op::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
   // Without a RestApi nobody can see any; where there are workers, there may be some.
-  const bool seen = std::ranges::any_of(api_.store().all(table_name(op::resources::kRestApi)), [&](const auto& entry) {
-    return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
-           core::get_string(entry.second->body, {"spec", "controllerRef", "name"}) == controller.name;
-  });
+  const bool seen = has_restapi(controller);
   const bool workers = std::ranges::any_of(api_.store().all("pods"), [&](const auto& entry) {
     return entry.first.ns == controller.ns && is_worker(entry.second->body) &&
            label(entry.second->body, api::kLabelCluster) == controller.name;
@@ -249,6 +259,9 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   if (lately(worker.off, core::Duration{0})) return Blame::kAccident;
   if (!worker.deleted) return worker.probed ? Blame::kProbe : Blame::kProcess;
   if (job.started > *worker.deleted + kPreStop) return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
+  // Workers that run jobs are known by a label, once the operator has seen the jobs.
+  const bool unseen = std::max(job.started, cluster.slurm->up_since()) + kNews > *worker.deleted || !cluster.slurm->up();
+  if (worker.by == Blame::kPreemption && (unseen || !has_restapi(cluster.controller))) return Blame::kAccident;
   const SimNode* record = cluster.slurm->node(node);
   const std::int64_t age = record == nullptr ? 0 : cluster.slurm->now_seconds() - record->registered_at;
   return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;
@@ -269,13 +282,14 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   if (newest == last_.end()) return Blame::kGoneWorker;
   const Worker& worker = workers_.at(newest->second);
   if (!worker.owned) return Blame::kUser;
-  if (worker.off) return !worker.ended || lately(worker.ended, kNews) ? Blame::kAccident : Blame::kGoneWorker;
+  if (worker.off) return !worker.ended || lately(worker.ended, kGoneNews) ? Blame::kAccident : Blame::kGoneWorker;
   // Its successor is there already.
-  if (const auto was = workers_.find(worker.before); was != workers_.end() && lately(was->second.gone, kNews))
-    return was->second.off ? Blame::kAccident : was->second.by;
+  if (const auto was = workers_.find(worker.before); was != workers_.end() && lately(was->second.gone, kGoneNews))
+    return was->second.off || was->second.by == Blame::kPreemption ? Blame::kAccident : was->second.by;
   if (!worker.deleted) return Blame::kGoneWorker;
-  if (worker.gone) return lately(worker.gone, kNews) ? worker.by : Blame::kGoneWorker;
-  if (lately(worker.deleted, kPreStop)) return worker.by;
+  const Blame by = worker.by == Blame::kPreemption ? Blame::kAccident : worker.by;
+  if (worker.gone) return lately(worker.gone, kGoneNews) ? by : Blame::kGoneWorker;
+  if (lately(worker.deleted, kPreStop)) return by;
   return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
 }
 
@@ -304,7 +318,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       if (left_out(controller, job.request.partition)) return Blame::kLeftOut;
       // What is withheld stands there, and where slurmctld does not answer, nowhere else.
       if (const auto at = unwritten_.find({controller.ns, op::config_map_name(controller.name)});
-          at != unwritten_.end() && lately(at->second, kNews))
+          at != unwritten_.end() && (lately(at->second, kNews) || !has_restapi(controller)))
         return Blame::kUser;
       return loss.pending ? Blame::kPartitionWait : Blame::kPartition;
     case Cause::kNodeGone:

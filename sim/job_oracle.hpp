@@ -33,6 +33,7 @@ enum class Blame {
   kGoneWorker,     ///< It was started on the record of a worker that is no more, or whose successor is not there yet.
   kEviction,       ///< Its worker was evicted.
   kTaint,          ///< The taint manager deleted its worker.
+  kPreemption,     ///< The scheduler did, for a pod of a higher priority, though the job was not new.
   kCleaning,       ///< Kubernetes' own cleaning did.
   kProbe,          ///< A probe ended slurmd.
   kProcess,        ///< slurmd ended, and nobody knows why.
@@ -84,6 +85,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
+  [[nodiscard]] bool has_restapi(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;
   [[nodiscard]] bool left_out(const kube::Key& controller, const std::string& partition) const;
   [[nodiscard]] std::string annotation(const kube::Key& controller, std::string_view name) const;

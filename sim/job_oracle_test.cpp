@@ -74,6 +74,14 @@ TEST_F(JobOracleTest, OneThatTheOperatorDeletesIsNot) {
   EXPECT_THAT(world.oracles().violations(), testing::Contains(testing::HasSubstr("the operator deleted its worker")));
 }
 
+TEST_F(JobOracleTest, NorOneThatIsPreemptedLongAfterItBegan) {
+  for (const char* name : {"cpu-0", "cpu-1"})
+    world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
+  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPreemption, 1)));
+}
+
 TEST_F(JobOracleTest, NorOneThatTheTaintManagerDeletes) {
   delete_worker("cpu-0", "system:serviceaccount:kube-system:taint-eviction-controller");
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kTaint, 1)));

@@ -190,6 +190,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   struct Node {
     bool running = true;    ///< The machine.
     bool connected = true;  ///< To the API server.
+    bool loaded = false;    ///< Probes are not answered in time.
     std::set<std::string> images;
     std::uint64_t outage = 0;
     std::int64_t started = 0;  ///< Seconds of the wall clock.
@@ -665,6 +666,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     return std::to_string(static_cast<long long>(amount + 0.999));
   }
 
+  bool alive(const Pod& pod, const Container& container) { return !nodes[pod.node].loaded && container.process->alive(); }
+
   /// Looks at one container: has it ended, is it ready, is it alive.
   void observe(const PodPtr& pod, Container& container) {
     if (!container.process) return;
@@ -673,8 +676,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (pod->stopping || container.killing) return;
     container.started = container.started || container.process->started();
     if (!container.started) return;
-    if (container.probed("livenessProbe") && !container.process->alive()) doubt(pod, container);
-    container.ready = !container.probed("readinessProbe") || container.process->ready();
+    if (container.probed("livenessProbe") && !alive(*pod, container)) doubt(pod, container);
+    container.ready = !container.probed("readinessProbe") || (!nodes[pod->node].loaded && container.process->ready());
   }
 
   /// Calls unless the container has ended meanwhile, or is being ended.
@@ -691,7 +694,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (std::exchange(container.failing, true)) return;
     later_in_run(container.failing_time("livenessProbe"), pod, container, [](Impl& self, const PodPtr& p, Container& c) {
       c.failing = false;
-      if (!c.killing && !c.process->alive()) self.kill_by_probe(p, c, "livenessProbe");
+      if (!c.killing && !self.alive(*p, c)) self.kill_by_probe(p, c, "livenessProbe");
     });
   }
 
@@ -1134,6 +1137,28 @@ void Kubelets::delete_node(const std::string& name) {
           {"system:serviceaccount:kube-system:pod-garbage-collector", "kube-controller-manager", false, false});
     }
   });
+}
+
+void Kubelets::load_node(const std::string& name, bool loaded) {
+  impl_->nodes[name].loaded = loaded;
+  std::vector<std::function<void()>> calls;
+  for (const auto& [uid, pod] : impl_->pods) {
+    if (pod->node == name && pod->on_changed) calls.push_back(pod->on_changed);
+  }
+  for (const auto& call : calls) call();
+}
+
+void Kubelets::preempt(const kube::Key& key) {
+  const Caller scheduler{"system:kube-scheduler", "kube-scheduler", false, false};
+  KubeApi& api = impl_->api;
+  const Json* pod = api.peek(res::kPod, key);
+  if (pod == nullptr) return;
+  Deletion deletion;
+  deletion.uid = core::get_string(*pod, {"metadata", "uid"});
+  api.modify(
+      res::kPod, key, [&](Json& p) { api.disrupt(p, "PreemptionByScheduler", "kube-scheduler: preempting"); }, scheduler,
+      "status");
+  (void)api.remove(res::kPod, key, deletion, scheduler);
 }
 
 void Kubelets::fail_pod(const kube::Key& key, const std::string& reason) {

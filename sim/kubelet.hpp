@@ -126,6 +126,10 @@ class Kubelets {
   void delete_node(const std::string& name);
   /// As under pressure of resources: the pod fails with reason Evicted.
   void fail_pod(const kube::Key& key, const std::string& reason = "Evicted");
+  /// So much is to be done there that no probe of a running process is answered in time; or is again.
+  void load_node(const std::string& name, bool loaded);
+  /// A pod of a higher priority needs its place: the scheduler deletes it, if it may.
+  void preempt(const kube::Key& key);
 
   /// The process of a running container; null when there is none.
   [[nodiscard]] Process* find_process(const kube::Key& pod, const std::string& container) const;

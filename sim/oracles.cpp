@@ -32,6 +32,8 @@ constexpr core::Duration kLookAndWrite{90000};
 
 /// What an operator may not know yet: a watch that is late, an answer of a slow Slurm.
 constexpr core::Duration kNews{40000};
+/// From the preStop of a worker to the end of its slurmd, and more.
+constexpr core::Duration kPreStop{1000};
 
 std::string text_at(const Json& object, std::initializer_list<std::string_view> path) {
   return core::get_string(object, path);
@@ -163,6 +165,7 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
   watch_admission();
   watch_store();
   site_.on_cluster = [this](SlurmSite::Cluster& cluster) { watch_cluster(cluster); };
+  site_.on_slurmd_end = [this](const SlurmSite::Cluster& cluster, const std::string& node) { slurmd_ends(cluster, node); };
 }
 
 void Oracles::violation(std::string text) {
@@ -526,6 +529,18 @@ void OracleLogger::log(core::Level level, std::string_view message, std::vector<
 
 // --- Slurm ------------------------------------------------------------------------------------------------------------
 
+/// Its preStop has run: nothing is started there any more, unless slurmctld was away or an administrator freed the node.
+void Oracles::slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node) {
+  const SimSlurm& slurm = *cluster.slurm;
+  const SimNode* record = slurm.node(node);
+  const core::MonoTime before = loop_.clock().mono() - kPreStop;
+  if (!slurm.up() || slurm.up_since() >= before || record == nullptr || record->down || record->drain) return;
+  if (record->made >= before) return;  // Its record was deleted first, and its slurmd registered after its preStop.
+  const auto freed = freed_.find({cluster.controller, node});
+  if (freed == freed_.end() || freed->second < before)
+    violation("the slurmd of " + node + " was ended with its pod, and Slurm may start jobs there");
+}
+
 void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   jobs_.watch(cluster);
   cluster.slurm->on_update = [this, &cluster](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
@@ -535,6 +550,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
     const std::string state = update.state.value_or("");
     const bool frees = state == "RESUME" || state == "UNDRAIN" || state == "IDLE";
     if (user == kSlurmAdmin) {
+      if (frees) freed_[place] = loop_.clock().mono();
       hold.since = loop_.clock().mono();
       // Whose reason stands there has the drain too, whoever drained.
       hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
@@ -941,6 +957,18 @@ Admission worker_policy() {
       return {};
     return make_status(403, "Forbidden", "worker " + request.key.str() + " may run jobs: slurm-operator has not released it",
                        &request.resource, request.key.name);
+  };
+}
+
+Admission busy_policy() {
+  return [](const AdmissionRequest& request) -> std::optional<Refusal> {
+    if (request.operation != "DELETE" || !(request.resource == kinds::kPod) || request.before == nullptr) return {};
+    const Json& pod = *request.before;
+    if (request.user != "system:kube-scheduler" || !is_worker(pod) || label(pod, api::kLabelPodBusy) != "true") return {};
+    const bool released = annotation(pod, api::kAnnotationPodRelease) == "true" ||
+                          core::find(pod, {"metadata", "annotations", api::kAnnotationDeletionEvidence}) != nullptr;
+    if (released || terminating(pod) || ended(pod)) return {};
+    return make_status(403, "Forbidden", "worker " + request.key.str() + " runs jobs", &request.resource, request.key.name);
   };
 }
 

@@ -95,6 +95,7 @@ class Oracles {
   void watch_admission();
   void watch_store();
   void watch_cluster(SlurmSite::Cluster& cluster);
+  void slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node);
   void worker_deletion(const core::Json& pod);
   void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
   [[nodiscard]] bool wants_worker(const kube::Key& controller, const std::string& node) const;
@@ -127,6 +128,7 @@ class Oracles {
   std::deque<std::string> notes_;
   std::uint64_t writes_ = 0, token_writes_ = 0;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> freed_;  ///< When an administrator last did.
   /// By a NodeSet's uid: the workers that were wished for, and since when.
   std::map<std::string, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
   std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller last went.
@@ -181,6 +183,8 @@ class OracleLogger final : public core::Logger {
 /// The policy of the chart: Kubernetes' own cleaning may delete a worker only when the operator released it, or it cannot run
 /// jobs.
 Admission worker_policy();
+/// The chart's policy against preemption of workers that run jobs.
+Admission busy_policy();
 /// The chart's other policies: what drains need stays, while a Controller that says Drain, or a RestApi, is being deleted.
 Admission cluster_policy(const KubeApi& api);
 

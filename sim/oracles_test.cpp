@@ -170,6 +170,15 @@ TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
   EXPECT_NE(world.slurm()->node("cpu-0"), nullptr);
 }
 
+TEST_F(OraclesTest, NoSlurmdIsEndedWithItsPodWhereJobsMayStart) {
+  world.pause_operator(0, core::Duration{60000});  // It would drain the node as well.
+  world.remove(kinds::kPod, "cpu-0");
+  ASSERT_TRUE(world.loop().run_until([&] { return world.slurm()->node("cpu-0")->drain; }, core::Duration{30000}));
+  set_state("cpu-0", "RESUME", "slurm");
+  world.loop().run_for(core::Duration{1000});
+  EXPECT_THAT(violations(), testing::Contains(HasSubstr("Slurm may start jobs there")));
+}
+
 TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
   for (const char* node : {"cpu-0", "cpu-1"}) {
     set_state(node, "DRAIN", kSlurmAdmin);

@@ -268,6 +268,7 @@ core::Result<void> SimSlurm::start() {
   core::Result<Loaded> loaded = load(config_());
   if (!loaded) return std::unexpected(loaded.error());
   up_ = true;
+  up_since_ = loop_.clock().mono();
   keys_ = key_file("");
   put_in_force(std::move(*loaded));
   touch_jobs();
@@ -477,6 +478,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   node.cpus = options_.cpus;
   node.real_memory = options_.memory;
   node.registered_at = node.heard_of = now_seconds();
+  node.made = loop_.clock().mono();
   std::string reason;
   for (const auto& [key, value] : read_node_conf(slurmd.conf).value_or(ConfWords{})) {
     if (key == "features" || key == "feature") {

@@ -82,6 +82,7 @@ struct SimNode {
   int weight = 1;
   int conf_weight = 1;  ///< Of --conf: what a reconfigure goes back to.
   std::int64_t real_memory = 1000;
+  core::MonoTime made{};           ///< The record.
   std::int64_t registered_at = 0;  ///< Seconds, wall clock.
   std::int64_t reason_at = 0;      ///< Likewise.
   std::int64_t heard_of = 0;       ///< Likewise: its slurmd answered, or somebody freed it.
@@ -188,6 +189,8 @@ class SimSlurm {
   /// The volume is gone: nodes and jobs are forgotten. Only while it is down.
   void lose_state();
   [[nodiscard]] bool up() const { return up_; }
+  /// When it last came up.
+  [[nodiscard]] core::MonoTime up_since() const { return up_since_; }
   /// Hands over to a new process on success; on failure the old one and its configuration stay.
   SlurmErrno reconfigure();
   /// Text of the configuration in force.
@@ -325,6 +328,7 @@ class SimSlurm {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   bool up_ = false;
+  core::MonoTime up_since_;
   std::string configuration_, cluster_name_;
   SlurmKeys keys_;
   int return_to_service_ = 0;

@@ -152,6 +152,11 @@ class SlurmSite::Slurmd final : public SlurmProcess {
     const bool ours = hook != nullptr && hook->dump().find("slurm-operator: Pod is terminating") != std::string::npos;
     if (ours && mine()) run_pre_stop(*site_.at_host(host_)->slurm, node_, pod_.uid());
   }
+  void terminate() override {
+    const Json* pod = site_.api_->peek(kube::resources::kPod, pod_.key());
+    const bool deleted = pod != nullptr && core::find(*pod, {"metadata", "deletionTimestamp"}) != nullptr;
+    if (deleted && mine() && site_.on_slurmd_end) site_.on_slurmd_end(*site_.at_host(host_), node_);
+  }
   [[nodiscard]] std::string node() const override { return node_; }
 
  private:

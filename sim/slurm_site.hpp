@@ -57,6 +57,8 @@ class SlurmSite {
   [[nodiscard]] const std::map<std::string, int>& starts() const { return starts_; }
   /// Called when a cluster is first made, to listen in.
   std::function<void(Cluster&)> on_cluster;
+  /// Told when the kubelet ends the slurmd of a pod that is being deleted, right after its preStop.
+  std::function<void(const Cluster&, const std::string& node)> on_slurmd_end;
 
  private:
   class SlurmProcess;

@@ -83,6 +83,7 @@ World::World(WorldOptions options)
   kube_->nodes().set_on_accident([this](const std::string& pod, Accident what) { oracles_->accident(pod, what); });
   oracles_->limit_to(options_.namespaces);
   kube_->api().add_admission(worker_policy());
+  kube_->api().add_admission(busy_policy());
   kube_->api().add_admission(cluster_policy(kube_->api()));
   tap_ = std::make_unique<Tap>(*kube_, *oracles_);
   // Writes to Slurm count as well; reconfigure is a GET there.

@@ -74,6 +74,19 @@ TEST_F(WorldTest, AJobThatHasJustStartedIsNotEvicted) {
   }
 }
 
+TEST_F(WorldTest, AWorkerThatRunsJobsIsNotPreempted) {
+  world.loop().run_for(20s);
+  for (const char* name : {"cpu-0", "cpu-1"}) world.kube().nodes().preempt({World::kNamespace, name});
+  world.loop().run_for(20s);
+  EXPECT_TRUE(running());
+  world.slurm()->cancel(id);
+  world.loop().run_for(20s);
+  const std::set<std::string> before = worker_uids();
+  for (const char* name : {"cpu-0", "cpu-1"}) world.kube().nodes().preempt({World::kNamespace, name});
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_NE(worker_uids(), before) << "an idle one is";
+}
+
 TEST_F(WorldTest, KubeletsThatAreAwayTakeNoWorkersWithThem) {
   const std::set<std::string> before = worker_uids();
   const auto hosts = world.names(kinds::kNode);
