@@ -54,6 +54,8 @@ void DrainOracle::listen() {
     const core::MonoTime now = loop_.clock().mono();
     const Json& is = change->object->body;
     const Json& was = change->before ? change->before->body : is;
+    const bool over = change->type == Change::Type::kDeleted || ends(is);
+    if (table == "pods" && over && !ends(was)) ended_[{change->key.ns, label(is, api::kLabelInstance)}].push_back(now);
     if (table == "pods" && (pod_cordoned(is) || pod_cordoned(was))) cordoned_[change->key] = now;
     if (table == "nodes" && (host_cordoned(is) || host_cordoned(was))) cordoned_[change->key] = now;
     if (table == table_name(op::resources::kNodeSet)) {
@@ -85,6 +87,9 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
         key.ns == ns && label(stored->body, api::kLabelName) == "slurmd" && label(stored->body, api::kLabelInstance) == nodeset;
     if (its && !ends(stored->body)) ++have;
   }
+  // One that has ended since may be there for an operator whose watch is late.
+  const auto ended = ended_.find({ns, nodeset});
+  if (ended != ended_.end()) have += std::ranges::count_if(ended->second, [this](const auto& at) { return lately(at); });
   const auto wished = wished_.find({ns, nodeset});
   if (wished == wished_.end()) return true;
   for (auto it = wished->second.rbegin(); it != wished->second.rend(); ++it) {

@@ -35,6 +35,7 @@ class DrainOracle {
   KubeApi& api_;
   Tell violation_;
   std::map<kube::Key, core::MonoTime> cordoned_;  ///< Pods and Kubernetes nodes: when they last were, or ceased to be.
+  std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< By NodeSet: when workers ended, or were deleted.
   /// By NodeSet: the workers that were wished for, and until when.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
 };

@@ -369,6 +369,13 @@ std::int64_t revision_of(const Json& object) {
 
 }  // namespace
 
+/// The Secret that a copy was made of was made anew since: from the copy, say.
+bool History::key_is_newer(const Json& copy) const {
+  const Json* key = world_.find(kinds::kSecret, op::generated_slurm_key_name(World::kCluster));
+  const auto made = [](const Json& object) { return core::get_string(object, {"metadata", "creationTimestamp"}); };
+  return key == nullptr || made(*key) > made(copy);
+}
+
 std::vector<std::string> History::children(const kube::Resource& kind) const {
   std::vector<std::string> out;
   std::map<std::string, std::pair<std::int64_t, std::string>> newest;  // Of ControllerRevisions only the one in use comes back.
@@ -378,7 +385,7 @@ std::vector<std::string> History::children(const kube::Resource& kind) const {
     if (owners == nullptr || owners->empty()) continue;
     if (!core::get_string(owners->front(), {"apiVersion"}).starts_with(api::kGroup)) continue;
     // Where users change the key, or make its Secret anew, nobody knows any more what was in it.
-    if (own_keys_ && name == op::keyring_name(World::kCluster)) continue;
+    if (name == op::keyring_name(World::kCluster) && (own_keys_ || key_is_newer(object))) continue;
     if (!(kind == kinds::kControllerRevision)) {
       out.push_back(name);
       continue;
@@ -549,6 +556,7 @@ void History::fill_input_actions() {
     actions_.push_back({1, [this] {
                           const std::string name = some({kJwtKeySecret, kSlurmKeySecret});
                           keys_[name] = random_.bytes(32);
+                          rekeyed_ = true;
                           put_input(name);
                         }});
   }
@@ -861,7 +869,9 @@ void History::help_by_hand() {
     const SimNode* node = slurm->node(name);
     const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
     const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
-    if (!(blank && node == nullptr) && !(held && cannot_start)) continue;
+    // A new Controller knows nothing of the key that workers of the one before have.
+    const bool cut_off = rekeyed_ && slurm->slurmd_runs(name) && !slurm->hears(name);
+    if (!(blank && node == nullptr) && !(held && cannot_start) && !cut_off) continue;
     helped_ = true;
     world_.remove(kinds::kPod, name);
   }

@@ -60,6 +60,7 @@ class History {
   void remove_taken_secrets();
 
   /// Names of what the operator made of a kind, and makes anew.
+  [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
   /// A child of each kind, while all else is quiet: only its own watch tells of it. What does not come back.
@@ -87,6 +88,7 @@ class History {
   SlurmRates fair_;                          ///< And while the weather is fair.
   std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
   std::string ran_with_;                     ///< The auth/slurm key that daemons mount, or did at last.
+  bool rekeyed_ = false;                     ///< A user's key has changed.
   int edits_ = 0;
   bool helped_ = false;  ///< Workers were made, or made anew, by hand.
 };

@@ -260,7 +260,7 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   if (!worker.deleted) return worker.probed ? Blame::kProbe : Blame::kProcess;
   if (job.started > *worker.deleted + kPreStop) return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
   // Workers that run jobs are known by a label, once the operator has seen the jobs.
-  const bool unseen = std::max(job.started, cluster.slurm->up_since()) + kNews > *worker.deleted || !cluster.slurm->up();
+  const bool unseen = std::max(job.started, cluster.slurm->up_since()) + kGoneNews > *worker.deleted || !cluster.slurm->up();
   if (worker.by == Blame::kPreemption && (unseen || !has_restapi(cluster.controller))) return Blame::kAccident;
   const SimNode* record = cluster.slurm->node(node);
   const std::int64_t age = record == nullptr ? 0 : cluster.slurm->now_seconds() - record->registered_at;

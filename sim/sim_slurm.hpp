@@ -214,6 +214,8 @@ class SimSlurm {
   /// It ends or its machine goes; the record stays.
   void stop_slurmd(const std::string& name);
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
+  /// It runs, and takes what slurmctld says.
+  [[nodiscard]] bool hears(const std::string& name) const;
   /// True when the process knows its controller and its node has a record that answers.
   [[nodiscard]] bool slurmd_ready(const std::string& name) const;
 
@@ -291,8 +293,6 @@ class SimSlurm {
   bool check_resources(SimNode& node);
   void drain_itself(SimNode& node, const std::string& reason);
   void fail_prolog(std::int64_t job, std::uint64_t turn);
-  /// It runs, and takes what slurmctld says.
-  [[nodiscard]] bool hears(const std::string& name) const;
   void forget_record(const std::string& name);
   void reload_all();
   [[nodiscard]] std::optional<core::Duration> way_to_slurmctld(const std::vector<std::string>& servers) const;
