@@ -817,6 +817,65 @@ def a_partition_goes_when_its_last_job_has_ended(ns):
     ready_cluster(ns)
 
 
+@test
+def a_refused_file_reaches_no_new_slurmd(ns):
+    """slurmctld 26.05 hands out what it has refused, until it reads other files."""
+    good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "JobContainerType=job_container/tmpfs\n"}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 60)
+    time.sleep(5)
+    before = ns.get("pod", "cpu-2")["metadata"]["uid"]
+    ns.kubectl("delete", "pod", "cpu-2")
+    wait("its successor is idle", lambda: ns.get("pod", "cpu-2")["metadata"]["uid"] != before and len(ns.idle()) == 3)
+    restarts = [status["restartCount"] for status in ns.get("pod", "cpu-2")["status"]["containerStatuses"]]
+    expect(sum(restarts) == 0, f"its containers were restarted: {restarts}")
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 60)
+
+
+@test
+def a_table_is_not_made_too_small_for_what_is_in_it(ns):
+    good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+    jobs = [running_on(ns, f"cpu-{i}") for i in range(3)]
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "MaxNodeCount=2\nMaxJobCount=2\n"}})
+    bad = ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 60)
+    expect(bad["reason"] == "TableTooSmall", bad)
+    time.sleep(5)
+    for job in jobs:
+        ends_well(ns, job)
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 60)
+
+
+@test
+def without_a_restapi_a_withheld_partition_outlives_its_configmap(ns):
+    job = running_on(ns, "cpu-0")
+    ns.kubectl("delete", "restapis.slinky.slurm.net", "demo")
+    ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"partition": {"enabled": False}}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "ChangesWithheld", saying="partition/cpu")
+    ns.kubectl("delete", "configmap", "demo-config")
+    wait("it is made again", lambda: "PartitionName=cpu" in ns.get("configmap", "demo-config")["data"]["slurm.conf"])
+    ns.kubectl("delete", "pod", "demo-controller-0")
+    wait("slurmctld is back", lambda: "UP" in ns.slurm("scontrol", "ping", check=False).stdout, timeout=120)
+    ends_well(ns, job)
+    ready_cluster(ns)
+
+
+@test
+@once
+def slurmctld_is_not_replaced_under_a_claim_that_was_deleted(ns):
+    job = running_on(ns, "cpu-0")
+    before = slurmctld_identity(ns)
+    ns.kubectl("delete", "pvc", "statesave-demo-controller-0", "--wait=false")
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", saying="ClaimDeleted")
+    ns.kubectl("label", "controllers.slinky.slurm.net", "demo", "site=x")
+    ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"template": {"metadata": {"labels": {"site": "x"}}}}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", saying="is to be replaced")
+    expect(slurmctld_identity(ns) == before, "slurmctld was replaced under a running job")
+    ends_well(ns, job)
+    renew(ns)
+
+
 def put_key(ns, name, data):
     ns.apply(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
                          "data": {key: base64.b64encode(value).decode() for key, value in data.items()}}))

@@ -1,5 +1,6 @@
 #include "operator/common/partition.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace op {
@@ -9,8 +10,11 @@ core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::stri
   std::string wrong;
   for (const slurm::conf::Problem& problem :
        line.add_record("PartitionName", name, "Nodes=" + std::string(name) + " " + std::string(config))) {
-    if (problem.fatal) wrong += (wrong.empty() ? "" : "; ") + problem.message;
+    if (problem.fatal) wrong += (wrong.empty() ? "" : "; ") + problem.str();
   }
+  const auto is_nodes = [](const slurm::conf::Setting& setting) { return setting.key == "Nodes"; };
+  if (wrong.empty() && std::ranges::count_if(line.entries().front().settings, is_nodes) > 1)
+    wrong = "Nodes: the partition has the NodeSet's workers; remove it";
   if (!wrong.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(wrong));
   return line.entries().front();
 }

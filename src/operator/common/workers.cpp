@@ -33,7 +33,10 @@ bool is_true(std::string_view text) {
 }
 
 bool stops_deletions(const kube::ObjectMeta& controller) {
-  return is_true(controller.annotation(api::kAnnotationStopDeletions));
+  // Who sets it is in a hurry: nothing but a plain no is one.
+  const std::string_view text = controller.annotation(api::kAnnotationStopDeletions);
+  return !text.empty() && text != "false" && text != "False" && text != "FALSE" && text != "0" && text != "f" && text != "F" &&
+         text != "no" && text != "off";
 }
 
 bool slurmd_started(const kube::PodRecord& pod) {

@@ -96,6 +96,17 @@ TEST_F(Doubt, OnlyOfThoseThatWereRegisteredAndStay) {
   EXPECT_EQ(doubt(), "") << "there is no word to doubt";
 }
 
+TEST(StopSwitch, IsOnUnlessSomebodySaysNo) {
+  const auto stops = [](const char* value) {
+    kube::ObjectMeta controller;
+    if (value != nullptr) controller.annotations[std::string(api::kAnnotationStopDeletions)] = value;
+    return stops_deletions(controller);
+  };
+  for (const char* on : {"true", "True", "1", "yes", "on", "please"}) EXPECT_TRUE(stops(on)) << on;
+  for (const char* off : {"", "false", "False", "0", "no", "off"}) EXPECT_FALSE(stops(off)) << off;
+  EXPECT_FALSE(stops(nullptr));
+}
+
 TEST_F(Doubt, MostMustBeReached) {
   add(4);
   const auto silence = [&](int index) {

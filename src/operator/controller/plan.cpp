@@ -503,7 +503,9 @@ void find_lost_pod(Pass& pass) {
 }
 
 void plan_status(Pass& pass, Conditions conditions, bool ready) {
-  if (!ready && pass.waiting.empty() && !pass.blocked) pass.waiting = "slurmctld is starting";
+  // Nothing starts that was never made.
+  const bool made = pass.observed.stateful_set || std::ranges::none_of(pass.problems, &Problem::degraded);
+  if (!ready && pass.waiting.empty() && !pass.blocked && made) pass.waiting = "slurmctld is starting";
   set_summary(conditions, ready, pass.problems, pass.waiting);
   const kube::Object& object = *pass.observed.object;
   // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the

@@ -95,7 +95,10 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
     plan.lane("guard").add({"add finalizer", "NodeSets that are deleted are drained through it", std::move(act)});
   }
   plan_children(observed, plan);
-  plan_status(observed, problems_of(observed, plan), rolled_out(observed), "slurmrestd is starting", plan);
+  std::vector<Problem> problems = problems_of(observed, plan);
+  // Nothing starts that was never made.
+  const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::degraded);
+  plan_status(observed, std::move(problems), rolled_out(observed), made ? "slurmrestd is starting" : "", plan);
 }
 
 /// Who deletes several objects at once deletes one after the other, and drains need slurmrestd: a moment is waited for the
