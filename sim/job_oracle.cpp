@@ -6,7 +6,6 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
-#include "sim/not_judged.hpp"
 #include "sim/oracles.hpp"
 
 namespace sim {
@@ -94,10 +93,6 @@ std::string_view to_string(Blame blame) {
 
 bool is_excused(Blame blame) {
   return blame == Blame::kUser || blame == Blame::kAdmin || blame == Blame::kAccident || blame == Blame::kClusterEnds;
-}
-
-bool is_judged(Blame blame) {
-  return !is_excused(blame) && std::ranges::find(kNotJudgedYet, blame) == kNotJudgedYet.end();
 }
 
 JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell violation, Tell note)
@@ -339,7 +334,7 @@ void JobOracle::judge(const SlurmSite::Cluster& cluster, const SimJob& job, cons
   ++losses_[whose];
   const std::string text = fmt::format("job {} was {} ({}, on \"{}\"): {}", job.id, to_string(loss.what), to_string(loss.cause),
                                        loss.node, to_string(whose));
-  is_judged(whose) ? violation_(text) : note_(text);
+  is_excused(whose) ? note_(text) : violation_(text);
 }
 
 }  // namespace sim

@@ -47,8 +47,6 @@ enum class Blame {
 };
 std::string_view to_string(Blame blame);
 bool is_excused(Blame blame);
-/// Neither excused nor known to happen (see sim/not_judged.hpp).
-bool is_judged(Blame blame);
 
 class JobOracle {
  public:

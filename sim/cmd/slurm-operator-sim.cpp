@@ -101,7 +101,7 @@ void run_seeds(const Flags& flags, Sum& sum) {
   fmt::print("most requests in a minute: {} to the API server, {} to Slurm\n", most_to_kube, most_to_slurm);
   for (const auto& [what, length] : longest) fmt::print("longest: {} for {} ms\n", what, length.count());
   for (const auto& [blame, count] : losses) {
-    const char* judged = sim::is_judged(blame) ? "" : sim::is_excused(blame) ? ", excused" : ", not judged yet";
+    const char* judged = sim::is_excused(blame) ? ", excused" : "";
     fmt::print("jobs lost: {} ({}{})\n", count, sim::to_string(blame), judged);
   }
 }
