@@ -277,6 +277,8 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   if (newest == last_.end()) return Blame::kGoneWorker;
   const Worker& worker = workers_.at(newest->second);
   if (!worker.owned) return Blame::kUser;
+  // While slurmctld was away, nobody could tell it.
+  if (worker.ended && lately(cluster.slurm->up_since(), kNews)) return Blame::kAccident;
   if (worker.off) return !worker.ended || lately(worker.ended, kGoneNews) ? Blame::kAccident : Blame::kGoneWorker;
   // Its successor is there already.
   if (const auto was = workers_.find(worker.before); was != workers_.end() && lately(was->second.gone, kGoneNews))
