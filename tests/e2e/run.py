@@ -859,6 +859,7 @@ def without_a_restapi_a_withheld_partition_outlives_its_configmap(ns):
     wait("slurmctld is back", lambda: "UP" in ns.slurm("scontrol", "ping", check=False).stdout, timeout=120)
     ends_well(ns, job)
     ready_cluster(ns)
+    wait("the partition is back", lambda: "State=UP" in ns.slurm("scontrol", "show", "partition", "cpu").stdout)
 
 
 @test
