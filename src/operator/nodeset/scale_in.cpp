@@ -20,7 +20,7 @@ constexpr core::Duration kWatchJobs{60000};
 /// A Slurm whose word is sound again says nothing new of most nodes, and wakes nobody.
 constexpr core::Duration kDoubtAgain{1000};
 /// Mark, record, pod, event.
-constexpr std::size_t kFencedSteps = 4;
+constexpr std::size_t kFencedSteps = 5;
 /// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
 constexpr core::Duration kStillLost{5000};
 /// A pod is deleted this late after Slurm was asked a last time about its node: where Slurm takes seconds for that, too.
@@ -84,6 +84,10 @@ std::string mark_id(const Worker& worker) {
   return "clear Pod " + pod_text(worker) + " for deletion";
 }
 
+std::string confirm_id(const Worker& worker) {
+  return "confirm Slurm node " + worker.node;
+}
+
 plan::Lane& lane_of(Pass& pass, const Worker& worker) {
   return pass.out.lane("delete " + worker.pod->meta.name);
 }
@@ -121,7 +125,17 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   }
   if (!pass.room(kFencedSteps)) return;
   plan::Lane& lane = lane_of(pass, worker);
-  if (!worker.cleared) pass.step(lane, mark_id(worker), why, clear_for_deletion(*worker.pod, evidence));
+  const bool confirms = !worker.cleared && evidence.kind() == plan::Evidence::Kind::kDrained && pass.in.meta().terminating();
+  if (confirms) {
+    // From the mark on Kubernetes' own cleaning may delete the pod, which asks nobody: so Slurm is asked before.
+    if (!pass.step(lane, confirm_id(worker), "the mark lets Kubernetes' own cleaning delete the pod",
+                   slurm::confirm_idle(pass.cluster(), worker.node)))
+      return;
+    lane.then();
+  }
+  if (!worker.cleared)
+    pass.step(lane,
+              {mark_id(worker), why, clear_for_deletion(*worker.pod, evidence), confirms ? kConfirmed : core::Duration{}});
   const bool unregistered = evidence.kind() == plan::Evidence::Kind::kNeverRegistered;
   // Its kubelet may start it after all: with the mark on it, it goes as it was seen.
   if (unregistered && !worker.cleared && !slurmd_started(*worker.pod)) return;
@@ -160,8 +174,7 @@ bool leaves_record(const Pass& pass, const Worker& worker) {
 /// Without the fence. A slurmd that does not serve is deleted only as it was seen; of one that does, Slurm is asked last.
 void delete_leaving_record(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
   if (!worker.outdated) {
-    const std::string id = "confirm Slurm node " + worker.node;
-    if (!pass.step(lane_of(pass, worker), id, "its record stays, with the word of who took it from work",
+    if (!pass.step(lane_of(pass, worker), confirm_id(worker), "its record stays, with the word of who took it from work",
                    slurm::confirm_idle(pass.cluster(), worker.node))) {
       return;
     }
