@@ -75,6 +75,7 @@ TEST_F(JobOracleTest, OneThatTheOperatorDeletesIsNot) {
 }
 
 TEST_F(JobOracleTest, NorOneThatIsPreemptedLongAfterItBegan) {
+  world.loop().run_for(Duration{120000});
   for (const char* name : {"cpu-0", "cpu-1"})
     world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
   world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
