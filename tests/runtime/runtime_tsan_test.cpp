@@ -488,7 +488,9 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
   second.finish();
   for (const Scraper* scraper : {&of_first, &of_second, &of_dry}) EXPECT_GT(scraper->answers(), 10);
   cluster.on_cluster([&](SimulatedCluster& c) {
-    EXPECT_EQ(c.lease_holder(), "");
+    // Where the outcome of a write is not known yet, the Lease runs out by itself.
+    const bool kept = second.log().find("the lease is not released") != std::string::npos;
+    EXPECT_EQ(c.lease_holder().empty(), !kept) << c.lease_holder();
     for (const OperatorProcess* each : {&first, &second, &dry}) {
       std::istringstream lines(each->log());
       for (std::string line; std::getline(lines, line);) c.oracles().log_line(line);
