@@ -19,7 +19,7 @@ constexpr core::Duration kWatchSlurm{300};
 constexpr core::Duration kWatchJobs{60000};
 /// A Slurm whose word is sound again says nothing new of most nodes, and wakes nobody.
 constexpr core::Duration kDoubtAgain{1000};
-/// Mark, record, pod, event.
+/// Look, mark, record, pod, event.
 constexpr std::size_t kFencedSteps = 5;
 /// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
 constexpr core::Duration kStillLost{5000};
@@ -114,8 +114,8 @@ void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence
                                   fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
 }
 
-/// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Three
-/// groups: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
+/// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. A group
+/// each: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
 /// job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering meanwhile. One
 /// whose slurmd never ran may go late only as it was seen, with the mark on it.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
