@@ -16,8 +16,6 @@ namespace {
 
 /// How far the clocks of a machine and of the API server may differ.
 constexpr core::Duration kClocksDiffer{60000};
-/// Of a machine and the API server, where a mistake would end jobs.
-constexpr core::Duration kClockSkew{1000};
 
 kube::Presence key_presence(const KeyRef& ref, const kube::Key& controller, kube::Recorder& recorder) {
   if (read_keyring(recorder, controller.ns, controller.name).usable()) return kube::Presence::kPresent;
@@ -122,11 +120,6 @@ bool has_ended(const kube::PodRecord& pod) {
   return pod.phase == "Failed" || pod.phase == "Succeeded";
 }
 
-/// Its record is of the slurmd that this pod runs, not of one that ran under its name before.
-bool began_in(const kube::PodRecord& pod, const slurm::Node& node) {
-  return slurmd_started(pod) && node.slurmd_start_time && *node.slurmd_start_time + kClockSkew >= pod.meta.created;
-}
-
 /// Our comment does, whatever has become of the features.
 bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
   const auto comment = worker_comment(node.comment);
@@ -153,6 +146,11 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   return found;
 }
 
+bool began_before(const slurm::Node& node, const kube::PodRecord& pod) {
+  constexpr core::Duration kSkew{1000};
+  return node.slurmd_start_time && *node.slurmd_start_time + kSkew < pod.meta.created;
+}
+
 void Seen::note_gone(const Observed& observed) {
   std::map<std::string, SeenPod, std::less<>> now;
   std::set<std::string, std::less<>> held;
@@ -164,9 +162,8 @@ void Seen::note_gone(const Observed& observed) {
       if (pods != &observed.pods) continue;
       const auto before = workers.find(pod->meta.uid);
       const bool known = before != workers.end();
-      seen.slurmd = node != nullptr && began_in(*pod, *node) ? node->slurmd_start_time
-                    : known                                  ? before->second.slurmd
-                                                             : std::nullopt;
+      const bool its = node != nullptr && node->slurmd_start_time && slurmd_started(*pod) && !began_before(*node, *pod);
+      seen.slurmd = its ? node->slurmd_start_time : known ? before->second.slurmd : std::nullopt;
       seen.ended = has_ended(*pod);
       seen.placed = observed.nodes.contains(pod->node_name) || (known && before->second.placed);
       now.emplace(pod->meta.uid, std::move(seen));

@@ -118,6 +118,8 @@ struct Observed {
 /// own name, which need not be the Kubernetes node's: until that is stamped on the pod, it is known by our feature or comment,
 /// the pod's address and when slurmd was started; two that fit are none.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
+/// The slurmd that Slurm knows there was started before this pod was made: it is an earlier one's. A second of skew is allowed.
+[[nodiscard]] bool began_before(const slurm::Node& node, const kube::PodRecord& pod);
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.

@@ -27,7 +27,6 @@ constexpr std::size_t kMaxReason = 256;
 constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
-constexpr core::Duration kSkew{1000};
 /// So long after its preStop, a pod that is not known to be deleted has only had its container started anew.
 constexpr core::Duration kDeletionTold{60000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
@@ -77,8 +76,7 @@ std::string clean_reason(std::string_view text) {
 /// What Slurm has under its name is an earlier worker's, of which nobody saw the end: jobs would be sent to where no slurmd is.
 bool has_anothers_record(const Pass& pass, const Worker& worker) {
   if (worker.record == nullptr || uses_host_network(pass.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
-  const std::optional<core::WallTime>& started = worker.record->slurmd_start_time;
-  return started && *started + kSkew < worker.pod->meta.created;
+  return began_before(*worker.record, *worker.pod);
 }
 
 /// Why the worker's node must take no jobs, or "" when it may.
@@ -172,7 +170,7 @@ bool registered_anew(const Pass& pass, const Worker& worker) {
     return (node.slurmd_start_time && *node.slurmd_start_time >= *node.reason_time) ||
            pass.in.now - *node.reason_time >= kDeletionTold;
   }
-  if (node.slurmd_start_time && *node.slurmd_start_time + kSkew >= worker.pod->meta.created) return true;
+  if (node.slurmd_start_time && !began_before(node, *worker.pod)) return true;
   if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
   const std::optional<core::WallTime> since = worker.pod->ready_since;
   return since && pass.in.now - *since >= kRegistrationGrace;
