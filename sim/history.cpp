@@ -770,6 +770,9 @@ void History::taint(const std::string& node, const std::string& effect) {
 }
 
 void History::fill_more() {
+  const auto kube_node = [this] {
+    return "kube-" + std::to_string(more_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+  };
   extra_.push_back({4, [this] {
                       SimSlurm* slurm = world_.slurm();
                       if (slurm == nullptr) return;
@@ -779,12 +782,10 @@ void History::fill_more() {
                       (more_.chance(0.5) ? job.prolog_fails : job.epilog_fails) = true;
                       (void)slurm->submit(job);
                     }});
-  extra_.push_back(
-      {2, [this] {
-         const auto nodes = static_cast<std::uint64_t>(world_.options().kube_nodes);
-         const double drawn = more_.unit();
-         taint("kube-" + std::to_string(more_.below(nodes)), drawn < 0.4 ? "" : drawn < 0.75 ? "NoSchedule" : "NoExecute");
-       }});
+  extra_.push_back({2, [=, this] {
+                      const double drawn = more_.unit();
+                      taint(kube_node(), drawn < 0.4 ? "" : drawn < 0.75 ? "NoSchedule" : "NoExecute");
+                    }});
   extra_.push_back({3, [this] {
                       const std::vector<std::string> workers = world_.workers();
                       if (workers.empty()) return;
@@ -792,19 +793,17 @@ void History::fill_more() {
                       world_.oracles().note("a pod of a higher priority needs the place of " + pod);
                       world_.kube().nodes().preempt({World::kNamespace, pod});
                     }});
-  extra_.push_back({2, [this] {
+  extra_.push_back({2, [=, this] {
                       // slurmctld waits for longer, and so does who asks slurmd.
-                      const std::string node =
-                          "kube-" + std::to_string(more_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                      const std::string node = kube_node();
                       world_.oracles().note("machine " + node + " is under load");
                       world_.kube().nodes().load_node(node, true);
                       world_.loop().after(Duration{more_.between(5000, 100000)},
                                           [this, node] { world_.kube().nodes().load_node(node, false); });
                     }});
-  extra_.push_back({1, [this] {
+  extra_.push_back({1, [=, this] {
                       // For longer than Kubernetes by itself lets pods stay on a machine that is away, with jobs that last.
-                      const std::string node =
-                          "kube-" + std::to_string(more_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                      const std::string node = kube_node();
                       if (SimSlurm* slurm = world_.slurm()) {
                         JobRequest job;
                         job.duration = Duration{more_.between(450000, 600000)};
