@@ -430,12 +430,17 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   ASSERT_TRUE(wait_for([&] { return named_hash() != ""; }));
 
   // Somebody else's edit of what is ours is undone.
-  ASSERT_TRUE(ask([&](auto done) {
+  const auto version = [&] { return copies.find({ns(), "src-copy"})->meta.resource_version; };
+  const std::string before = version();
+  const auto meddled = ask([&](auto done) {
     client->patch(kube::resources::kConfigMap, {ns(), "src-copy"}, kube::PatchType::kMerge, {{"data", {{"text", "meddled"}}}},
                   done);
-  }));
-  ASSERT_TRUE(wait_for([&] { return copy_text() == "one" && manager.idle(); }));
-  const auto copy = copies.find({ns(), "src-copy"});
+  });
+  ASSERT_TRUE(meddled);
+  // Two events: the edit, and what undoes it. Before both have come the copy reads as it did.
+  const std::string edited = core::get_string(*meddled, {"metadata", "resourceVersion"});
+  ASSERT_TRUE(wait_for([&] { return version() != before && version() != edited; }));
+  EXPECT_EQ(copy_text(), "one");
 
   // At rest: no writes but the Lease's.
   ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
