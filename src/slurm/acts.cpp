@@ -41,6 +41,10 @@ core::Json ConfirmIdle::describe() const {
   return {{"act", "slurm.ConfirmIdle"}, {"cluster", cluster}, {"node", node}};
 }
 
+core::Json ConfirmNoJobs::describe() const {
+  return {{"act", "slurm.ConfirmNoJobs"}, {"cluster", cluster}};
+}
+
 core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
@@ -86,6 +90,12 @@ plan::ActPtr confirm_idle(ClusterKey cluster, std::string node) {
   auto act = std::make_shared<ConfirmIdle>();
   act->cluster = std::move(cluster);
   act->node = std::move(node);
+  return act;
+}
+
+plan::ActPtr confirm_no_jobs(ClusterKey cluster) {
+  auto act = std::make_shared<ConfirmNoJobs>();
+  act->cluster = std::move(cluster);
   return act;
 }
 

@@ -89,6 +89,12 @@ struct ConfirmIdle final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// Fails (kBusy) unless Slurm, asked live, has no job that runs or waits. Changes nothing.
+struct ConfirmNoJobs final : plan::Act {
+  ClusterKey cluster;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// `scontrol reconfigure`. A refused configuration is a failed outcome (kInvalid) with slurmctld's error.
 struct Reconfigure final : plan::Act {
   ClusterKey cluster;
@@ -101,6 +107,7 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
 plan::ActPtr end_node(ClusterKey cluster, std::string node, core::WallTime slurmd);
 plan::ActPtr confirm_idle(ClusterKey cluster, std::string node);
+plan::ActPtr confirm_no_jobs(ClusterKey cluster);
 plan::ActPtr delete_silent_node(ClusterKey cluster, std::string node, std::string why);
 plan::ActPtr reconfigure(ClusterKey cluster);
 

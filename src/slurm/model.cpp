@@ -16,6 +16,10 @@ bool Job::holds_nodes() const {
   return !kHoldNothing.contains(state);
 }
 
+bool Job::in_queue() const {
+  return holds_nodes() || state == "PENDING";
+}
+
 bool Job::holds(std::string_view node) const {
   return holds_nodes() && (nodes_unknown || std::ranges::find(nodes, node) != nodes.end());
 }

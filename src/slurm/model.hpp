@@ -60,6 +60,7 @@ struct Job {
   std::string required_nodes;      ///< -w, while it waits: a hostlist, as long as its user made it.
   std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
   [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
+  [[nodiscard]] bool in_queue() const;       ///< Not ended: it holds nodes, or waits for them.
   [[nodiscard]] bool holds(std::string_view node) const;
   friend bool operator==(const Job&, const Job&) = default;
 };

@@ -49,15 +49,18 @@ bool claim_goes(const Observed& observed) {
   return observed.claim && observed.claim->meta.terminating();
 }
 
-/// Where slurmctld's state goes with its pod, its jobs do. True also while they cannot be seen; where nobody can look, workers
-/// may run some.
-bool jobs_at_stake(const Observed& observed) {
+/// slurmctld's state goes with its pod, and nobody has given it up.
+bool state_at_stake(const Observed& observed) {
   if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
-  if (!has_state(observed) || is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs))) return false;
+  return has_state(observed) && !is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
+}
+
+/// With that state jobs would be lost. True also while they cannot be seen; where nobody can look, workers may run some.
+bool jobs_at_stake(const Observed& observed) {
+  if (!state_at_stake(observed)) return false;
   if (observed.restapis.empty()) return !observed.workers.empty();
   if (!observed.snapshot || !observed.snapshot->complete()) return true;
-  return std::ranges::any_of(observed.snapshot->jobs,
-                             [](const auto& entry) { return entry.second->holds_nodes() || entry.second->state == "PENDING"; });
+  return std::ranges::any_of(observed.snapshot->jobs, [](const auto& entry) { return entry.second->in_queue(); });
 }
 
 /// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
@@ -228,13 +231,21 @@ bool slurmctld_ready(const Observed& observed) {
                      [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
-/// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it.
-void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set) {
+/// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it; `renew`, if any, comes right before.
+void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew) {
   constexpr core::Duration kLookAgain{10000};
   const Observed& observed = pass.observed;
   const kube::Object* there = observed.stateful_set.get();
   std::optional<plan::Step> apply = apply_step(kube::resources::kStatefulSet, set, there, kManagerController);
   if (!apply || !jobs_at_stake(observed)) {
+    // A job may have come since that snapshot.
+    if ((apply || renew) && state_at_stake(observed) && !observed.restapis.empty()) {
+      lane.add({"look for jobs", "slurmctld's pod is to be replaced, and its state goes with it",
+                slurm::confirm_no_jobs(observed.cluster)});
+      lane.then();
+    }
+    lane.add(std::move(renew));
+    lane.then();
     lane.add(drop_probes_step(kube::resources::kStatefulSet, set, there, observed.context.outcomes));
     lane.then();
     lane.add(std::move(apply));
@@ -281,9 +292,7 @@ std::pair<ConfigState, Rendered> plan_pod(Pass& pass, Keyring keyring) {
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
   if (!keyring.digest.empty() && observed.jwt_key.usable()) {
-    lane.add(std::move(keyring.renew));
-    lane.then();
-    plan_stateful_set(pass, lane, build_stateful_set(observed, next, keyring.digest));
+    plan_stateful_set(pass, lane, build_stateful_set(observed, next, keyring.digest), std::move(keyring.renew));
   }
   if (settled) add_load_steps(observed, next, pass.plan);
   if (const auto due = next_try(next); due && *due > observed.context.now)

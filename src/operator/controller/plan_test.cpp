@@ -113,6 +113,10 @@ TEST(StateInMemory, IsNotTakenFromJobs) {
     EXPECT_FALSE(replaces(observed)) << state;
     EXPECT_NE(plan(observed).describe().dump().find("RestartWithheld"), std::string::npos);
   }
+  // A job may have come since the snapshot: nothing goes before Slurm was asked again.
+  const std::string steps = plan(changed(false, {{"COMPLETED"}})).describe().at("lanes").at("pod").dump();
+  EXPECT_LT(steps.find("look for jobs"), steps.find("apply StatefulSet x-controller"));
+  EXPECT_EQ(plan(changed(true, {{"COMPLETED"}})).describe().dump().find("look for jobs"), std::string::npos);
   Observed silent = changed(false, {});
   EXPECT_FALSE(replaces(silent)) << "unknown is not none";
   silent.pods.clear();
@@ -227,10 +231,31 @@ TEST(Withheld, WhatWasOfferedAndMayBeLoadedWhileNobodyAnswers) {
   };
   observed.snapshot.reset();
   EXPECT_TRUE(stays());
+}
+
+TEST(Withheld, WhatMayHaveBeenLoadedBetweenTheAcceptedAndTheOneThatSlurmctldCrashesWith) {
+  ConfigState state;
+  state.accepted_hash = "one";
+  state.offered_hash = "three";
+  state.accepted["slurm.conf"] = "NodeSet=cpu Feature=cpu\nPartitionName=cpu Nodes=cpu MaxTime=5\n";
+  // The second had the partition gpu as well, and was loaded, which was never noted.
+  state.offered["slurm.conf"] =
+      "NodeSet=cpu Feature=cpu\nNodeSet=gpu Feature=gpu\nPartitionName=cpu Nodes=cpu MaxTime=9\n"
+      "PartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
+  Observed observed = changed(true, std::nullopt);
+  observed.snapshot.reset();
   auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
   pod->containers = {slurmctld(false, true, true)};
   observed.pods = {pod};
-  EXPECT_FALSE(stays()) << "it may be what slurmctld ends with";
+  const auto text = [&] { return render_config(observed, state).files.at("slurm.conf"); };
+  EXPECT_NE(text().find("\nNodeSet=gpu Feature=gpu\n"), std::string::npos) << text();
+  EXPECT_NE(text().find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n"), std::string::npos) << "its jobs would end: " << text();
+  EXPECT_NE(text().find("\nPartitionName=cpu Nodes=cpu MaxTime=5 State=DRAIN\n"), std::string::npos) << "as it was accepted";
+  EXPECT_EQ(text().find("site"), std::string::npos) << "it may be what slurmctld ends with";
+  auto object = std::make_shared<kube::Object>(*observed.object);
+  object->meta.annotations[std::string(api::kAnnotationRemoveNow)] = "partition/gpu";
+  observed.object = object;
+  EXPECT_EQ(text().find("PartitionName=gpu"), std::string::npos) << "its user gives it up";
 }
 
 TEST(Withheld, FromAJobThatCannotBeRead) {

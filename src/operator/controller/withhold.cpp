@@ -57,14 +57,29 @@ void add_drained(conf::Conf& out, const std::string& name) {
   out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
 }
 
+/// The same of all partitions of NodeSets that only `offered` has.
+void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
+  for (const conf::Entry& entry : offered.entries()) {
+    const std::string& name = entry.head().value;
+    if (!entry.record() || entry.head().key != "NodeSet" || offered.record("PartitionName", name) == nullptr) continue;
+    if (out.record("PartitionName", name) == nullptr) add_drained(out, name);
+  }
+}
+
 /// What slurmctld had, as far as is known.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
+    if (state.offered_hash == state.accepted_hash) return out;
     const bool answers = known(observed) && observed.snapshot->complete();
-    if (state.offered_hash == state.accepted_hash || (!answers && slurmctld_crashes(observed))) return out;
-    // It has loaded what is offered, and that is not noted yet; or it may have, and nobody can ask.
     const conf::Conf offered = parse_conf(state.offered);
+    // It does not get up with what is offered. But it may have loaded something between the two that was never noted, and what
+    // that had of NodeSets' partitions stands there.
+    if (!answers && slurmctld_crashes(observed)) {
+      add_drained_of(out, offered);
+      return out;
+    }
+    // It has loaded what is offered, and that is not noted yet; or it may have, and nobody can ask.
     for (const conf::Entry& entry : offered.entries()) {
       const conf::Setting& head = entry.head();
       if (entry.record() && out.record(head.key, head.value) == nullptr &&
@@ -78,12 +93,7 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   // With what never got up nothing ever ran. But a worker that Slurm has known proves that something did: then partitions of
   // NodeSets stay, without what users wrote of them, for that may be what slurmctld cannot read.
   conf::Conf out;
-  if (!observed.workers_registered && !known(observed)) return out;
-  for (const conf::Entry& entry : offered.entries()) {
-    const std::string& name = entry.head().value;
-    if (!entry.record() || entry.head().key != "NodeSet" || offered.record("PartitionName", name) == nullptr) continue;
-    add_drained(out, name);
-  }
+  if (observed.workers_registered || known(observed)) add_drained_of(out, offered);
   return out;
 }
 
@@ -141,7 +151,7 @@ using Uses = std::vector<std::string> (*)(const slurm::Job&);
 void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
   if (!known(observed)) return;
   for (const auto& [id, job] : observed.snapshot->jobs) {
-    if (!job->holds_nodes() && job->state != "PENDING") continue;
+    if (!job->in_queue()) continue;
     // One that could not be read may use anything.
     const std::vector<std::string> used = uses(*job);
     if (job->id >= 0 && std::ranges::find(used, name) == used.end()) continue;

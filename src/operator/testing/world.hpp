@@ -289,6 +289,8 @@ class World {
       return {};
     }
     if (dynamic_cast<const slurm::Reconfigure*>(&act) != nullptr) return reconfigure();
+    if (dynamic_cast<const slurm::ConfirmNoJobs*>(&act) != nullptr)
+      return jobs.empty() ? core::Result<void>{} : core::fail(core::ErrorCode::kBusy, "there are jobs");
     if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) return run(*gone);
     return core::fail(core::ErrorCode::kUnsupported, act.describe().dump());
   }

@@ -302,6 +302,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
+  void confirm_none(const ConfirmNoJobs& act, Done done) {
+    begin(act.cluster, "look for jobs", std::move(done), [this](const JobPtr& job) {
+      unless_any(job, &slurm::Job::in_queue, " is in the queue", [this, job] { succeed(job, {{"jobs", false}}); });
+    });
+  }
+
   /// It is gone already. A snapshot that still has it is behind, or was told of no change.
   void found_none(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.doubt(job->cluster);
@@ -333,18 +339,23 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// Calls `then` when no job holds it.
   void unless_held(const JobPtr& job, const std::string& name, std::function<void()> then) {
+    unless_any(
+        job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
+  }
+
+  /// Calls `then` when Slurm, asked live, has no such job.
+  void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
+                  std::function<void()> then) {
+    using Jobs = std::vector<std::shared_ptr<const slurm::Job>>;
     clusters.live_jobs(
-        job->cluster,
-        guard<std::vector<std::shared_ptr<const slurm::Job>>>(
-            [job, name, then = std::move(then)](Impl& self, core::Result<std::vector<std::shared_ptr<const slurm::Job>>> jobs) {
-              if (!jobs) return self.fail(job, jobs.error());
-              for (const auto& row : *jobs) {
-                if (!row->holds(name)) continue;
-                return self.fail(
-                    job, {ErrorCode::kBusy, "job " + std::to_string(row->id) + " (" + row->state + ") holds it", 0, {}, {}});
-              }
-              then();
-            }));
+        job->cluster, guard<Jobs>([job, such = std::move(such), what = std::move(what), then = std::move(then)](
+                                      Impl& self, core::Result<Jobs> jobs) {
+          if (!jobs) return self.fail(job, jobs.error());
+          const auto one = std::ranges::find_if(*jobs, [&](const auto& row) { return such(*row); });
+          if (one == jobs->end()) return then();
+          self.fail(job,
+                    {ErrorCode::kBusy, "job " + std::to_string((*one)->id) + " (" + (*one)->state + ")" + what, 0, {}, {}});
+        }));
   }
 
   void reconfigure(const Reconfigure& act, Done done) {
@@ -382,7 +393,7 @@ bool Target::handles(const plan::Act& act) const {
   return dynamic_cast<const DrainNodes*>(&act) != nullptr || dynamic_cast<const ResumeNode*>(&act) != nullptr ||
          dynamic_cast<const UpdateNode*>(&act) != nullptr || dynamic_cast<const DeleteNode*>(&act) != nullptr ||
          dynamic_cast<const EndNode*>(&act) != nullptr || dynamic_cast<const ConfirmIdle*>(&act) != nullptr ||
-         dynamic_cast<const Reconfigure*>(&act) != nullptr;
+         dynamic_cast<const ConfirmNoJobs*>(&act) != nullptr || dynamic_cast<const Reconfigure*>(&act) != nullptr;
 }
 
 void Target::execute(plan::ActPtr act, Done done) {
@@ -392,6 +403,7 @@ void Target::execute(plan::ActPtr act, Done done) {
   if (const auto* remove = dynamic_cast<const DeleteNode*>(act.get())) return impl_->remove(*remove, std::move(done));
   if (const auto* end = dynamic_cast<const EndNode*>(act.get())) return impl_->end(*end, std::move(done));
   if (const auto* confirm = dynamic_cast<const ConfirmIdle*>(act.get())) return impl_->confirm(*confirm, std::move(done));
+  if (const auto* none = dynamic_cast<const ConfirmNoJobs*>(act.get())) return impl_->confirm_none(*none, std::move(done));
   if (const auto* reconfigure = dynamic_cast<const Reconfigure*>(act.get()))
     return impl_->reconfigure(*reconfigure, std::move(done));
   impl_->refuse(std::move(done), {ErrorCode::kUnsupported, "not an act of Slurm", 0, {}, {}});

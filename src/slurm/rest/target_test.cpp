@@ -319,6 +319,21 @@ TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
   EXPECT_EQ(failure(confirm_idle("c", "n1")), ErrorCode::kConflict);
 }
 
+TEST_F(TargetTest, NoJobIsOneThatNeitherRunsNorWaits) {
+  for (const char* state : {"PENDING", "RUNNING", "SUSPENDED"}) {
+    http.on(
+        "GET", kBase + "/jobs/?update_time=",
+        testing::jobs(R"({"job_id":8,"job_state":["COMPLETED"]},{"job_id":9,"job_state":[")" + std::string(state) + "\"]}"));
+    const auto result = run(confirm_no_jobs("c"));
+    ASSERT_FALSE(result.value) << state;
+    EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
+    EXPECT_NE(result.value.error().message.find("job 9 (" + std::string(state) + ")"), std::string::npos);
+  }
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":8,"job_state":["COMPLETED"]})"));
+  EXPECT_TRUE(run(confirm_no_jobs("c")).value);
+  EXPECT_EQ(writes(), 0);
+}
+
 TEST_F(TargetTest, DeletionsThatBeginTogetherShareTheirLookAtTheJobs) {
   int deleted = 0;
   for (int i = 0; i < 9; ++i) {
