@@ -8,6 +8,7 @@
 #include "operator/common/named_objects.hpp"
 #include "operator/common/status.hpp"
 #include "operator/common/worker_names.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "slurm/acts.hpp"
 
@@ -127,6 +128,12 @@ bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
          core::get_string(*comment, {"namespace"}) == worker.meta.ns;
 }
 
+/// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
+bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
+  return node.reason.starts_with(std::string(slurm::kReasonPrefix) + terminating_reason(pod.meta.uid)) ||
+         node.reason == "slurm-operator: Pod is terminating";
+}
+
 }  // namespace
 
 const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker) {
@@ -197,6 +204,22 @@ void Seen::look(const Observed& observed) {
     }
     return out;
   };
+  const auto keep_told = [&](const ToldOf& before, const auto& told) {
+    ToldOf out;
+    for (const kube::PodPtr& pod : observed.pods) {
+      const std::optional<core::WallTime> at = told(*pod);
+      if (!at) continue;
+      const auto known = before.find(pod->meta.uid);
+      const bool same = known != before.end() && known->second.at == *at;
+      out.emplace(pod->meta.uid, same ? known->second : Told{*at, observed.mono});
+    }
+    return out;
+  };
+  pre_stops = keep_told(pre_stops, [&](const kube::PodRecord& pod) {
+    const slurm::Node* node = find_slurm_node(observed, pod);
+    return node != nullptr && drained_by(*node, pod) ? node->reason_time : std::nullopt;
+  });
+  ready = keep_told(ready, [](const kube::PodRecord& pod) { return pod.ready() ? pod.ready_since : std::nullopt; });
   terminating_since = keep(terminating_since, [](const kube::PodRecord& pod) { return pod.meta.terminating(); });
   unstarted_since = keep(unstarted_since, [](const kube::PodRecord& pod) {
     return pod.phase == "Pending" && !pod.node_name.empty() && !pod.containers.empty() &&

@@ -57,6 +57,13 @@ struct SeenPod {
   bool host_gone = false;                  ///< and is not any more.
 };
 
+/// What another machine says to have been at a time of its own clock, which may be another than ours.
+struct Told {
+  core::WallTime at;
+  core::MonoTime since;  ///< When we first saw that.
+};
+using ToldOf = std::map<std::string, Told, std::less<>>;
+
 /// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it
 /// is later.
 struct Seen {
@@ -74,6 +81,8 @@ struct Seen {
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
   /// and since their slurmd was started.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
+  ToldOf pre_stops;  ///< Pods whose own preStop has drained their Slurm node, by uid.
+  ToldOf ready;      ///< Pods that are ready, by uid.
   void look(const Observed& observed);
 
  private:

@@ -578,13 +578,33 @@ TEST(NodeSetPlan, ThePreStopOfAPodIsUndoneForItsSuccessorOrForASlurmdThatStartsA
   node.slurmd_start_time = world.now + core::Duration{2000};
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << "only its container was started anew";
   node.slurmd_start_time = world.now - core::Duration{60000};
-  world.now = world.now + core::Duration{60000};
+  world.advance(core::Duration{59999});
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
+  world.advance(core::Duration{1});
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << "the clocks of the machines differ";
-  world.now = world.now - core::Duration{60000};
+  node.reason_time = world.now;
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "it has run again";
+  node.reason_time = world.now + core::Duration{1000};
   node.reason = "slurm-operator: Pod is terminating";
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "as a release before wrote it";
   node.reason = "slurm-operator: Pod is terminating (another-uid)";
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
+}
+
+/// Our clock, or slurmctld's, may be minutes off: nothing follows from the time between the two.
+TEST(NodeSetPlan, AWrongClockDoesNotUndoThePreStopOfAPodWhoseDeletionIsNotHeardOf) {
+  for (const core::Duration ahead : {core::Duration{161518}, core::Duration{-300000}}) {
+    World world = serving(2);
+    slurm::Node& node = world.node("cpu-1");
+    node.state = slurm::NodeState{"DOWN", {"DRAIN"}};
+    node.reason = "slurm-operator: Pod is terminating (" + world.pod("cpu-1").meta.uid + ")";
+    node.reason_time = world.now;
+    node.slurmd_start_time = world.now - core::Duration{60000};
+    world.now = world.now + ahead;
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << ahead.count();
+    world.advance(core::Duration{60000});
+    EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << ahead.count();
+  }
 }
 
 TEST(NodeSetPlan, ReplacesEndedPodsWithBackoff) {

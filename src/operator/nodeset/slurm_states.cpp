@@ -27,7 +27,7 @@ constexpr std::size_t kMaxReason = 256;
 constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
-/// So long after its preStop, a pod that is not known to be deleted has only had its container started anew.
+/// So long after its preStop was first seen, a pod that is not known to be deleted has only had its container started anew.
 constexpr core::Duration kDeletionTold{60000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
@@ -156,24 +156,20 @@ std::optional<bool> is_gone(Pass& pass, const kube::Resource& resource, kube::Ke
   return std::nullopt;
 }
 
-/// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
-bool drained_by_its_pod(const Worker& worker) {
-  const std::string& reason = worker.record->reason;
-  return reason.starts_with(std::string(slurm::kReasonPrefix) + terminating_reason(worker.pod->meta.uid)) ||
-         reason == "slurm-operator: Pod is terminating";
-}
-
 /// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
 bool registered_anew(const Pass& pass, const Worker& worker) {
   const slurm::Node& node = *worker.record;
-  if (drained_by_its_pod(worker) && node.reason_time) {
-    return (node.slurmd_start_time && *node.slurmd_start_time >= *node.reason_time) ||
-           pass.in.now - *node.reason_time >= kDeletionTold;
+  const auto lasts = [&](const ToldOf& told, core::Duration time) {
+    const auto found = told.find(worker.pod->meta.uid);
+    return found != told.end() && pass.in.mono - found->second.since >= time;
+  };
+  const auto& pre_stops = pass.in.seen.pre_stops;
+  if (const auto stop = pre_stops.find(worker.pod->meta.uid); stop != pre_stops.end()) {
+    return (node.slurmd_start_time && *node.slurmd_start_time >= stop->second.at) || lasts(pre_stops, kDeletionTold);
   }
   if (node.slurmd_start_time && !began_before(node, *worker.pod)) return true;
   if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
-  const std::optional<core::WallTime> since = worker.pod->ready_since;
-  return since && pass.in.now - *since >= kRegistrationGrace;
+  return lasts(pass.in.seen.ready, kRegistrationGrace);
 }
 
 /// Slurm's down of a slurmd that has answered since. With ReturnToService=1 it ends by itself only where no reason was left
