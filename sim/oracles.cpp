@@ -835,6 +835,13 @@ std::vector<std::string> Oracles::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
+  // Left behind by a NodeSet that went alone: what slurm.conf says of it goes with it.
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    if (!acts_in(key.ns) || !is_worker(pod) || !terminating(pod)) continue;
+    if (api_.peek(op::resources::kNodeSet, {key.ns, label(pod, api::kLabelInstance)}) == nullptr)
+      out.push_back("pod " + key.str() + " is on its way out");
+  }
   // Orphans: children whose owner is gone.
   for (const std::string& table : api_.store().tables()) {
     for (const auto& [key, stored] : api_.store().all(table)) {

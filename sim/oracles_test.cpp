@@ -150,6 +150,16 @@ TEST_F(OraclesTest, AnotherClustersPodIsNoneForARecord) {
   EXPECT_THAT(world.oracles().unmet(), testing::Contains(HasSubstr("node cpu-0 is a record without a pod")));
 }
 
+TEST_F(OraclesTest, AWorkerThatItsNodeSetLeftBehindIsWaitedForOnceItGoes) {
+  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty()) << "it may stay";
+  ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+  world.remove(kinds::kPod, "cpu-0");
+  EXPECT_THAT(world.oracles().unmet(), testing::Contains("pod default/cpu-0 is on its way out"));
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_EQ(world.find(kinds::kPod, "cpu-0"), nullptr);
+}
+
 /// Without a comment nobody can tell whose they are, when their cluster comes back.
 TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
   world.pause_operator(0, core::Duration{60000});

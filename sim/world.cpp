@@ -126,6 +126,7 @@ void World::pause_operator(int which, core::Duration length) {
 }
 
 void World::jump_clock(int which, core::Duration by) {
+  oracles_->note(fmt::format("the clock of operator {} jumps by {} ms", which, by.count()));
   if (OperatorProcess* process = operator_process(which)) process->host().jump(by);
 }
 
