@@ -634,6 +634,7 @@ def runs_elsewhere(ns, job, worker, within):
 
 
 @test
+@once
 def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
     pods = json.loads(kubectl("get", "pods", "-A", "-o", "json").stdout)["items"]
     # What must live on: their old processes do not end before their kubelet is back.
@@ -882,6 +883,7 @@ def put_key(ns, name, data):
                          "data": {key: base64.b64encode(value).decode() for key, value in data.items()}}))
 
 
+@once
 def another_key_waits_for_the_end_of_workers(tag, plugin):
     """Other data in the Secret of slurmKeyRef, and a reconfigure: the job runs on. Without workers they come into force."""
     with Namespace(f"e2e-key-{tag.replace('.', '-')}", tag, plugin) as ns:
