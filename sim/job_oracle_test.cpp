@@ -152,6 +152,31 @@ TEST_F(JobOracleTest, WhatIsStartedAfterASlurmdEndedIsLostToo) {
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kGoneWorker, 1)));
 }
 
+TEST_F(JobOracleTest, OrAfterAnAccidentWhoeverEvictsASuccessorThatNeverBegan) {
+  world.slurm_rates.refused = 1.0;
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
+  world.loop().run_for(Duration{15000});
+  const auto uid = [&] {
+    const core::Json* pod = world.find(kinds::kPod, "cpu-0");
+    return pod == nullptr ? "" : core::get_string(*pod, {"metadata", "uid"});
+  };
+  const auto replaced = [&](const std::string& before) {
+    return world.loop().run_until([&] { return !uid().empty() && uid() != before; }, Duration{30000});
+  };
+  const std::string first = uid();
+  world.kube().nodes().fail_pod({World::kNamespace, "cpu-0"});
+  ASSERT_TRUE(replaced(first));
+  world.loop().run_for(Duration{5000});
+  const std::string second = uid();
+  world.evict("cpu-0");
+  ASSERT_TRUE(replaced(second));
+  job = submit(1);
+  world.loop().run_for(Duration{2000});
+  ASSERT_THAT(world.slurm()->jobs().at(job).nodes, ElementsAre("cpu-0")) << "nobody could tell slurmctld";
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 2)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 TEST_F(JobOracleTest, TheStateOfASlurmctldWithAVolumeIsNobodysToLose) {
   SimSlurm& slurm = *world.slurm();
   slurm.stop();
