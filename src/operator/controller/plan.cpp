@@ -63,10 +63,15 @@ bool jobs_at_stake(const Observed& observed) {
   return std::ranges::any_of(observed.snapshot->jobs, [](const auto& entry) { return entry.second->in_queue(); });
 }
 
+/// The keyring may have the key, and is being read: each Secret is watched alone, and comes when it comes.
+bool copy_unknown(const Observed& observed, const SecretFacts& key) {
+  return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
+}
+
 /// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
 /// which only the first is. With another one none of them would understand the others.
 bool lost(const Observed& observed, const SecretFacts& key) {
-  if (!key.ref.generated || key.presence != kube::Presence::kAbsent) return false;
+  if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return false;
   if (&key == &observed.slurm_key && !restored_key(observed).is_null()) return false;
   if (&key == &observed.slurm_key && !observed.workers.empty()) return true;
   if (!observed.stateful_set) return false;
@@ -79,7 +84,7 @@ void plan_keys(Pass& pass) {
   constexpr core::Duration kMayHaveEnded{30000};
   const Observed& observed = pass.observed;
   const auto generate = [&](const SecretFacts& key, int bytes) {
-    if (!key.ref.generated || key.presence != kube::Presence::kAbsent) return;
+    if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
     // Workers that go do not wake the Controller.
     if (lost(observed, key)) return pass.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
     // Only where there is no Secret at all: a key that exists is never replaced, for state and workers depend on it.

@@ -414,6 +414,26 @@ TEST(Keyring, WhatCannotBeReadMayBeEdited) {
   EXPECT_FALSE(writes());
 }
 
+TEST(Keyring, WhatCannotBeReadMayHaveTheKeyThatIsGone) {
+  Observed observed = observed_of(Json::object());
+  auto object = std::make_shared<kube::Object>(*observed.object);
+  object->meta.finalizers = {std::string(api::kFinalizerController)};
+  observed.object = object;
+  observed.slurm_key = {observed.slurm_key.ref, kube::Presence::kAbsent, false, "", {}, ""};
+  const auto makes = [&](const char* recipe) {
+    const std::string text = plan(observed).describe().dump();
+    return text.find("create Secret x-slurm-key") != std::string::npos && text.find(recipe) != std::string::npos;
+  };
+  EXPECT_TRUE(makes("$copy"));
+  observed.keyring.presence = kube::Presence::kAbsent;
+  EXPECT_TRUE(makes("$generate"));
+  observed.keyring.presence = kube::Presence::kUnknown;
+  EXPECT_FALSE(makes("")) << "another one than daemons mount would wait until there is no worker";
+  observed.workers = {"cpu-0"};
+  EXPECT_FALSE(makes(""));
+  EXPECT_EQ(condition(plan(observed), "SecretsReady"), "False Waiting: Secret ns/x-slurm-key does not exist yet");
+}
+
 TEST(StateInMemory, IsToldBeforeItIsLost) {
   EXPECT_NE(plan(changed(false, {})).describe().dump().find("StateInMemory"), std::string::npos);
   EXPECT_EQ(plan(changed(true, {})).describe().dump().find("StateInMemory"), std::string::npos);
