@@ -84,6 +84,12 @@ bool idle_and_held(const SimSlurm& slurm, const std::string& name) {
   return (node == nullptr || node->drain || node->down) && !slurm.busy(name);
 }
 
+/// A DOWN with this reason is neither the operator's nor slurmctld's own: who gave it has to resume the node.
+bool down_by_somebody(const std::string& reason) {
+  return !reason.empty() && !given_by_operator(reason) && !reason.ends_with("Not responding") &&
+         reason != "Node unexpectedly rebooted";
+}
+
 std::string shown(const SimSlurm& slurm, const SimNode& node) {
   std::string out;
   for (const std::string& word : slurm.state_words(node)) out += word + " ";
@@ -554,7 +560,9 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
       hold.since = loop_.clock().mono();
       // Whose reason stands there has the drain too, whoever drained.
       hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
-      hold.down = state == "DOWN" || (hold.down && (!frees || state == "UNDRAIN"));
+      // UNDRAIN leaves a DOWN as it is, be it a preStop's, and over it the reason of the drain: as if he had set it.
+      const bool left_down = state == "UNDRAIN" && node.down && down_by_somebody(node.reason);
+      hold.down = state == "DOWN" || left_down || (hold.down && (!frees || state == "UNDRAIN"));
       return;
     }
     if (user == "slurm" && state == "DRAIN" && !node.drain) drains_.drained(cluster, node, update.reason.value_or(""));

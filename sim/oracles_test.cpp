@@ -129,6 +129,30 @@ TEST_F(OraclesTest, TheRecordThatAnAdminHoldsOutlivesAWorkerThatIsNotWanted) {
   EXPECT_THAT(violations(), IsEmpty());
 }
 
+/// Slurm keeps one reason and no owner: nobody can tell that DOWN from one that the admin set.
+TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWorkerToo) {
+  world.pause_operator(0, core::Duration{60000});  // It would delete the record at once.
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
+  world.remove(kinds::kPod, "cpu-1");
+  const auto gone = [&] { return world.find(kinds::kPod, "cpu-1") == nullptr; };
+  ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
+  set_state("cpu-1", "UNDRAIN", kSlurmAdmin);
+  EXPECT_THAT(world.oracles().unmet(), testing::Contains(HasSubstr("node cpu-1 is a record without a pod: DOWN")))
+      << "of its preStop";
+  SimNodeUpdate change;
+  change.state = "DRAIN";
+  change.reason = "disk is failing";
+  ASSERT_EQ(world.slurm()->update_node("cpu-1", change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
+  set_state("cpu-1", "UNDRAIN", kSlurmAdmin);
+  ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  ASSERT_NE(world.slurm()->node("cpu-1"), nullptr);
+  EXPECT_TRUE(world.slurm()->node("cpu-1")->down);
+  set_state("cpu-1", "RESUME", kSlurmAdmin);
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_EQ(world.slurm()->node("cpu-1"), nullptr) << "that word has ended";
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
 TEST_F(OraclesTest, NoMoreWorkersAreMadeThanWereWishedForLately) {
   const auto one_more = [&](const std::string& name) {
     Json pod = *world.find(kinds::kPod, "cpu-0");

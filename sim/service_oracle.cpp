@@ -112,11 +112,28 @@ void ServiceOracle::look_at_tokens() {
   }
 }
 
+/// Its pods stand on machines that are away. Kubernetes leaves them there for five minutes, and makes no others meanwhile.
+bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
+  bool any = false;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    const auto label = [&](std::string_view name) { return core::get_string(pod, {"metadata", "labels", name}); };
+    if (key.ns != restapi.ns || label(api::kLabelName) != op::kAppRestApi || label(api::kLabelInstance) != restapi.name ||
+        terminating(pod))
+      continue;
+    const Json* host = api_.peek(kinds::kNode, {"", core::get_string(pod, {"spec", "nodeName"})});
+    if (host == nullptr || is_ready(*host)) return false;
+    any = true;
+  }
+  return any;
+}
+
 void ServiceOracle::look_at_restapis() {
   for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kRestApi))) {
     const kube::Key controller{key.ns, core::get_string(stored->body, {"spec", "controllerRef", "name"})};
     if (terminating(stored->body) || !acts_in(key.ns) || api_.peek(op::resources::kController, controller) == nullptr) continue;
-    miss(site_.listening(key.name + "-restapi." + key.ns, 6820) == nullptr, "slurmrestd is away", key.str(), kRestAway);
+    const bool away = site_.listening(key.name + "-restapi." + key.ns, 6820) == nullptr;
+    miss(away && !waits_for_machines(key), "slurmrestd is away", key.str(), kRestAway);
   }
 }
 

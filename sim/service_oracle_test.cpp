@@ -58,6 +58,22 @@ TEST_F(ServiceOracleTest, SlurmrestdIsAway) {
   EXPECT_THAT(violations(), Contains(HasSubstr("slurmrestd is away for more than 90 s: default/demo")));
 }
 
+TEST_F(ServiceOracleTest, SlurmrestdIsAwayWithItsMachine) {
+  std::string machine;
+  for (const std::string& name : world.names(kinds::kPod)) {
+    const core::Json& pod = *world.find(kinds::kPod, name);
+    if (core::get_string(pod, {"metadata", "labels", api::kLabelName}) == op::kAppRestApi)
+      machine = core::get_string(pod, {"spec", "nodeName"});
+  }
+  world.kube().nodes().crash_node(machine);
+  world.loop().run_for(std::chrono::minutes{4});
+  EXPECT_THAT(violations(), testing::Not(Contains(HasSubstr("slurmrestd")))) << "Kubernetes makes no other one yet";
+  for (int i = 0; i < world.options().kube_nodes; ++i)
+    world.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", true}}}});
+  world.loop().run_for(std::chrono::minutes{4});
+  EXPECT_THAT(violations(), Contains(HasSubstr("slurmrestd is away for more than 90 s: default/demo"))) << "nor does that come";
+}
+
 TEST_F(ServiceOracleTest, AnIdleWorkerThatTheOperatorHoldsBack) {
   world.pause_operator(0, std::chrono::hours{1});
   SimNodeUpdate change;

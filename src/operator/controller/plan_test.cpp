@@ -216,6 +216,10 @@ TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
   observed.workers_registered = true;
   EXPECT_TRUE(stays()) << text();
   EXPECT_EQ(text().find("site"), std::string::npos) << "what may be the cause";
+  observed.workers_registered = false;
+  state.served_key = "slurm";
+  EXPECT_TRUE(stays()) << "it was up with that key, and jobs may wait where no worker is left: " << text();
+  EXPECT_EQ(text().find("site"), std::string::npos) << "what may be the cause";
 }
 
 TEST(Withheld, WhatWasOfferedAndMayBeLoadedWhileNobodyAnswers) {
