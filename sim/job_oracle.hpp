@@ -22,7 +22,7 @@ namespace sim {
 enum class Blame {
   // What is excused.
   kUser,         ///< Deleted its worker, its NodeSet (of a pending job), or did without a volume.
-  kAdmin,        ///< Set its node DOWN, or deleted the record.
+  kAdmin,        ///< Set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
   kAccident,     ///< Its machine or pod failed, or a script of its site.
   kClusterEnds,  ///< Its Controller is gone, or goes at once, by its user.
   // What is not.
@@ -59,6 +59,8 @@ class JobOracle {
   void watch(SlurmSite::Cluster& cluster);
   /// A pod (by its uid) has one.
   void accident(const std::string& pod, Accident what);
+  /// Whose deletion the operator asks for: an administrator has freed its node since the operator's last look there.
+  void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
   /// Losses by who is to blame, each job's run counted once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }
 

@@ -228,7 +228,9 @@ void Oracles::worker_deletion(const Json& pod) {
   }
   const bool goes = owner != nullptr && (terminating(*owner) || space_goes);
   if (goes && text_at(*owner, {"spec", "deletionPolicy"}) != "Drain") return;
-  if (!jobs.empty()) {
+  const bool overtaken = was_freed_since(controller, node);
+  if (overtaken) jobs_.overtaken({namespace_of(pod), name_of(pod)});
+  if (!jobs.empty() && !overtaken) {
     violation(fmt::format("worker {} was deleted while job {} ({}) was on {}, its slurmd {}", key_of(pod), jobs.front()->id,
                           to_string(jobs.front()->state), node, runs ? "running" : "not running"));
     return;
@@ -267,6 +269,12 @@ void Oracles::look(const std::string& node) {
 bool Oracles::was_idle_and_held(const std::string& node) const {
   const auto look = asked_.find(node);
   return look != asked_.end() && look->second.idle_and_held && loop_.clock().mono() - look->second.at < kLookAndWrite;
+}
+
+/// It was idle and held, and then an administrator freed it: what has begun there since nobody could see.
+bool Oracles::was_freed_since(const kube::Key& controller, const std::string& node) const {
+  const auto freed = freed_.find({controller, node});
+  return was_idle_and_held(node) && freed != freed_.end() && freed->second >= asked_.at(node).at;
 }
 
 /// A NodeSet wants a worker of that node's name, the operator knows it, and no other worker's end has made it so just now.

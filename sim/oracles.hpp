@@ -102,6 +102,7 @@ class Oracles {
   void count_workers(const core::Json& made);
   void look(const std::string& node);
   [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
+  [[nodiscard]] bool was_freed_since(const kube::Key& controller, const std::string& node) const;
   void abandon_records(const kube::Key& controller);
   void abandon_record(const core::Json& pod);
   [[nodiscard]] bool acts_in(std::string_view ns) const;

@@ -16,6 +16,7 @@ using core::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 namespace kinds = kube::resources;
 
 /// Two idle workers. What must not happen is done here in the operator's name.
@@ -43,6 +44,15 @@ class OraclesTest : public testing::Test {
   /// As an act of the operator does right before its write.
   void look_at(const std::string& node) {
     world.oracles().request({.method = "GET", .target = "/slurm/v0.0.42/node/" + node}, true, "");
+  }
+  /// On both workers.
+  bool start_job() {
+    JobRequest request;
+    request.partition = "cpu";
+    request.nodes = 2;
+    request.duration = core::Duration{3600000};
+    world.slurm()->submit(request);
+    return world.loop().run_until([&] { return world.slurm()->busy("cpu-0"); }, core::Duration{20000});
   }
   void delete_controller(const char* policy) {
     world.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", policy}}}});
@@ -222,6 +232,38 @@ TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
   delete_worker("cpu-0");
   ASSERT_EQ(world.slurm()->delete_node("cpu-1"), SlurmErrno::kSuccess);
   EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, WhatBeginsThereThenIsTheAdmins) {
+  world.pause_operator(0, core::Duration{60000});  // It looks at nodes, too.
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  look_at("cpu-0");
+  set_state("cpu-0", "RESUME", kSlurmAdmin);
+  ASSERT_TRUE(start_job());
+  delete_worker("cpu-0");
+  world.loop().run_for(core::Duration{1000});
+  EXPECT_THAT(world.oracles().jobs().losses(), ElementsAre(Pair(Blame::kAdmin, 1)));
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, NotWhatBeginsWhereTheLookCameAfterTheAdmin) {
+  world.pause_operator(0, core::Duration{60000});
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  set_state("cpu-0", "RESUME", kSlurmAdmin);
+  look_at("cpu-0");
+  ASSERT_TRUE(start_job());
+  delete_worker("cpu-0");
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("worker default/cpu-0 was deleted while job")));
+}
+
+TEST_F(OraclesTest, NorWhatBeginsByOurOwnResume) {
+  world.pause_operator(0, core::Duration{60000});
+  set_state("cpu-0", "DRAIN", "slurm");
+  look_at("cpu-0");
+  set_state("cpu-0", "RESUME", "slurm");
+  ASSERT_TRUE(start_job());
+  delete_worker("cpu-0");
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("worker default/cpu-0 was deleted while job")));
 }
 
 TEST_F(OraclesTest, ALookBeforeTheDrainOrBeforeOurOwnResumeIsNone) {

@@ -186,6 +186,19 @@ TEST(Withheld, IsTakenFromSlurmsAnswerWhereTheConfigMapIsGone) {
   EXPECT_EQ(conf(founded).find(partition), std::string::npos) << "that is another cluster's answer";
 }
 
+TEST(Withheld, OfEachNodeSetWhereTheConfigMapIsGoneAndNobodyCanAsk) {
+  Observed observed = changed(true, std::nullopt);
+  observed.snapshot.reset();
+  observed.nodesets = {{"gpu", "gpu", false, "", false, "", "gpu-"}};
+  const auto text = [&] { return render_config(observed, ConfigState{}).files.at("slurm.conf"); };
+  const auto stays = [&] { return text().find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n") != std::string::npos; };
+  EXPECT_TRUE(stays()) << "jobs may wait there, though no worker is left: " << text();
+  observed.pods.clear();
+  EXPECT_TRUE(stays()) << "slurmctld's pod waits for the ConfigMap: " << text();
+  observed.stateful_set.reset();
+  EXPECT_FALSE(stays()) << "there has been no slurmctld";
+}
+
 TEST(Withheld, UntilAnAnswerThatWasAskedForWhenItTookNoMoreJobs) {
   Observed observed = without_map({"COMPLETED"});
   auto pod = std::make_shared<kube::PodRecord>(*observed.pods.front());
@@ -235,6 +248,41 @@ TEST(Withheld, WhatWasOfferedAndMayBeLoadedWhileNobodyAnswers) {
   };
   observed.snapshot.reset();
   EXPECT_TRUE(stays());
+}
+
+TEST(Withheld, WhatWasOfferedUntilThatIsLoaded) {
+  ConfigState state;
+  state.accepted_hash = "one";
+  state.offered_hash = "two";
+  state.accepted["slurm.conf"] = "SchedulerType=sched/backfill\n";
+  state.offered["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
+  // Slurm answers that it has this configuration, and the partition gpu in this state.
+  const auto text = [&](const std::string& loaded, const char* gpu) {
+    Observed observed = changed(true, std::vector<std::string>{});
+    auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+    snapshot->requested_at = observed.context.mono;
+    const std::string marker = "slurm-operator-" + loaded;
+    snapshot->partitions.insert_or_assign(marker, slurm::Partition{marker, "", "INACTIVE", true});
+    if (gpu != nullptr) snapshot->partitions.insert_or_assign("gpu", slurm::Partition{"gpu", "", gpu, false});
+    observed.snapshot = snapshot;
+    return render_config(observed, state).files.at("slurm.conf");
+  };
+  const auto stays = [](const std::string& conf) {
+    return conf.find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n") != std::string::npos;
+  };
+  EXPECT_TRUE(stays(text("one", nullptr))) << "the volume may bring it yet: " << text("one", nullptr);
+  EXPECT_NE(text("one", nullptr).find("\nNodeSet=gpu Feature=gpu\n"), std::string::npos);
+  EXPECT_EQ(text("one", nullptr).find("site"), std::string::npos) << "a user takes back what slurmctld may not read";
+  EXPECT_EQ(text("two", "DRAIN").find("PartitionName=gpu"), std::string::npos) << "it takes no jobs, and has none";
+  state.left_out["gpu"] = LeftOut{};
+  EXPECT_EQ(text("one", nullptr).find("PartitionName=gpu"), std::string::npos) << "slurmctld refused it";
+  state.left_out.clear();
+  state.accepted["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu State=DRAIN\n";
+  EXPECT_TRUE(stays(text("one", "DRAIN"))) << "it was asked for once more meanwhile, and may be UP yet";
+  state.accepted.clear();
+  state.accepted_hash.clear();
+  state.refused_hash = "two";
+  EXPECT_EQ(text("one", nullptr).find("PartitionName=gpu"), std::string::npos) << "and nobody can go back";
 }
 
 TEST(Withheld, WhatMayHaveBeenLoadedBetweenTheAcceptedAndTheOneThatSlurmctldCrashesWith) {

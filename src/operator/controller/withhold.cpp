@@ -86,6 +86,8 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
           (head.key != "PartitionName" || !answers || observed.snapshot->partitions.contains(head.value)))
         out.add(entry);
     }
+    // It has not, and may yet: see may_come.
+    add_drained_of(out, offered);
     return out;
   }
   conf::Conf offered = parse_conf(state.offered);
@@ -114,8 +116,7 @@ conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!known(observed)) {
-    // Nobody can ask. Where a slurmd has begun, its NodeSet may have had a partition, with jobs.
-    if (!observed.workers_registered) return out;
+    // Nobody can ask. Each NodeSet may have had a partition, with jobs: those that wait need no worker.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -171,18 +172,29 @@ bool takes_no_jobs(const Observed& observed, const std::string& name) {
   return !loaded_at || observed.snapshot->requested_at >= *loaded_at;
 }
 
+/// A NodeSet's partition is offered, and slurmctld has yet to load that. Until then any reconfigure or start may load this, or
+/// what was offered before and had it UP, for the kubelet may bring files late: jobs may come that no answer tells of yet.
+bool may_come(const Observed& observed, const ConfigState& state, const std::string& name) {
+  if (!state.exists() || loaded_config_hash(observed) == state.offered_hash) return false;
+  // What slurmctld has refused does not come.
+  if (state.left_out.contains(name) || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return false;
+  const conf::Conf offered = parse_conf(state.offered);
+  return offered.record("NodeSet", name) != nullptr && offered.record("PartitionName", name) != nullptr;
+}
+
 /// nullopt: it may go.
 std::optional<Withheld> judge_partition(const Observed& observed, const ConfigState& state, const std::string& name) {
   Withheld item{.what = "partition/" + name};
   if (to_go_now(observed, item.what)) return {};
-  if (known(observed) && observed.snapshot->complete() && !observed.snapshot->partitions.contains(name)) return {};
+  const bool comes = may_come(observed, state, name);
+  if (!comes && known(observed) && observed.snapshot->complete() && !observed.snapshot->partitions.contains(name)) return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
   // It has been left out on good grounds, and slurmctld has yet to load that.
   if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
       parse_conf(state.offered).record("PartitionName", name) == nullptr)
     return {};
-  if (fresh(observed) && takes_no_jobs(observed, name)) return {};
+  if (!comes && fresh(observed) && takes_no_jobs(observed, name)) return {};
   item.unknown = !fresh(observed);
   return item;
 }

@@ -4,7 +4,8 @@
 //
 // A partition goes in two steps. First it is rendered with State=DRAIN: what waits there still starts, and nothing more is
 // submitted. Once slurmctld says that this is in force, and after that names no job of it, it is left out. So no job comes
-// between the look and the act. What is withheld stands in slurm.conf itself, so a new process goes on with it.
+// between the look and the act. What is withheld stands in slurm.conf itself, so a new process goes on with it. One of a
+// NodeSet that was offered goes no other way, though slurmctld does not have it yet: a volume that is behind may bring it.
 #pragma once
 
 #include <cstdint>

@@ -364,6 +364,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (to == nullptr) return;
       job->wrote = loop.clock().mono();
       to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
+        // Partitions may have come and gone, also where slurmctld says that nothing has changed since.
+        self.clusters.doubt(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
         // slurmctld refuses a configuration with nothing but -1, "Unspecified error".

@@ -399,6 +399,21 @@ TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {
   }
 }
 
+TEST_F(TargetTest, AfterAReconfigureAllIsAskedFor) {
+  const auto whole = [this] {
+    return std::ranges::count_if(http.log, [](const auto& request) { return request.target == kBase + "/partitions/"; });
+  };
+  loop.advance(1100ms);
+  EXPECT_EQ(whole(), 0) << "that nothing has changed is taken";
+  EXPECT_TRUE(run(reconfigure("c")).value);
+  loop.advance(1100ms);
+  EXPECT_EQ(whole(), 1) << "partitions came and went";
+  http.on("GET", kBase + "/reconfigure/", {500, {}, "<html>"});
+  EXPECT_EQ(failure(reconfigure("c")), ErrorCode::kUnknownOutcome);
+  loop.advance(1100ms);
+  EXPECT_EQ(whole(), 2) << "they may have";
+}
+
 TEST_F(TargetTest, ALostReplyClosesAGateUntilItsOutcomeCanBeSeen) {
   live("n1", R"("IDLE")");
   http.on("POST", kBase + "/node/n1",

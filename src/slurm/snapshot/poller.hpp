@@ -50,8 +50,8 @@ class Poller {
   void stop();
   /// A round starts as soon as the cost of the last allows; when one is under way, another follows it.
   void poke();
-  /// A live look contradicted the snapshot, though the tables are said to be unchanged: the next round asks for all of
-  /// them.
+  /// A live look contradicted the snapshot, or slurmctld was reconfigured, though the tables may be said to be unchanged: the
+  /// next round asks for all of them.
   void doubt();
   /// The contents are stale until a round that begins from now on is whole.
   void distrust();

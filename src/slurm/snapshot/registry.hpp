@@ -67,7 +67,7 @@ class Clusters {
   void hurry(const ClusterKey& cluster);
   /// Something was written: polls at once.
   void poke(const ClusterKey& cluster);
-  /// What it says of nodes is not so: it asks for all there is the next time.
+  /// What it says is not so, or may be so no more: it asks for all there is the next time.
   void doubt(const ClusterKey& cluster);
   /// What was read until now of any cluster is stale: another process may have written later.
   void distrust();
