@@ -280,10 +280,13 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   // While slurmctld was away, nobody could tell it.
   if (worker.ended && lately(cluster.slurm->up_since(), kNews)) return Blame::kAccident;
   if (worker.off) return !worker.ended || lately(worker.ended, kGoneNews) ? Blame::kAccident : Blame::kGoneWorker;
-  // Its successor is there already. The record is not of those in between whose slurmd never began.
+  // Its successor is there already. The record is not of those in between whose slurmd never began, nor of any before the one
+  // that registered last.
   auto was = workers_.find(worker.before);
   while (was != workers_.end() && !site_.slurmd_ever_ran(was->first)) was = workers_.find(was->second.before);
-  if (was != workers_.end() && lately(was->second.gone, kGoneNews))
+  const SimNode* record = cluster.slurm->node(node);
+  const bool own = record != nullptr && record->instance_id == newest->second;
+  if (!own && was != workers_.end() && lately(was->second.gone, kGoneNews))
     return was->second.off || was->second.by == Blame::kPreemption ? Blame::kAccident : was->second.by;
   if (!worker.deleted) return Blame::kGoneWorker;
   const Blame by = worker.by == Blame::kPreemption ? Blame::kAccident : worker.by;

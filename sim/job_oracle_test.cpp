@@ -177,6 +177,27 @@ TEST_F(JobOracleTest, OrAfterAnAccidentWhoeverEvictsASuccessorThatNeverBegan) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
+  world.slurm()->cancel(job);
+  world.loop().run_for(Duration{3000});
+  for (const int replicas : {1, 2}) {
+    world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+    ASSERT_THAT(world.settle(Duration{60000}), IsEmpty());
+  }
+  world.pause_operator(0, std::chrono::hours{1});  // It would drain the node.
+  Caller scheduler;
+  scheduler.user = "system:kube-scheduler";
+  Deletion at_once;
+  at_once.grace_seconds = 0;
+  ASSERT_TRUE(world.api().remove(kinds::kPod, {World::kNamespace, "cpu-1"}, at_once, scheduler));
+  world.loop().run_for(Duration{1000});
+  job = submit(2);
+  world.loop().run_for(Duration{2000});
+  ASSERT_EQ(state(), SimJob::State::kRunning) << "nobody could tell slurmctld";
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 TEST_F(JobOracleTest, TheStateOfASlurmctldWithAVolumeIsNobodysToLose) {
   SimSlurm& slurm = *world.slurm();
   slurm.stop();

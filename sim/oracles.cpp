@@ -344,6 +344,7 @@ void Oracles::watch_store() {
         abandon_records(change->key);
         gone_[change->key] = loop_.clock().mono();
       }
+      if (table == table_name(op::resources::kNodeSet)) abandon_left(change->object->body);
       if (table == "pods") left_[change->key] = loop_.clock().mono();
       if (table == "pods" && is_worker(change->object->body)) abandon_record(change->object->body);
       return;
@@ -388,6 +389,13 @@ void Oracles::abandon_record(const Json& pod) {
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
   if (!owner_uid(pod, "NodeSet").empty() && api_.peek(op::resources::kController, controller) != nullptr) return;
   abandoned_.insert({controller, slurm_node_of(pod)});
+}
+
+/// Of a NodeSet that went while slurmctld was away: it waits for that, but not for ever.
+void Oracles::abandon_left(const Json& nodeset) {
+  const kube::Key controller{namespace_of(nodeset), text_at(nodeset, {"spec", "controllerRef", "name"})};
+  const SlurmSite::Cluster* cluster = site_.find(controller);
+  if (cluster != nullptr && !cluster->slurm->up()) abandon_records(controller);
 }
 
 void Oracles::abandon_records(const kube::Key& controller) {
@@ -690,8 +698,8 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
       return is_worker(pod) && kube::Key{entry.first.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
              slurm_node_of(pod) == node_name;
     });
-    // The state of a cluster that ended may come back with one made anew. Whose workers' records are in it is told by their
-    // comments, by our reasons, and by NodeSets of their features; of others nobody can tell.
+    // The state of a cluster that ended may come back with one made anew, and slurmctld when a NodeSet is gone. Whose workers'
+    // records are in it is told by their comments, our reasons, and NodeSets of their features; of others nobody can tell.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
                             return api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;

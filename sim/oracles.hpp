@@ -105,6 +105,7 @@ class Oracles {
   [[nodiscard]] bool was_freed_since(const kube::Key& controller, const std::string& node) const;
   void abandon_records(const kube::Key& controller);
   void abandon_record(const core::Json& pod);
+  void abandon_left(const core::Json& nodeset);
   [[nodiscard]] bool acts_in(std::string_view ns) const;
   void learn_secret(const core::Json& secret);
   void learn_form(const std::string& text);
@@ -135,8 +136,8 @@ class Oracles {
   std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller last went.
   std::map<kube::Key, core::MonoTime> left_;  ///< When a worker last ended, was deleted, or is gone.
   std::map<std::string, Look> asked_;         ///< When an operator last asked for a Slurm node by itself.
-  std::set<std::pair<kube::Key, std::string>>
-      abandoned_;                                 ///< Records that outlived their Controller, or whose worker was nobody's.
+  /// Records that outlived their Controller, or a NodeSet that nobody could tidy up after, or whose worker was nobody's.
+  std::set<std::pair<kube::Key, std::string>> abandoned_;
   std::set<std::string> secrets_;                 ///< In every form in which they might show.
   std::deque<std::string> plans_;                 ///< The last ones: a secret may be known only once it is written.
   std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
