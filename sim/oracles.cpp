@@ -90,6 +90,11 @@ bool down_by_somebody(const std::string& reason) {
          reason != "Node unexpectedly rebooted";
 }
 
+/// slurmctld's own words for a slurmd that has less than its record.
+bool tells_lack(const std::string& reason) {
+  return reason.starts_with("gres/") || reason.starts_with("Low RealMemory");
+}
+
 std::string shown(const SimSlurm& slurm, const SimNode& node) {
   std::string out;
   for (const std::string& word : slurm.state_words(node)) out += word + " ";
@@ -705,11 +710,12 @@ void Oracles::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::st
                             return api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
     if (nameless && abandoned_.contains({cluster.controller, name})) continue;
-    // An admin's word outlives the worker.
-    if (const auto held = foreign_.find({cluster.controller, name});
-        held != foreign_.end() && (held->second.drain || held->second.down)) {
-      continue;
-    }
+    // An admin's word outlives the worker. Where Slurm refuses the slurmd, the reason tells whose it is: Slurm writes over an
+    // admin's, and before 26.05 one that was left over looks like it.
+    const auto held = foreign_.find({cluster.controller, name});
+    const bool others = node.invalid_reg ? !given_by_operator(node.reason) && !tells_lack(node.reason)
+                                         : held != foreign_.end() && (held->second.drain || held->second.down);
+    if (others) continue;
     if (!has_pod) out.push_back("node " + name + " is a record without a pod: " + shown(*cluster.slurm, node));
   }
 }

@@ -11,6 +11,7 @@
 #include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"
 #include "operator/controller/testing/observed.hpp"
+#include "operator/controller/withhold.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -213,6 +214,27 @@ TEST(Withheld, UntilAnAnswerThatWasAskedForWhenItTookNoMoreJobs) {
   EXPECT_FALSE(stays());
   reconfigured.last = observed.context.mono + core::Duration{1};
   EXPECT_TRUE(stays()) << "a job may have come in between";
+}
+
+TEST(Withheld, IsLookedAtWhileWhatASlowSlurmSaysIsFresh) {
+  Observed observed = without_map({"COMPLETED"});
+  observed.context.mono = kNow;
+  auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+  observed.snapshot = snapshot;
+  const auto looks_again = [&] {
+    plan::Plan plan;
+    watch_withheld(observed, render_config(observed, ConfigState{}).withheld, plan);
+    return plan.wake();
+  };
+  for (const core::Duration cost : {core::Duration{0}, core::Duration{1475}, core::Duration{29000}, core::Duration{90000}}) {
+    snapshot->cost = cost;
+    snapshot->requested_at = kNow - cost;
+    EXPECT_EQ(looks_again(), std::nullopt) << "it goes";
+    snapshot->requested_at = kNow - snapshot->good_for() - core::Duration{1};
+    ASSERT_TRUE(looks_again());
+    // The next answer is that old when it is in.
+    EXPECT_LT(*looks_again(), snapshot->good_for() - cost) << "or each look may miss it: " << cost.count();
+  }
 }
 
 TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {

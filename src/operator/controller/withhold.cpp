@@ -334,10 +334,13 @@ std::string describe(const Observed& observed, const std::vector<Withheld>& with
 }
 
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
-  constexpr core::Duration kJobsMayHaveEnded{5000}, kStepTaken{1000};
+  constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  const bool steps = std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty() && !item.unknown; });
-  plan.wake_after(steps ? kStepTaken : kJobsMayHaveEnded, "what is withheld may be free to go");
+  // It takes its steps, or the last answer is too old: a slow Slurm is asked every 15 s, and what it says is fresh for 2 s of
+  // these. One that is away wakes us when it answers.
+  const bool soon = known(observed) && observed.snapshot->complete() &&
+                    std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
+  plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");
   remember_reconfigure(observed, plan);
 }
 

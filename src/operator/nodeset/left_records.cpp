@@ -20,13 +20,28 @@ bool all_placed(const Pass& pass) {
 constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
                                                    "Low socket*core*thread count"};
 
+/// What else it says of a slurmd that it refuses.
+constexpr std::array<std::string_view, 6> kRefuses{"gres/",
+                                                   "Could not unpack gres data",
+                                                   "Failed to parse dynamic_conf",
+                                                   "Failed to set topology",
+                                                   "Reported active features",
+                                                   "RestrictedCoresPerGPU"};
+
+bool starts_with_any(const auto& all, const std::string& reason) {
+  return std::ranges::any_of(all, [&](std::string_view words) { return reason.starts_with(words); });
+}
+
 /// The record is of one of our workers, and Slurm takes no slurmd like the last one for it. Nobody can resume it.
 bool refused_by_slurm(const Pass& pass, const slurm::Node& node) {
-  return node.state.has("INVALID_REG") && stamped_by_us(pass, node) &&
-         std::ranges::any_of(kDiffers, [&](std::string_view words) { return node.reason.starts_with(words); });
+  return node.state.has("INVALID_REG") && stamped_by_us(pass, node) && starts_with_any(kDiffers, node.reason);
 }
 
 }  // namespace
+
+bool tells_refusal(const slurm::Node& node) {
+  return node.state.has("INVALID_REG") && (starts_with_any(kDiffers, node.reason) || starts_with_any(kRefuses, node.reason));
+}
 
 bool stamped_by_us(const Pass& pass, const slurm::Node& node) {
   const std::string& uid = pass.in.meta().uid;

@@ -367,7 +367,7 @@ bool keeps_others_word(const Worker& worker) {
 }
 
 bool outlives_worker(const Pass& pass, const slurm::Node& node) {
-  return pass.goal == Goal::kServe && keeps_others_word(node) && !node.state.has("INVALID_REG");
+  return pass.goal == Goal::kServe && keeps_others_word(node) && !tells_refusal(node);
 }
 
 std::string self_text(const Pass& pass) {

@@ -247,8 +247,11 @@ void write_status(Pass& pass);        // status.cpp
 
 /// Our worker was the last behind the node.
 [[nodiscard]] bool stamped_by_us(const Pass& pass, const slurm::Node& node);
+/// Slurm took no slurmd like the last one, and its reason is slurmctld's own for that, which each such registration writes over
+/// what stood there. Any other is later, or (before 26.05) was left over.
+[[nodiscard]] bool tells_refusal(const slurm::Node& node);
 /// An administrator's drain, fail or down is meant for the next worker of the name too: its record stays, however long there is
-/// none. Not where the NodeSet goes, nor for a drain that nobody can end.
+/// none. Not where the NodeSet goes, nor where Slurm itself refuses the slurmd, which nobody can end.
 [[nodiscard]] bool outlives_worker(const Pass& pass, const slurm::Node& node);
 /// A worker that is to be adopted, or that was left to somebody on purpose, is behind the record, or may be.
 [[nodiscard]] bool is_orphans(const Pass& pass, std::string_view node);
