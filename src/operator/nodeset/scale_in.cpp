@@ -308,7 +308,7 @@ std::string why_lost(const Worker& worker) {
   if (worker.silent) return "its Kubernetes node " + worker.pod->node_name + " is lost, and Slurm hears nothing of it";
   if (worker.outdated) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted under it, and its slurmd does not register again by itself";
-  return worker.cleared ? "its Slurm node was deleted, and it does not register again" : "it does not register with Slurm";
+  return worker.let_go ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
 }
 
 std::string why_workers_go(const Pass& pass) {
