@@ -76,4 +76,7 @@ check "nor told" "$(build)" ""
 mkdir -p "$scratch/cache/images"
 touch "$scratch/cache/images/slurm-26.05-0.tar"
 check "less than a minute is no matter" "$(estimate up)" ""
+mkdir -p "$scratch/cache/ccache"
+printf '#!/bin/sh\necho 2\n' >"$scratch/bin/nproc"
+check "many small parts are only a sum" "$(estimate demo | xargs)" "the whole takes about 1 minute"
 exit $failed

@@ -18,4 +18,6 @@ if [[ ${1:-up} == demo ]]; then
   [[ -x $TOP/build/release/slurm-operator ]] || { [[ -d $CACHE/ccache ]] && part "the operator" 20; } || part "the operator" 120
   part "the demo" 5 20
 fi
-((total < 60)) || say "               the whole takes about $(in_minutes $total): $(printf '%s, ' "${parts[@]}" | sed 's/, $//')"
+# Of many small parts none is worth a word.
+of=$(printf ', %s' "${parts[@]}")
+((total < 60)) || say "               the whole takes about $(in_minutes $total)${parts:+: ${of:2}}"
