@@ -34,19 +34,22 @@ std::string keyring_note(std::string_view controller_uid, std::string_view conte
   return short_digest(std::string(controller_uid) + '\n' + std::string(content));
 }
 
-std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns) {
+std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns, const std::string& field) {
   const std::string secret = "Secret " + std::string(ns) + "/" + facts.ref.secret;
   switch (facts.presence) {
     case kube::Presence::kUnknown:
       return Problem{"Waiting", secret + " is being read", false};
     case kube::Presence::kAbsent:
       if (facts.ref.generated) return Problem{"Waiting", secret + " does not exist yet", false};
-      return Problem{"SecretMissing", secret + " does not exist"};
+      return Problem{"SecretMissing", field + ".name: " + secret + " does not exist"};
     case kube::Presence::kPresent:
       break;
   }
   if (facts.edited) return Problem{"Waiting", secret + " was edited: the Controller tells more", false};
-  if (!facts.has_key) return Problem{"SecretKeyMissing", secret + " has no data under the key " + facts.ref.key};
+  if (!facts.has_key) {
+    return Problem{"SecretKeyMissing",
+                   (facts.ref.generated ? "" : field + ".key: ") + secret + " has no data under the key " + facts.ref.key};
+  }
   return {};
 }
 

@@ -37,7 +37,7 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
 /// that it tells nothing about other Secrets.
 std::string keyring_note(std::string_view controller_uid, std::string_view content);
 
-/// What is wrong with a key that the user named, or what is still awaited.
-std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns);
+/// What is wrong with a key that the user named in `field` ("spec.slurmKeyRef"), or what is still awaited.
+std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns, const std::string& field);
 
 }  // namespace op

@@ -376,7 +376,9 @@ void set_withheld_condition(Conditions& conditions, Pass& pass, const Rendered& 
 
 void set_secrets_condition(Conditions& conditions, Pass& pass) {
   std::vector<Problem> found;
-  for (const SecretFacts* key : {&pass.observed.slurm_key, &pass.observed.jwt_key}) {
+  const char* jwt_field = pass.observed.controller.spec.jwt_key_ref ? "spec.jwtKeyRef" : "spec.jwtHs256KeyRef";
+  for (const auto& [key, field] :
+       {std::pair(&pass.observed.slurm_key, "spec.slurmKeyRef"), {&pass.observed.jwt_key, jwt_field}}) {
     if (lost(pass.observed, *key)) {
       found.push_back({"SecretMissing", "Secret " + pass.observed.object->meta.ns + "/" + key->ref.secret +
                                             " was generated, and is gone, while what runs still has its key: restore it, or "

@@ -30,6 +30,8 @@ void hold(Pass& pass, std::string_view reason, std::string message) {
 void choose_goal(Pass& pass) {
   const std::optional<ControllerView>& controller = pass.in.controller;
   const api::NodeSetSpec& spec = pass.in.nodeset.spec;
+  const std::string absent =
+      fmt::format("spec.controllerRef.name: Controller {}/{} does not exist", pass.in.meta().ns, spec.controller_ref.name);
   const bool cluster_goes = controller && controller->meta.terminating();
   pass.desired = std::max(0, spec.replicas);
   if (orphans(pass)) {
@@ -43,17 +45,14 @@ void choose_goal(Pass& pass) {
     if (!pass.in.controller_error.empty()) {
       pass.wrong("ControllerInvalid", pass.in.controller_error);
     } else if (!controller && !pass.in.pods.empty()) {
-      pass.wrong(
-          "ControllerNotFound",
-          fmt::format("Controller {} does not exist, so whether workers run jobs cannot be told; delete their pods by hand",
-                      spec.controller_ref.name));
+      pass.wrong("ControllerNotFound", absent + ", so whether workers run jobs cannot be told; delete their pods by hand");
     }
   } else if (!pass.in.invalid.empty()) {
     hold(pass, "InvalidSpec", pass.in.invalid);
   } else if (!pass.in.controller_error.empty()) {
     hold(pass, "ControllerInvalid", pass.in.controller_error);
   } else if (!controller) {
-    hold(pass, "ControllerNotFound", fmt::format("Controller {} does not exist", spec.controller_ref.name));
+    hold(pass, "ControllerNotFound", absent);
   } else if (spec.scaling_mode != api::ScalingMode::kStatefulSet) {
     hold(pass, "ScalingModeNotActedOn", "spec.scalingMode: DaemonSet is not acted on by this version, no workers are created");
   }

@@ -836,7 +836,17 @@ TEST(NodeSetPlan, WaitsForItsKey) {
   world.controller->slurm_key.generated = false;
   world.settle(2);
   EXPECT_EQ(world.condition("Degraded"), "True SlurmKeyMissing");
-  EXPECT_THAT(world.events, Contains(HasSubstr("Warning SlurmKeyMissing: Secret default/demo-slurm-key with the key")));
+  EXPECT_THAT(world.events,
+              Contains(HasSubstr(
+                  "Warning SlurmKeyMissing: Controller default/demo, spec.slurmKeyRef: Secret default/demo-slurm-key with ")));
+}
+
+TEST(NodeSetPlan, WhatIsSaidOfNoWorkerIsSaidOnce) {
+  World world(Json{{"replicas", 3}});
+  world.refuse["create Pod"] = {core::ErrorCode::kForbidden, "", 403, "NamespaceTerminating", {}};
+  world.settle(2);
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("the namespace is being deleted"));
+  EXPECT_THAT(world.message("Progressing"), Not(HasSubstr("more)")));
 }
 
 TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {

@@ -104,7 +104,8 @@ bool may_create(Pass& pass) {
   const std::string key =
       fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret, controller.slurm_key.key);
   if (controller.key == kube::Presence::kAbsent && !controller.slurm_key.generated) {
-    pass.wrong("SlurmKeyMissing", key + " does not exist", "Create");
+    pass.wrong("SlurmKeyMissing",
+               fmt::format("Controller {}, spec.slurmKeyRef: {} does not exist", controller.meta.key().str(), key), "Create");
   } else {
     pass.waiting("WaitingForKey", "waiting for " + key);
   }

@@ -37,13 +37,14 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
   const std::string controller = ns + "/" + observed.restapi.spec.controller_ref.name;
   std::vector<Problem> out = observed.missing;
   if (!observed.controller_exists) {
-    out.push_back({"ControllerMissing", "Controller " + controller + " does not exist"});
+    out.push_back({"ControllerMissing", "spec.controllerRef.name: Controller " + controller + " does not exist"});
   } else if (!observed.controller_error.empty()) {
     out.push_back({"ControllerInvalid", "Controller " + controller + ": " + observed.controller_error});
   } else {
     if (!observed.keyring.usable()) {
-      std::optional<Problem> problem = key_problem(observed.slurm_key, ns);
-      if (!problem) problem = key_problem(observed.keyring, ns);
+      const std::string field = "Controller " + controller + ", spec.slurmKeyRef";
+      std::optional<Problem> problem = key_problem(observed.slurm_key, ns, field);
+      if (!problem) problem = key_problem(observed.keyring, ns, field);
       if (problem) out.push_back(std::move(*problem));
     }
     if (!observed.config_map) out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", false});

@@ -150,7 +150,7 @@ Decision renewal_due(const Observed& observed) {
 
 void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
   const std::string id = "Secret " + observed.target.name;
-  if (auto problem = key_problem(observed.key, observed.object->meta.ns)) {
+  if (auto problem = key_problem(observed.key, observed.object->meta.ns, "spec.jwtKeyRef")) {
     problems.push_back(std::move(*problem));
     return;
   }
