@@ -205,7 +205,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and goes on as before: " + known->refusal +
-              partition_doubts(name, nodeset.partition_config) + log_hint(observed);
+              partition_doubts(name, nodeset.partition_config) + log_hint(observed, known->refusal);
     }
     if (line && left_out && known != nullptr && known->refusal.empty() && observed.restapis.empty()) {
       wrong =
@@ -286,9 +286,11 @@ bool names_own_map(const Observed& observed) {
   return maps_of_etc(observed).contains(own) || (observed.jwks && observed.jwks->name == own);
 }
 
-std::string log_hint(const Observed& observed) {
+std::string log_hint(const Observed& observed, std::string_view refusal) {
+  if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;
-  return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) + "-0 -c slurmctld)";
+  return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) +
+         "-0 -c slurmctld | grep -E 'error|fatal' | tail -n 5)";
 }
 
 std::string topology_hint(const Observed& observed) {

@@ -42,8 +42,9 @@ Rendered render_config(const Observed& observed, const ConfigState& state);
 /// configuration each time.
 bool names_own_map(const Observed& observed);
 
-/// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message.
-std::string log_hint(const Observed& observed);
+/// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message. "" for
+/// a slurmctld that has ended: its last words are told, and its log goes with its pod.
+std::string log_hint(const Observed& observed, std::string_view refusal);
 
 /// The nodes that topology.yaml names and Slurm does not know, of which slurmctld says only in its log, for a message; "".
 std::string topology_hint(const Observed& observed);

@@ -451,7 +451,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
     for (const kube::ContainerState& container : pod->containers) {
       if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused) {
         const std::string words = last_words(container.message);
-        return "slurmctld ends when it starts with it" + (words.empty() ? "" : ": " + words);
+        return std::string(kEndsWithIt) + (words.empty() ? "" : ": " + words);
       }
     }
   }

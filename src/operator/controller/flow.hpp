@@ -42,6 +42,8 @@
 namespace op::controller {
 
 inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
+/// How the refusal begins of a slurmctld that does not get up.
+inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
 /// The ConfigMap's content as data.
 struct ConfigState {

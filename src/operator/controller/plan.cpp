@@ -217,7 +217,7 @@ void plan_records(Pass& pass) {
 
 std::string refusal_text(const Observed& observed, const ConfigState& state) {
   return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason +
-         topology_hint(observed) + log_hint(observed);
+         topology_hint(observed) + log_hint(observed, state.refused_reason);
 }
 
 void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
@@ -383,7 +383,7 @@ void set_secrets_condition(Conditions& conditions, Pass& pass) {
       found.push_back({"SecretMissing", "Secret " + pass.observed.object->meta.ns + "/" + key->ref.secret +
                                             " was generated, and is gone, while what runs still has its key: restore it, or "
                                             "delete the Controller"});
-    } else if (auto problem = key_problem(*key, pass.observed.object->meta.ns)) {
+    } else if (auto problem = key_problem(*key, pass.observed.object->meta.ns, field)) {
       found.push_back(std::move(*problem));
     }
   }
