@@ -91,7 +91,6 @@ class Pass {
   std::map<std::string, std::string> taken;                     ///< Names of workers to create that a rival has, and which.
   std::set<int> vacant;                                         ///< Ordinals whose workers are to be created, now or later.
   std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains or ends.
-  bool rolling_update_due = false;                              ///< RollingUpdate is wanted, and there is something to replace.
   bool conf_refused = false;          ///< slurmd would end at spec.extraConf: no worker is made with it.
   std::string conf_doubts;            ///< What slurmd may not know in spec.extraConf; "": nothing.
   bool state_lost = false;            ///< Slurm should remember our workers, and has not for long, nor many others.

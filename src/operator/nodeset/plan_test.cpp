@@ -973,11 +973,15 @@ TEST(NodeSetPlan, AChangedTemplateLeavesRunningPodsAsTheyAre) {
   EXPECT_EQ(world.condition("Ready"), "True Ready");
   EXPECT_EQ(world.condition("Progressing"), "False OnDelete") << "nothing comes by itself, and it is not done";
   EXPECT_THAT(world.message("Progressing"), HasSubstr("workers are of an earlier template"));
-  EXPECT_THAT(world.message("FieldsNotActedOn"), HasSubstr("spec.updateStrategy.type")) << "RollingUpdate would replace them";
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("RollingUpdate")) << "it would replace them";
+  EXPECT_EQ(world.condition("FieldsNotActedOn"), "") << "nobody has set one";
   world.edit("updateStrategy", Json{{"type", "OnDelete"}});
   world.settle();
-  EXPECT_EQ(world.condition("FieldsNotActedOn"), "") << "that is what is done";
   EXPECT_EQ(world.condition("Progressing"), "False OnDelete");
+  EXPECT_THAT(world.message("Progressing"), Not(HasSubstr("updateStrategy"))) << "that is what is done";
+  world.edit("updateStrategy", Json{{"type", "ScheduledUpdate"}});
+  world.settle();
+  EXPECT_THAT(world.message("FieldsNotActedOn"), HasSubstr("spec.updateStrategy.type"));
 }
 
 TEST(NodeSetPlan, AvailableAreWorkersThatAreReadyForMinReadySeconds) {

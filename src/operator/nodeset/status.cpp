@@ -154,21 +154,23 @@ void judge_revisions(Pass& pass) {
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
     return worker.life == Life::kLive && !worker.victim && !revision.empty() && revision != pass.hash;
   });
-  if (outdated > 0) {
-    pass.up_to_users.push_back(
-        {"OnDelete", fmt::format("{} of {} workers are of an earlier template: each is replaced once somebody deletes its pod, "
-                                 "which ends its jobs",
-                                 outdated, pass.desired)});
-  }
-  pass.rolling_update_due =
-      outdated > 0 && pass.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kRollingUpdate;
+  if (outdated == 0) return;
+  std::string text = fmt::format(
+      "{} of {} workers are of an earlier template: each is replaced once somebody deletes its pod, which ends its jobs",
+      outdated, pass.desired);
+  const api::UpdateStrategyType type = pass.in.nodeset.spec.update_strategy.type;
+  if (type != api::UpdateStrategyType::kOnDelete)
+    text += fmt::format("; this version does not replace them by itself, as spec.updateStrategy.type {} asks",
+                        api::to_string(type));
+  pass.up_to_users.push_back({"OnDelete", std::move(text)});
 }
 
-/// Of updateStrategy only OnDelete is done. RollingUpdate is everybody's default: it is told where it would do something.
+/// Of updateStrategy only OnDelete is done. RollingUpdate is everybody's default, who set nothing: where it would do something,
+/// the reason OnDelete tells that it does not.
 std::vector<std::string> fields_not_acted_on(const Pass& pass) {
   std::vector<std::string> out = api::fields_not_acted_on(pass.in.nodeset.spec);
-  const bool scheduled = pass.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kScheduledUpdate;
-  if (scheduled || pass.rolling_update_due) out.emplace_back("spec.updateStrategy.type");
+  if (pass.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kScheduledUpdate)
+    out.emplace_back("spec.updateStrategy.type");
   return out;
 }
 
