@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
@@ -270,6 +272,48 @@ void judge_scaling(Pass& pass) {
   if (pass.to_delete > 0) pass.waiting("ScalingIn", fmt::format("delete {} workers", pass.to_delete));
 }
 
+/// "pods "cpu-*" is forbidden", for the prefix "cpu-": the same for every worker.
+std::string without_ordinals(std::string text, std::string_view prefix) {
+  for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
+    at += prefix.size();
+    text.replace(at, std::min(text.find_first_not_of("0123456789", at), text.size()) - at, "*");
+  }
+  return text;
+}
+
+struct Alike {
+  Problem first;
+  std::size_t more = 0;
+};
+
+/// One trouble of a hundred workers is one problem, wherever it comes up, and though it names each. The last one of `limit`
+/// stands for all that follow.
+std::vector<Alike> merge_alike(const Pass& pass, std::vector<Problem> found, std::size_t limit) {
+  std::vector<Alike> out;
+  std::map<std::string, std::size_t> places;
+  const std::string pods = pass.in.meta().name + "-", hosts = host_prefix(*pass.in.object);
+  for (Problem& problem : found) {
+    const std::size_t colon = problem.message.find(": ");
+    std::string what = problem.reason + problem.message.substr(colon == std::string::npos ? 0 : colon);
+    what = without_ordinals(without_ordinals(std::move(what), pods), hosts);
+    const auto [place, fresh] = places.emplace(std::move(what), std::min(out.size(), limit - 1));
+    if (fresh && out.size() < limit) {
+      out.push_back({std::move(problem)});
+    } else if (problem.message != out[place->second].first.message) {
+      ++out[place->second].more;
+    }
+  }
+  return out;
+}
+
+/// The event is of the first one: how many there are changes too often.
+void add_alike(Pass& pass, Alike alike, bool with_event, std::string_view action) {
+  Problem& problem = alike.first;
+  if (with_event && problem.degraded) pass.lasting_event("Warning", problem.reason, action, problem.message);
+  if (alike.more > 0) problem.message += fmt::format(" (and {} more)", alike.more);
+  pass.problems.push_back(std::move(problem));
+}
+
 /// Failures of steps that are still wished for. What Slurm holds back is no failure until it lasts.
 void judge_failures(Pass& pass) {
   plan::Outcomes wished;
@@ -279,16 +323,10 @@ void judge_failures(Pass& pass) {
     const bool busy = failed->error && failed->error->code == core::ErrorCode::kBusy;
     if (!busy || failed->count >= kBusyShown) wished.emplace(id, *failed);
   }
-  // One refusal for a hundred workers is one problem.
-  std::set<std::string> said;
-  for (Problem& problem : step_problems(wished)) {
-    const std::size_t colon = problem.message.find(": ");
-    if (said.insert(colon == std::string::npos ? problem.message : problem.message.substr(colon)).second) {
-      // Of workers that are refused another event tells.
-      if (problem.degraded && !problem.message.starts_with("create Pod "))
-        pass.lasting_event("Warning", problem.reason, "Sync", problem.message);
-      pass.problems.push_back(std::move(problem));
-    }
+  for (Alike& alike : merge_alike(pass, step_problems(wished), SIZE_MAX)) {
+    // Of workers that are refused another event tells.
+    const bool told = alike.first.message.starts_with("create Pod ");
+    add_alike(pass, std::move(alike), !told, "Sync");
   }
 }
 
@@ -302,16 +340,7 @@ void judge_pods(Pass& pass) {
     live.push_back(worker.pod);
     if (worker.pod->meta.label(api::kLabelRevisionHash) == pass.hash) current.push_back(worker.pod);
   }
-  std::vector<Problem> found = pod_problems(live);
-  if (found.size() > kNames) {
-    const std::size_t more = found.size() - kNames;
-    found.resize(kNames);
-    found.back().message += fmt::format(" (and {} more)", more);
-  }
-  for (Problem& problem : found) {
-    if (problem.degraded) pass.lasting_event("Warning", problem.reason, "Run", problem.message);
-    pass.problems.push_back(std::move(problem));
-  }
+  for (Alike& alike : merge_alike(pass, pod_problems(live), kNames)) add_alike(pass, std::move(alike), true, "Run");
   // Only beside a worker that does not run: a slurmd that does knows more than we.
   if (!pass.conf_doubts.empty() && !pod_problems(current).empty()) pass.wrong("ExtraConfSuspect", pass.conf_doubts, "Run");
 }
