@@ -25,6 +25,9 @@ constexpr std::size_t kFencedSteps = 5;
 constexpr core::Duration kStillLost{5000};
 /// A pod is deleted this late after Slurm was asked a last time about its node: where Slurm takes seconds for that, too.
 constexpr core::Duration kConfirmed{30000};
+/// After so long without an answer of Slurm, somebody is to look at it.
+constexpr core::Duration kSilence{5 * 60 * 1000};
+constexpr std::string_view kWaitingForSlurm = "WaitingForSlurm";
 /// A worker that ended later than this after it was replaced is replaced at once again.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
@@ -207,7 +210,7 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   pass.out.wake_after(held && pass.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
   if (!pass.slurm_fresh()) {
     const bool none = pass.in.snapshot == nullptr || pass.in.snapshot->error.empty();
-    pass.waiting("WaitingForSlurm", none ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
+    pass.waiting(kWaitingForSlurm, none ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return;
   }
   const slurm::Snapshot& snapshot = *pass.in.snapshot;
@@ -323,6 +326,23 @@ std::string why_workers_go(const Pass& pass) {
   }
 }
 
+/// For as long as Slurm does not answer, no worker that has run is let go of. It may never have come up.
+void tell_silence(Pass& pass) {
+  const std::optional<ControllerView>& controller = pass.in.controller;
+  if (pass.goal != Goal::kDrainAll || !controller || pass.stops() || pass.slurm_known()) return;
+  if (std::ranges::none_of(pass.problems, [](const Problem& problem) { return problem.reason == kWaitingForSlurm; })) return;
+  if (pass.wait_at_most(kSilence, kWaitingForSlurm, "waiting for Slurm to say which workers run no jobs")) return;
+  std::vector<std::string> ways;
+  if (controller->drain_on_deletion) ways.emplace_back("set its spec.deletionPolicy to Immediate");
+  if (!controller->meta.terminating()) ways.emplace_back("delete it too");
+  const std::string text = fmt::format(
+      "Slurm has not answered for 5 minutes, so whether workers run jobs cannot be told, and they stay. Controller {} may say "
+      "why; where the cluster is to end, {}, which ends the workers and their jobs at once",
+      controller->meta.key().str(), fmt::join(ways, " and "));
+  pass.lasting_event("Warning", kWaitingForSlurm, "Delete", text);
+  pass.problems.push_back({std::string(kWaitingForSlurm), text});
+}
+
 enum class Ours { kNo, kPerhaps, kYes };
 
 /// Whether a record is of this NodeSet, by its comment or by its features.
@@ -396,6 +416,7 @@ void delete_workers(Pass& pass) {
       }
     }
   }
+  tell_silence(pass);
 }
 
 void delete_records(Pass& pass) {
