@@ -74,6 +74,7 @@ inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refus
 inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
 inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
+inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
 /// Of a Controller, by users: what is to leave slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";
 inline constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";

@@ -107,6 +107,12 @@ TEST(RenderConfig, APartitionThatIsLeftOutStaysWithoutItsWordsWhereItMayHaveJobs
   state.left_out["a"] = {"QOS=later", "no", core::WallTime{}, 1};
   const auto conf = [&] { return render_config(observed, state).files.at("slurm.conf"); };
   EXPECT_EQ(conf().find("PartitionName=a"), std::string::npos) << "no worker has ever registered";
+  state.served_key = "slurm";
+  EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << "it was up, and jobs may wait: " << conf();
+  state.served_key.clear();
+  state.ran = true;
+  EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << "a worker had registered: " << conf();
+  state.ran = false;
   observed.workers_registered = true;
   EXPECT_NE(conf().find("\nPartitionName=a Nodes=a\n"), std::string::npos) << conf();
   state.accepted_hash = "known";

@@ -195,7 +195,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(files)).conf;
       if (const conf::Entry* entry = before.record("PartitionName", name)) {
         out.add(*entry);
-      } else if (left_out && observed.workers_registered && (state.accepted_hash.empty() || slurmctld_crashes(observed))) {
+      } else if (left_out && (state.accepted_hash.empty() ? has_run(observed, state)
+                                                          : observed.workers_registered && slurmctld_crashes(observed))) {
         // What slurmctld ran with is not known, but it may have jobs of this partition: without its words, none is lost.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }

@@ -7,6 +7,7 @@
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/workers.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -319,6 +320,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.left_out = read_left_out(*config_map);
   out.scripts_hash = config_map->meta.annotation(api::kAnnotationScriptsHash);
   out.served_key = config_map->meta.annotation(api::kAnnotationSlurmKeyHash);
+  out.ran = is_true(config_map->meta.annotation(api::kAnnotationRan));
   // Somebody edited it: this is nothing that slurmctld was offered or had, and the rest tells of what is not there.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
@@ -355,6 +357,7 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   if (state.refusals > 0) annotate(api::kAnnotationRefusals, std::to_string(state.refusals));
   annotate(api::kAnnotationScriptsHash, state.scripts_hash);
   annotate(api::kAnnotationSlurmKeyHash, state.served_key);
+  annotate(api::kAnnotationRan, state.ran ? "true" : "");
   if (!state.left_out.empty()) annotate(api::kAnnotationLeftOut, write_left_out(state.left_out));
 }
 
@@ -376,6 +379,8 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   ConfigState next = now;
   if (!heard.key.empty()) next.served_key = heard.key;
   note_what_runs(next, now, heard);
+  // Who tells of it now may be gone when it matters: a process of ours, or the last worker.
+  next.ran = next.ran || (heard.ran && next.served_key.empty() && next.accepted_hash.empty());
   Rendered wanted = render(next);
   if (!wanted.ok()) return next;
   drop_settled(next, wanted);
@@ -419,9 +424,10 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
 Heard hear(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   const bool ready = pod != nullptr && pod->ready();
-  return {loaded_config_hash(observed), find_refusal(observed, state),
-          slurmctld_digest(observed),   ready,
-          observed.context.now,         ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : ""};
+  return {loaded_config_hash(observed), find_refusal(observed, state), slurmctld_digest(observed), ready, observed.context.now,
+          ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : "",
+          // Before there is a StatefulSet, another cluster answers.
+          observed.stateful_set && has_run(observed, state)};
 }
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {
@@ -466,6 +472,11 @@ bool restart_crashed(const Observed& observed, const ConfigState& state) {
   if (pod == nullptr || !crashing(*pod)) return false;
   const Refresh seen = read_refresh(*pod);
   return !seen.hash.empty() && seen.hash != state.offered_hash;
+}
+
+bool has_run(const Observed& observed, const ConfigState& state) {
+  const bool answered = observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
+  return answered || observed.workers_registered || state.ran || !state.served_key.empty() || !state.accepted_hash.empty();
 }
 
 bool slurmctld_crashes(const Observed& observed) {

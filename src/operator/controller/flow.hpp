@@ -12,6 +12,7 @@
 //                refused-at, refusals                 when it was refused last, and how often
 //                left-out-partitions                  those that were refused (with when, and how often), or may be to blame
 //                slurm-key-hash                       of the auth/slurm key that slurmctld was last up with
+//                slurmctld-ran                        it has run, of which neither that nor an accepted content tells
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //                data-hash                            of the data: where it is another, somebody edited it, and all is offered anew
 //
@@ -55,6 +56,7 @@ struct ConfigState {
   LeftOuts left_out;
   std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
   std::string served_key;    ///< The digest of the auth/slurm key that slurmctld was last up with.
+  bool ran = false;          ///< slurmctld has run, and jobs may wait, though none of the rest tells of it; see has_run.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// The content that slurmctld last accepted; empty when there is none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
@@ -81,6 +83,7 @@ struct Heard {
   bool ready = false;                  ///< Its probes say that it is up.
   core::WallTime now{};
   std::string key{};  ///< The digest of the auth/slurm key that it was started with; "" when it is not up.
+  bool ran = false;   ///< See has_run.
 };
 Heard hear(const Observed& observed, const ConfigState& state);
 
@@ -106,6 +109,8 @@ bool restart_crashed(const Observed& observed, const ConfigState& state);
 /// The outcomes without slurmctld's refusals, of which the flow itself tells once they are settled.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
+/// slurmctld has run: it was accepted or up with something, or has answered, or a worker has been with it. Jobs may wait there.
+bool has_run(const Observed& observed, const ConfigState& state);
 /// slurmctld ends again and again.
 bool slurmctld_crashes(const Observed& observed);
 /// slurmctld has run in the pod that there is. One that is busy, or whose Kubernetes node does not answer, is not ready, and

@@ -36,6 +36,7 @@ TEST(ConfigState, StandsInTheConfigMap) {
   state = offer(state, 3);
   state.refused_at = core::WallTime{core::Duration{5000}};
   state.refusals = 3;
+  state.ran = true;
   state.left_out = {{"a", {"State=\"U P\"", "no", core::WallTime{core::Duration{7000}}, 2, true}}, {"b", {"", ""}}};
   core::Json map{{"metadata", {{"name", "x"}}}};
   write_config_state(state, map);

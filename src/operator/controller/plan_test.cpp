@@ -255,6 +255,37 @@ TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
   state.served_key = "slurm";
   EXPECT_TRUE(stays()) << "it was up with that key, and jobs may wait where no worker is left: " << text();
   EXPECT_EQ(text().find("site"), std::string::npos) << "what may be the cause";
+  state.served_key.clear();
+  state.ran = true;
+  EXPECT_TRUE(stays()) << "a worker had registered, or Slurm had answered: " << text();
+}
+
+TEST(Withheld, ThatSlurmctldHasRunIsRememberedWhereNothingElseTellsOfIt) {
+  const auto notes = [](const Observed& observed, const ConfigState& now) {
+    const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
+    const ConfigState next = next_config_state(now, render, hear(observed, now));
+    const auto written = kube::record_from_json<kube::Object>(build_config_map(observed, next));
+    EXPECT_EQ(read_config_state(written->get()), next);
+    return next.ran;
+  };
+  ConfigState state;
+  state.offered["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu\n";
+  state.offered_hash = "one";
+  Observed observed = changed(true, std::nullopt);
+  observed.snapshot.reset();
+  EXPECT_FALSE(notes(observed, state));
+  observed.workers_registered = true;
+  EXPECT_TRUE(notes(observed, state)) << "the last worker may go";
+  observed = changed(true, std::vector<std::string>{});
+  EXPECT_TRUE(notes(observed, state)) << "it answers, with another configuration: this process may end";
+  observed.stateful_set.reset();
+  EXPECT_FALSE(notes(observed, state)) << "another cluster answers";
+  state.ran = true;
+  EXPECT_TRUE(notes(observed, state)) << "for good";
+  state.ran = false;
+  observed = changed(true, std::vector<std::string>{});
+  state.served_key = "slurm";
+  EXPECT_FALSE(notes(observed, state)) << "the key that it was up with tells of it";
 }
 
 TEST(Withheld, WhatWasOfferedAndMayBeLoadedWhileNobodyAnswers) {

@@ -92,11 +92,10 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   }
   conf::Conf offered = parse_conf(state.offered);
   if (!slurmctld_crashes(observed)) return offered;
-  // With what never got up nothing ever ran. But a worker that Slurm has known proves that something did, and so does the key
-  // that it was up with, where no worker is left and jobs wait: then partitions of NodeSets stay, without what users wrote of
+  // With what never got up nothing ever ran. But where something did, partitions of NodeSets stay, without what users wrote of
   // them, for that may be what slurmctld cannot read.
   conf::Conf out;
-  if (observed.workers_registered || known(observed) || !state.served_key.empty()) add_drained_of(out, offered);
+  if (has_run(observed, state)) add_drained_of(out, offered);
   return out;
 }
 
