@@ -364,6 +364,7 @@ void Oracles::watch_store() {
       auto& wished = wished_[text_at(body, {"metadata", "uid"})];
       const std::int64_t now = core::get_int(body, {"spec", "replicas"}, 1);
       if (wished.empty() || wished.back().second != now) wished.emplace_back(loop_.clock().mono(), now);
+      if (terminating(body) && kube::has_finalizer(body, "orphan")) alone_.insert(text_at(body, {"metadata", "uid"}));
     }
     if (table == "pods" && is_worker(body)) {
       if (change->type == Change::Type::kAdded) {
@@ -396,11 +397,13 @@ void Oracles::abandon_record(const Json& pod) {
   abandoned_.insert({controller, slurm_node_of(pod)});
 }
 
-/// Of a NodeSet that went while slurmctld was away: it waits for that, but not for ever.
+/// Of a NodeSet that went while slurmctld was away: it waits for that, but not for ever. One that goes alone waits for nothing:
+/// what it leaves is for the next of its name.
 void Oracles::abandon_left(const Json& nodeset) {
   const kube::Key controller{namespace_of(nodeset), text_at(nodeset, {"spec", "controllerRef", "name"})};
   const SlurmSite::Cluster* cluster = site_.find(controller);
-  if (cluster != nullptr && !cluster->slurm->up()) abandon_records(controller);
+  const bool alone = alone_.contains(text_at(nodeset, {"metadata", "uid"}));
+  if (cluster != nullptr && (alone || !cluster->slurm->up())) abandon_records(controller);
 }
 
 void Oracles::abandon_records(const kube::Key& controller) {

@@ -136,6 +136,7 @@ class Oracles {
   std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller last went.
   std::map<kube::Key, core::MonoTime> left_;  ///< When a worker last ended, was deleted, or is gone.
   std::map<std::string, Look> asked_;         ///< When an operator last asked for a Slurm node by itself.
+  std::set<std::string> alone_;               ///< Uids of NodeSets that were deleted with --cascade=orphan.
   /// Records that outlived their Controller, or a NodeSet that nobody could tidy up after, or whose worker was nobody's.
   std::set<std::pair<kube::Key, std::string>> abandoned_;
   std::set<std::string> secrets_;                 ///< In every form in which they might show.

@@ -261,6 +261,29 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftWhileSlurmctldWasAway) {
   EXPECT_NE(slurm.node("cpu-0"), nullptr);
 }
 
+TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
+  world.crash_operator(0, core::Duration{60000});
+  world.loop().run_for(core::Duration{1});
+  SimSlurm& slurm = *world.slurm();
+  for (const char* name : {"cpu-0", "cpu-1"}) {
+    SimNodeUpdate change;
+    change.comment = "";
+    ASSERT_EQ(slurm.update_node(name, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
+    world.kube().nodes().fail_pod({World::kNamespace, name});  // No preStop gives the node our reason.
+    world.remove(kinds::kPod, name);
+  }
+  const auto gone = [&] { return world.find(kinds::kPod, "cpu-0") == nullptr && world.find(kinds::kPod, "cpu-1") == nullptr; };
+  ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
+  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  // As the operator does, which then waits for no record.
+  world.merge(op::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
+  const auto alone = [&] { return world.find(op::resources::kNodeSet, "cpu") == nullptr; };
+  ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));
+  ASSERT_TRUE(slurm.up());
+  EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
+  EXPECT_NE(slurm.node("cpu-0"), nullptr);
+}
+
 TEST_F(OraclesTest, NoSlurmdIsEndedWithItsPodWhereJobsMayStart) {
   world.pause_operator(0, core::Duration{60000});  // It would drain the node as well.
   world.remove(kinds::kPod, "cpu-0");
