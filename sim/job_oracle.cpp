@@ -121,6 +121,8 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
   if (disrupted(*request.before, "EvictionByEvictionAPI")) {
+    // No budget counts what its kubelet has not told of, though its slurmd may have just started.
+    if (core::get_string(*request.before, {"status", "phase"}) == "Pending") return Blame::kAccident;
     const auto harmed = harmed_.find(request.key.ns);
     return harmed != harmed_.end() && lately(harmed->second, kNews) ? Blame::kUser : Blame::kEviction;
   }

@@ -23,7 +23,7 @@ enum class Blame {
   // What is excused.
   kUser,         ///< Deleted its worker, its NodeSet (of a pending job), or did without a volume.
   kAdmin,        ///< Set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
-  kAccident,     ///< Its machine or pod failed, or a script of its site.
+  kAccident,     ///< Its machine or pod failed, or a script of its site; or it was evicted while Pending.
   kClusterEnds,  ///< Its Controller is gone, or goes at once, by its user.
   // What is not.
   kOperator,       ///< Deleted its worker.

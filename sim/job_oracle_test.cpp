@@ -88,6 +88,26 @@ TEST_F(JobOracleTest, NorOneThatTheTaintManagerDeletes) {
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kTaint, 1)));
 }
 
+TEST_F(JobOracleTest, NorOneThatIsEvictedPastItsBudget) {
+  world.evict("cpu-0");
+  EXPECT_THAT(losses(), IsEmpty()) << "its budget refuses that";
+  ASSERT_TRUE(world.api().modify(
+      kinds::kPodDisruptionBudget, {World::kNamespace, "slurm-workers-pdb-demo"},
+      [](core::Json& budget) { budget["status"]["disruptionsAllowed"] = 1; }, {}, "status"));
+  world.evict("cpu-0");
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kEviction, 1)));
+}
+
+TEST_F(JobOracleTest, ButNoBudgetCountsOneThatIsPendingThoughItsSlurmdHasStarted) {
+  ASSERT_TRUE(world.api().modify(
+      kinds::kPod, {World::kNamespace, "cpu-0"}, [](core::Json& pod) { pod["status"]["phase"] = "Pending"; }, {}, "status"));
+  world.evict("cpu-0");
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 TEST_F(JobOracleTest, WhatAnAdministratorSetsDownIsHis) {
   set_state("cpu-0", "DOWN", kSlurmAdmin);
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAdmin, 1)));
@@ -152,7 +172,7 @@ TEST_F(JobOracleTest, WhatIsStartedAfterASlurmdEndedIsLostToo) {
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kGoneWorker, 1)));
 }
 
-TEST_F(JobOracleTest, OrAfterAnAccidentWhoeverEvictsASuccessorThatNeverBegan) {
+TEST_F(JobOracleTest, OrAfterAnAccidentWhoeverDeletesASuccessorThatNeverBegan) {
   world.slurm_rates.refused = 1.0;
   world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
   world.loop().run_for(Duration{15000});
@@ -168,7 +188,7 @@ TEST_F(JobOracleTest, OrAfterAnAccidentWhoeverEvictsASuccessorThatNeverBegan) {
   ASSERT_TRUE(replaced(first));
   world.loop().run_for(Duration{5000});
   const std::string second = uid();
-  world.evict("cpu-0");
+  delete_worker("cpu-0", "system:serviceaccount:kube-system:taint-eviction-controller");
   ASSERT_TRUE(replaced(second));
   job = submit(1);
   world.loop().run_for(Duration{2000});

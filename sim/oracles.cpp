@@ -658,6 +658,10 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
       out.push_back("pod " + key.str() + " has no node in Slurm");
       continue;
     }
+    // A kubelet that is cut off cannot say that its pod has failed.
+    const auto slurmd = site->second->slurmds.find(node_name);
+    if (slurmd == site->second->slurmds.end() || slurmd->second != text_at(pod, {"metadata", "uid"}))
+      out.push_back("pod " + key.str() + " has no slurmd");
     const bool cordoned = annotation(pod, api::kAnnotationPodCordon) == "true" || [&] {
       const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
       return host != nullptr && core::get_bool(*host, {"spec", "unschedulable"});

@@ -90,6 +90,19 @@ TEST_F(OraclesTest, WhatAnAdminHoldsIsReadyButForAllOfThem) {
   }
 }
 
+TEST_F(OraclesTest, AWorkerThatHasFailedOnAMachineThatIsCutOffIsWaitedFor) {
+  const std::string machine = core::get_string(*world.find(kinds::kPod, "cpu-0"), {"spec", "nodeName"});
+  world.kube().nodes().cut_node(machine);
+  EXPECT_THAT(world.oracles().unmet(), IsEmpty()) << "its slurmd lives on";
+  world.kube().nodes().fail_pod({World::kNamespace, "cpu-0"});
+  world.loop().run_for(core::Duration{10000});
+  EXPECT_THAT(world.oracles().unmet(), ElementsAre("pod default/cpu-0 has no slurmd"));
+  world.kube().nodes().heal_node(machine);
+  EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
+  EXPECT_EQ(world.oracles().starts()["pod cpu-0"], 2) << "the operator replaced it when it heard of that";
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
 TEST_F(OraclesTest, WorkersGoWithTheirCluster) {
   delete_controller("Immediate");
   delete_worker("cpu-0");

@@ -379,8 +379,8 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   ConfigState next = now;
   if (!heard.key.empty()) next.served_key = heard.key;
   note_what_runs(next, now, heard);
-  // Who tells of it now may be gone when it matters: a process of ours, or the last worker.
-  next.ran = next.ran || (heard.ran && next.served_key.empty() && next.accepted_hash.empty());
+  // Who tells of it now may be gone when it matters: a process of ours, or the last worker. The key tells for good.
+  next.ran = next.served_key.empty() && (next.ran || (heard.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
   if (!wanted.ok()) return next;
   drop_settled(next, wanted);
