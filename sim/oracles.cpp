@@ -95,6 +95,12 @@ bool tells_lack(const std::string& reason) {
   return reason.starts_with("gres/") || reason.starts_with("Low RealMemory");
 }
 
+/// The slurmd of that node is this pod's.
+bool runs_slurmd(const SlurmSite::Cluster& cluster, const std::string& node, const Json& pod) {
+  const auto slurmd = cluster.slurmds.find(node);
+  return slurmd != cluster.slurmds.end() && slurmd->second == text_at(pod, {"metadata", "uid"});
+}
+
 std::string shown(const SimSlurm& slurm, const SimNode& node) {
   std::string out;
   for (const std::string& word : slurm.state_words(node)) out += word + " ";
@@ -218,8 +224,7 @@ void Oracles::worker_deletion(const Json& pod) {
   const std::string node = slurm_node_of(pod);
   const std::vector<const SimJob*> jobs = cluster->slurm->jobs_on(node);
   // Who runs slurmd is the model's to say: what a kubelet has reported may be old.
-  const auto slurmd = cluster->slurmds.find(node);
-  const bool runs = slurmd != cluster->slurmds.end() && slurmd->second == text_at(pod, {"metadata", "uid"});
+  const bool runs = runs_slurmd(*cluster, node, pod);
   if (ended(pod) && (jobs.empty() || !runs)) return;
   // Jobs of an earlier pod of that name are not this one's.
   if (never_started(pod)) return;
@@ -659,9 +664,7 @@ void Oracles::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) 
       continue;
     }
     // A kubelet that is cut off cannot say that its pod has failed.
-    const auto slurmd = site->second->slurmds.find(node_name);
-    if (slurmd == site->second->slurmds.end() || slurmd->second != text_at(pod, {"metadata", "uid"}))
-      out.push_back("pod " + key.str() + " has no slurmd");
+    if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const bool cordoned = annotation(pod, api::kAnnotationPodCordon) == "true" || [&] {
       const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
       return host != nullptr && core::get_bool(*host, {"spec", "unschedulable"});

@@ -41,6 +41,22 @@ class OraclesTest : public testing::Test {
     change.state = state;
     ASSERT_EQ(world.slurm()->update_node(node, change, std::string(user)), SlurmErrno::kSuccess);
   }
+  /// Both workers go while the operator is away; of their records nothing tells whose they are.
+  void leave_unmarked_records() {
+    world.crash_operator(0, core::Duration{60000});
+    world.loop().run_for(core::Duration{1});
+    for (const char* name : {"cpu-0", "cpu-1"}) {
+      SimNodeUpdate change;
+      change.comment = "";
+      ASSERT_EQ(world.slurm()->update_node(name, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
+      world.kube().nodes().fail_pod({World::kNamespace, name});  // No preStop gives the node our reason.
+      world.remove(kinds::kPod, name);
+    }
+    const auto gone = [&] {
+      return world.find(kinds::kPod, "cpu-0") == nullptr && world.find(kinds::kPod, "cpu-1") == nullptr;
+    };
+    ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
+  }
   /// As an act of the operator does right before its write.
   void look_at(const std::string& node) {
     world.oracles().request({.method = "GET", .target = "/slurm/v0.0.42/node/" + node}, true, "");
@@ -254,18 +270,8 @@ TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
 }
 
 TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftWhileSlurmctldWasAway) {
-  world.crash_operator(0, core::Duration{60000});
-  world.loop().run_for(core::Duration{1});
+  ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
-  for (const char* name : {"cpu-0", "cpu-1"}) {
-    SimNodeUpdate change;
-    change.comment = "";
-    ASSERT_EQ(slurm.update_node(name, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
-    world.kube().nodes().fail_pod({World::kNamespace, name});  // No preStop gives the node our reason.
-    world.remove(kinds::kPod, name);
-  }
-  const auto gone = [&] { return world.find(kinds::kPod, "cpu-0") == nullptr && world.find(kinds::kPod, "cpu-1") == nullptr; };
-  ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
   slurm.stop();
   world.tear_away(op::resources::kNodeSet, "cpu");
   ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
@@ -275,18 +281,8 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftWhileSlurmctldWasAway) {
 }
 
 TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
-  world.crash_operator(0, core::Duration{60000});
-  world.loop().run_for(core::Duration{1});
+  ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
-  for (const char* name : {"cpu-0", "cpu-1"}) {
-    SimNodeUpdate change;
-    change.comment = "";
-    ASSERT_EQ(slurm.update_node(name, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
-    world.kube().nodes().fail_pod({World::kNamespace, name});  // No preStop gives the node our reason.
-    world.remove(kinds::kPod, name);
-  }
-  const auto gone = [&] { return world.find(kinds::kPod, "cpu-0") == nullptr && world.find(kinds::kPod, "cpu-1") == nullptr; };
-  ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
   world.remove(op::resources::kNodeSet, "cpu", "Orphan");
   // As the operator does, which then waits for no record.
   world.merge(op::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});

@@ -474,9 +474,13 @@ bool restart_crashed(const Observed& observed, const ConfigState& state) {
   return !seen.hash.empty() && seen.hash != state.offered_hash;
 }
 
+bool has_answered(const Observed& observed) {
+  return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
+}
+
 bool has_run(const Observed& observed, const ConfigState& state) {
-  const bool answered = observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
-  return answered || observed.workers_registered || state.ran || !state.served_key.empty() || !state.accepted_hash.empty();
+  return has_answered(observed) || observed.workers_registered || state.ran || !state.served_key.empty() ||
+         !state.accepted_hash.empty();
 }
 
 bool slurmctld_crashes(const Observed& observed) {
