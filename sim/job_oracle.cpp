@@ -174,7 +174,9 @@ void JobOracle::listen() {
     if (!is_worker(pod)) return;
     const std::string uid = core::get_string(pod, {"metadata", "uid"}), phase = core::get_string(pod, {"status", "phase"});
     Worker& worker = workers_[uid];
-    worker.owned = core::find(pod, {"metadata", "ownerReferences"}) != nullptr;
+    const bool owned = core::find(pod, {"metadata", "ownerReferences"}) != nullptr;
+    if (owned != worker.owned) (owned ? worker.adopted : worker.left) = now;
+    worker.owned = owned;
     const std::string node = slurm_node_of(pod);
     if (change->type == Change::Type::kAdded || worker.node != node) {
       worker.node = node;
@@ -245,6 +247,17 @@ std::string JobOracle::annotation(const kube::Key& controller, std::string_view 
   return object == nullptr ? "" : core::get_string(*object, {"metadata", "annotations", name});
 }
 
+/// Workers that run jobs are known by a label, once the operator has seen the jobs. It looks at those of NodeSets only: on
+/// others the label stays as it was.
+bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const {
+  if (!cluster.slurm->up() || !has_restapi(cluster.controller)) return true;
+  core::MonoTime from = std::max(job.started, cluster.slurm->up_since());
+  if (worker.adopted) from = std::max(from, *worker.adopted);
+  core::MonoTime to = *worker.deleted;
+  if (!worker.owned && worker.left) to = std::min(to, *worker.left);
+  return from + kGoneNews > to;
+}
+
 /// Its slurmd ended under the job.
 Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const {
   const auto runs = cluster.slurmds.find(node);
@@ -256,9 +269,7 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   if (lately(worker.off, core::Duration{0})) return Blame::kAccident;
   if (!worker.deleted) return worker.probed ? Blame::kProbe : Blame::kProcess;
   if (job.started > *worker.deleted + kPreStop) return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
-  // Workers that run jobs are known by a label, once the operator has seen the jobs.
-  const bool unseen = std::max(job.started, cluster.slurm->up_since()) + kGoneNews > *worker.deleted || !cluster.slurm->up();
-  if (worker.by == Blame::kPreemption && (unseen || !has_restapi(cluster.controller))) return Blame::kAccident;
+  if (worker.by == Blame::kPreemption && unseen(cluster, job, worker)) return Blame::kAccident;
   const SimNode* record = cluster.slurm->node(node);
   const std::int64_t age = record == nullptr ? 0 : cluster.slurm->now_seconds() - record->registered_at;
   return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;

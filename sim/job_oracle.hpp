@@ -74,6 +74,7 @@ class JobOracle {
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
     Blame by = Blame::kUser;                               ///< Who deleted it.
     bool owned = true;                                     ///< By a NodeSet; nobody looks after others.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When one last took it over, or went and left it.
   };
   using Place = std::pair<kube::Key, std::string>;  ///< Controller, and node in Slurm.
 
@@ -84,6 +85,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const;
   [[nodiscard]] Blame blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
+  [[nodiscard]] bool unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool has_restapi(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;

@@ -52,6 +52,24 @@ class JobOracleTest : public testing::Test {
     ASSERT_TRUE(world.api().remove(kinds::kPod, {World::kNamespace, name}, {}, caller));
     world.loop().run_for(Duration{1000});
   }
+  /// The NodeSet goes alone: its workers run on.
+  void leave_workers() {
+    world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+    world.loop().run_for(Duration{1000});
+    ASSERT_EQ(core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}), nullptr);
+  }
+  /// On workers that their NodeSet has left, for longer than news of it take.
+  void start_job_on_left_workers() {
+    world.slurm()->cancel(job);
+    world.loop().run_for(Duration{10000});
+    world.pause_operator(0, Duration{5000});  // It would close the partition.
+    leave_workers();
+    job = submit(2);
+    world.loop().run_for(Duration{240000});
+    ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+    ASSERT_EQ(state(), SimJob::State::kRunning);
+    ASSERT_THAT(losses(), IsEmpty());
+  }
   void set_state(const std::string& node, const char* state, std::string_view user) {
     SimNodeUpdate change;
     change.state = state;
@@ -78,6 +96,39 @@ TEST_F(JobOracleTest, NorOneThatIsPreemptedLongAfterItBegan) {
   world.loop().run_for(Duration{120000});
   for (const char* name : {"cpu-0", "cpu-1"})
     world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
+  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPreemption, 1)));
+}
+
+TEST_F(JobOracleTest, ButNobodyLooksForJobsOnOneThatItsNodeSetHadLeftBefore) {
+  start_job_on_left_workers();
+  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST_F(JobOracleTest, NorIsItKnownWhatRunsThereWhenAnotherHasJustTakenItOver) {
+  start_job_on_left_workers();
+  world.apply(nodeset_json("cpu", 2));
+  const auto adopted = [&] {
+    return core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}) != nullptr;
+  };
+  ASSERT_TRUE(world.loop().run_until(adopted, Duration{20000}));
+  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST_F(JobOracleTest, WhatRanThereLongBeforeItsNodeSetLeftItIsKnownByItsLabel) {
+  world.loop().run_for(Duration{120000});
+  leave_workers();
+  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), IsEmpty()) << "the label stays";
+  world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
   world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
   world.loop().run_for(Duration{1000});
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPreemption, 1)));
