@@ -959,7 +959,9 @@ void History::calm() {
   if (unmet.empty()) unmet = edit_one_by_one();
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
-    wrong_.push_back("the declared state is not reached: " + first_few(unmet));
+    // A violation ends the wait at once: then it tells of that moment only.
+    const bool waited = world_.oracles().ok();
+    wrong_.push_back((waited ? "the declared state is not reached: " : "at the violation there lacked: ") + first_few(unmet));
     return;
   }
   // The end of a job is written to its workers.

@@ -40,10 +40,10 @@ struct Container {
   bool backing_off = false;  ///< Ended, and not yet to be started again.
   bool ready = false;
   bool started = false;   ///< Its startup probe has passed, if it has one. Only then the others are asked.
-  bool failing = false;   ///< Its liveness probe fails, and has not yet failed often enough.
   bool killing = false;   ///< It is ended because of a probe.
   bool replaced = false;  ///< It was, and is started again before anybody hears that it had ended.
   bool started_once = false;
+  std::optional<core::MonoTime> failing;  ///< Since when no liveness probe was answered, if that is not yet for too long.
   int restarts = 0;
   int backoffs = 0;  ///< Restarts that make the next one come later.
   std::string started_at;
@@ -591,7 +591,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     container.process = factory ? factory(PodView(pod), container.name()) : nullptr;
     if (!container.process) container.process = std::make_unique<DefaultProcess>(container.init && !container.sidecar);
     container.started = !container.probed("startupProbe");
-    container.failing = container.killing = false;
+    container.failing.reset();
+    container.killing = false;
     container.ready = container.started && !container.probed("readinessProbe");
     if (!container.started) {
       const std::chrono::seconds first(core::get_int(container.spec, {"startupProbe", "initialDelaySeconds"}) + 1);
@@ -676,7 +677,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     if (pod->stopping || container.killing) return;
     container.started = container.started || container.process->started();
     if (!container.started) return;
-    if (container.probed("livenessProbe") && !alive(*pod, container)) doubt(pod, container);
+    if (container.probed("livenessProbe")) look_for_life(pod, container);
     container.ready = !container.probed("readinessProbe") || (!nodes[pod->node].loaded && container.process->ready());
   }
 
@@ -689,11 +690,20 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
     });
   }
 
-  /// Its liveness probe has failed once: it ends when it fails as often as allowed.
+  /// Failures count only one after the other: an answer forgets those before it.
+  void look_for_life(const PodPtr& pod, Container& container) {
+    if (!alive(*pod, container)) return doubt(pod, container);
+    container.failing.reset();
+  }
+
+  /// Its liveness probe has failed once: it ends when it fails as often as allowed, without an answer in between.
   void doubt(const PodPtr& pod, Container& container) {
-    if (std::exchange(container.failing, true)) return;
-    later_in_run(container.failing_time("livenessProbe"), pod, container, [](Impl& self, const PodPtr& p, Container& c) {
-      c.failing = false;
+    if (container.failing) return;
+    const core::MonoTime since = api.loop().clock().mono();
+    container.failing = since;
+    later_in_run(container.failing_time("livenessProbe"), pod, container, [since](Impl& self, const PodPtr& p, Container& c) {
+      if (c.failing != since) return;
+      c.failing.reset();
       if (!c.killing && !self.alive(*p, c)) self.kill_by_probe(p, c, "livenessProbe");
     });
   }

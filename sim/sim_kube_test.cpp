@@ -273,6 +273,23 @@ TEST_P(ProcessTest, ExitsAndDeadProcessesAreRestarted) {
   ASSERT_TRUE(loop.run_until([&] { return restarts("p") == 2 && ready("p"); }, 60s));
 }
 
+TEST_P(ProcessTest, AnAnswerForgetsTheFailuresBeforeIt) {
+  use_script({{"livenessProbe", {{"failureThreshold", 6}}}});
+  loop.run_for(5s);
+  const std::string node = core::get_string(*pod("p"), {"spec", "nodeName"});
+  for (int spell = 0; spell < 3; ++spell) {
+    kube.nodes().load_node(node, true);
+    loop.run_for(25s);
+    kube.nodes().load_node(node, false);
+    loop.run_for(25s);
+  }
+  EXPECT_THAT(script.calls, ElementsAre("start")) << "never six in a row";
+  kube.nodes().load_node(node, true);
+  loop.run_for(49s);
+  EXPECT_THAT(script.calls, ElementsAre("start"));
+  EXPECT_TRUE(loop.run_until([&] { return script.calls.size() == 2; }, 5s)) << "six in a row";
+}
+
 TEST_P(ProcessTest, OtherProbesWaitForTheStartupProbe) {
   script.started = script.alive = false;
   script.ready = true;
