@@ -155,8 +155,12 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     out->worker_nodes.insert(slurm_node_name(*pod));
     out->workers_registered = out->workers_registered || seen_in_slurm(*pod) || slurmd_started(*pod);
     const std::string nodeset(pod->meta.label(api::kLabelInstance));
-    if (std::ranges::find(out->nodesets, nodeset, &NodeSetFacts::object) == out->nodesets.end()) {
+    const auto facts = std::ranges::find(out->nodesets, nodeset, &NodeSetFacts::object);
+    if (facts == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
+    } else if (pod->meta.controller_owner() == nullptr) {
+      // Kubernetes takes the finalizer away once it has left its workers.
+      facts->ending = false;
     }
     if (owner_is_gone(caches_, *pod)) out->left_workers.push_back(pod);
   }
