@@ -109,6 +109,16 @@ TEST_F(JobOracleTest, ButNobodyLooksForJobsOnOneThatItsNodeSetHadLeftBefore) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+TEST_F(JobOracleTest, NorDidItHaveTheTimeWhereTheJobBeganShortlyBeforeItsNodeSetLeft) {
+  leave_workers();
+  world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
+  world.loop().run_for(Duration{120000});
+  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+  world.loop().run_for(Duration{1000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 TEST_F(JobOracleTest, NorIsItKnownWhatRunsThereWhenAnotherHasJustTakenItOver) {
   start_job_on_left_workers();
   world.apply(nodeset_json("cpu", 2));

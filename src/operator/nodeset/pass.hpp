@@ -206,6 +206,9 @@ inline constexpr std::string_view kReport = "report Slurm state on Pod";
 
 /// The budget counts it: no eviction is allowed.
 [[nodiscard]] bool is_protected(const kube::PodRecord& pod);
+/// Whether jobs run on it; empty: that cannot be told now. A Slurm that has fallen silent ends none: those that it last told of
+/// still count, but not that there was none.
+[[nodiscard]] std::optional<bool> runs_jobs(const Pass& pass, const Worker& worker);
 /// Whether it is to be protected from eviction; empty: that cannot be told now, and it stays as it is.
 [[nodiscard]] std::optional<bool> wants_protection(Pass& pass, const Worker& worker);
 

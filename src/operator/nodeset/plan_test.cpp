@@ -1107,6 +1107,42 @@ TEST(NodeSetPlan, ProtectsBusyWorkersUnlessToldNotTo) {
   EXPECT_FALSE(world.pod("cpu-1").meta.labels.contains(label));
 }
 
+TEST(NodeSetPlan, ABusyWorkerWhoseMarkWasRefusedIsMarkedThoughSlurmIsSilentSince) {
+  World world = serving(1);
+  world.edit("workloadDisruptionPolicy", "WhenBusy");
+  world.settle();
+  ASSERT_FALSE(is_protected(world.pod("cpu-0")));
+  const auto marked = [&] { return world.pod("cpu-0").meta.label(api::kLabelPodBusy) == "true"; };
+  const auto job = world.add_job({"cpu-0"});
+  world.refuse["mark Pod"] = {core::ErrorCode::kForbidden, "no", 403, "Forbidden", {}};
+  world.run(plan_nodeset(world.observe()));
+  ASSERT_FALSE(marked());
+  world.refuse.clear();
+  world.health = slurm::Snapshot::Health::kStale;
+  world.advance(core::Duration{10000});
+  world.run(plan_nodeset(world.observe()));
+  EXPECT_TRUE(marked());
+  EXPECT_TRUE(is_protected(world.pod("cpu-0")));
+  world.end_job(job);
+  world.settle(2);
+  EXPECT_TRUE(marked()) << "that none runs there is not concluded from an old answer";
+  world.health = slurm::Snapshot::Health::kComplete;
+  world.settle();
+  EXPECT_FALSE(marked());
+  EXPECT_FALSE(is_protected(world.pod("cpu-0")));
+}
+
+TEST(NodeSetPlan, WhatASilentSlurmLastToldOfAnotherPodMarksNone) {
+  World world = serving(1);
+  world.add_job({"cpu-0"});
+  world.health = slurm::Snapshot::Health::kStale;
+  kube::PodRecord& pod = world.pod("cpu-0");
+  std::erase_if(pod.conditions, [](const kube::PodCondition& c) { return c.type.starts_with(api::kPodConditionPrefix); });
+  pod.meta.annotations.erase(std::string(api::kAnnotationRegistered));
+  world.settle(2);
+  EXPECT_EQ(world.pod("cpu-0").meta.label(api::kLabelPodBusy), "");
+}
+
 TEST(NodeSetPlan, APodSaysWhenItsLastJobEnds) {
   const auto deadline = [](const World& world) {
     return world.pods.at("cpu-0").meta.annotation("nodeset.slinky.slurm.net/pod-deadline");

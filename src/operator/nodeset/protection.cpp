@@ -51,9 +51,15 @@ bool is_protected(const kube::PodRecord& pod) {
   return pod.meta.label(api::kLabelPodProtect) == "true";
 }
 
+std::optional<bool> runs_jobs(const Pass& pass, const Worker& worker) {
+  if (pass.slurm_known()) return worker.busy();
+  // Of a pod that Slurm was not seen to have, an old answer tells what ran on the one before it.
+  return worker.stamped && worker.busy() ? std::optional(true) : std::nullopt;
+}
+
 std::optional<bool> wants_protection(Pass& pass, const Worker& worker) {
   if (!pass.in.nodeset.spec.workload_disruption_protection || worker.released) return false;
-  if (!always_protected(pass.in.nodeset.spec)) return pass.slurm_known() ? std::optional(worker.busy()) : std::nullopt;
+  if (!always_protected(pass.in.nodeset.spec)) return runs_jobs(pass, worker);
   // Without a cordon, whoever drained it in Slurm may end that at any moment. Those that we scale in we delete ourselves.
   if (!worker.kube_cordon && !worker.user_cordon) return true;
   if (!pass.slurm_known() || (worker.cleared && worker.record == nullptr)) return std::nullopt;

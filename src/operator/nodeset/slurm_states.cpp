@@ -213,8 +213,8 @@ Json marks(Pass& pass, const Worker& worker) {
     if (wanted && *wanted != (meta.label(name) == "true")) labels[std::string(name)] = *wanted ? Json("true") : Json(nullptr);
   };
   label(api::kLabelPodProtect, wants_protection(pass, worker));
+  label(api::kLabelPodBusy, runs_jobs(pass, worker));
   if (pass.slurm_known()) {
-    label(api::kLabelPodBusy, worker.busy());
     std::string deadline;
     if (worker.work.running)
       deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
