@@ -115,6 +115,11 @@ void JobOracle::accident(const std::string& pod, Accident what) {
   (what == Accident::kMachineCut ? worker.cut : what == Accident::kProbe ? worker.probed : worker.off) = now;
 }
 
+void JobOracle::fenced(const SimNode& record) {
+  if (const auto worker = workers_.find(record.instance_id); worker != workers_.end())
+    worker->second.fenced = loop_.clock().mono();
+}
+
 // --- What becomes of workers ------------------------------------------------------------------------------------------
 
 Blame JobOracle::deleter(const AdmissionRequest& request) const {
@@ -258,6 +263,14 @@ bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, con
   return from + kGoneNews > to;
 }
 
+/// Its record went, its pod at once after, and in between its machine had it start anew: that made a record of its own, which
+/// nobody had drained.
+bool JobOracle::began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const {
+  const SimNode* record = cluster.slurm->node(worker.node);
+  return worker.by == Blame::kOperator && worker.off && worker.fenced && *worker.off <= *worker.fenced && record != nullptr &&
+         record->made >= *worker.fenced && *worker.deleted <= *worker.fenced + kPreStop;
+}
+
 /// Its slurmd ended under the job.
 Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const {
   const auto runs = cluster.slurmds.find(node);
@@ -270,6 +283,7 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   if (!worker.deleted) return worker.probed ? Blame::kProbe : Blame::kProcess;
   if (job.started > *worker.deleted + kPreStop) return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
   if (worker.by == Blame::kPreemption && unseen(cluster, job, worker)) return Blame::kAccident;
+  if (began_anew(cluster, worker)) return Blame::kAccident;
   const SimNode* record = cluster.slurm->node(node);
   const std::int64_t age = record == nullptr ? 0 : cluster.slurm->now_seconds() - record->registered_at;
   return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;

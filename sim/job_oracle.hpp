@@ -23,7 +23,7 @@ enum class Blame {
   // What is excused.
   kUser,         ///< Deleted its worker, its NodeSet (of a pending job), or did without a volume.
   kAdmin,        ///< Set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
-  kAccident,     ///< Its machine or pod failed, or a script of its site; or it was evicted while Pending.
+  kAccident,     ///< Its machine or pod failed or came back just then, or a script of its site; or it was evicted Pending.
   kClusterEnds,  ///< Its Controller is gone, or goes at once, by its user.
   // What is not.
   kOperator,       ///< Deleted its worker.
@@ -61,6 +61,8 @@ class JobOracle {
   void accident(const std::string& pod, Accident what);
   /// Whose deletion the operator asks for: an administrator has freed its node since the operator's last look there.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
+  /// The operator had the record of a node deleted, which ran nothing.
+  void fenced(const SimNode& record);
   /// Losses by who is to blame, each job's run counted once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }
 
@@ -71,6 +73,7 @@ class JobOracle {
     std::string machine{};  ///< Its Kubernetes node.
     std::string before{};   ///< The one before it of that name, by uid.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
+    std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
     Blame by = Blame::kUser;                               ///< Who deleted it.
     bool owned = true;                                     ///< By a NodeSet; nobody looks after others.
@@ -86,6 +89,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] bool unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const;
+  [[nodiscard]] bool began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool has_restapi(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;

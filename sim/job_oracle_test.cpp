@@ -70,6 +70,26 @@ class JobOracleTest : public testing::Test {
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
   }
+  /// Its machine comes back when its record is being deleted, and it takes a job, so that nobody can know.
+  void start_job_on_one_that_began_anew() {
+    world.slurm()->cancel(job);
+    world.loop().run_for(Duration{10000});
+    world.pause_operator(0, std::chrono::hours{1});
+    const std::string machine = machine_of("cpu-0");
+    world.kube().nodes().crash_node(machine);
+    world.loop().run_for(Duration{1000});
+    set_state("cpu-0", "DRAIN", "slurm");
+    world.kube().nodes().restart_node(machine);
+    ASSERT_TRUE(world.loop().run_until([&] { return world.slurm()->slurmd_runs("cpu-0"); }, Duration{60000}));
+    ASSERT_EQ(world.slurm()->delete_node("cpu-0"), SlurmErrno::kSuccess);
+    JobRequest request;
+    request.partition = "cpu";
+    request.duration = Duration{3600000};
+    request.required_nodes = {"cpu-0"};
+    ASSERT_TRUE(world.loop().run_until([&] { return world.slurm()->node("cpu-0") != nullptr; }, Duration{2000}));
+    job = world.slurm()->submit(request);
+    ASSERT_TRUE(world.loop().run_until([&] { return state() == SimJob::State::kRunning; }, Duration{2000}));
+  }
   void set_state(const std::string& node, const char* state, std::string_view user) {
     SimNodeUpdate change;
     change.state = state;
@@ -90,6 +110,19 @@ TEST_F(JobOracleTest, OneThatTheOperatorDeletesIsNot) {
   delete_worker("cpu-0", std::string(kOperatorAgent));
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kOperator, 1)));
   EXPECT_THAT(world.oracles().violations(), testing::Contains(testing::HasSubstr("the operator deleted its worker")));
+}
+
+TEST_F(JobOracleTest, ButNobodyKnowsOfASlurmdThatBeginsAnewBetweenTheEndsOfItsRecordAndOfItsPod) {
+  start_job_on_one_that_began_anew();
+  delete_worker("cpu-0", std::string(kOperatorAgent));
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
+}
+
+TEST_F(JobOracleTest, LongAfterItsRecordWentTheOperatorCanLookAgain) {
+  start_job_on_one_that_began_anew();
+  world.loop().run_for(Duration{10000});
+  delete_worker("cpu-0", std::string(kOperatorAgent));
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kNewWorker, 1)));
 }
 
 TEST_F(JobOracleTest, NorOneThatIsPreemptedLongAfterItBegan) {

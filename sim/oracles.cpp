@@ -630,6 +630,7 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
                             to_string(jobs.front()->state)));
     } else if (!user.empty() && user != kSlurmAdmin) {
       record_deletion(cluster, node);
+      jobs_.fenced(node);
     }
     foreign_.erase({cluster.controller, node.name});
   };
