@@ -109,10 +109,17 @@ base_of() {
   layer_of "$temporary/rootfs" "$temporary/layer.tar" --exclude=./dev/* --exclude=./proc/* --exclude=./sys/*
   digest_of "$temporary/layer.tar" >"$temporary/digest"
   touch "$temporary/refreshed-by-$$"
-  if [[ -d $base ]]; then mv "$base" "$cache/tmp-old-$$"; fi
+  if [[ -d $base ]]; then mv "$base" "$cache/tmp-old-$suite-$$"; fi
   mv "$temporary" "$base"
-  rm -rf --one-file-system "$cache/tmp-old-$$"
+  rm -rf --one-file-system "$cache/tmp-old-$suite-$$"
   say "$suite: Slurm $(<"$base/version"), layer of $(du -m "$base/layer.tar" | cut -f1) MB"
+}
+
+# bases_of TAG...: a line "TAG BASE" each, of those that a suite has. They are made at once, for apt and dpkg keep one core busy; as members
+# of a pipeline, so that Ctrl-C ends them.
+bases_of() {
+  (($# > 0)) || return 0
+  { [[ -z ${suites[$1]-} ]] || { base_of "${suites[$1]}" </dev/null; echo "$1 $base"; }; } | { bases_of "${@:2}"; cat; }
 }
 
 # --- images -------------------------------------------------------------------------------------------------------
@@ -207,7 +214,7 @@ release_of() { [[ ! -d $1/rootfs ]] || cut -d. -f1,2 "$1/version"; }
 # has of the old one are made.
 slurm_tag() {
   local wanted=$1 suite=${suites[$1]-} base='' found why="no Debian suite of ours has it"
-  [[ -z $suite ]] || { base_of "$suite"; why="the packages of Debian $suite could not be installed (see $cache/base-$suite.log)"; }
+  [[ -z $suite ]] || { base=$(sed -n "s/^$wanted //p" <<<"$bases"); why="the packages of Debian $suite could not be installed (see $cache/base-$suite.log)"; }
   if [[ -n $base ]]; then
     found=$(release_of "$base")
     ln -sfn "${base##*/}" "$cache/slurm-$found"
@@ -295,6 +302,8 @@ else
   all=("${tags[@]}")
   ((${#all[@]} > 0)) || mapfile -t all < <(printf '%s\n' "${!suites[@]}" | sort)
   notify_init
+  need mmdebstrap # here, once
+  bases=$(set -e; bases_of "${all[@]}")
   for tag in "${all[@]}"; do slurm_tag "$tag"; done
 fi
 # Bases that no release points at any more; not at once, since something may still run from one.
