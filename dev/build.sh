@@ -4,20 +4,17 @@
 #        dev/build.sh missing      what of the cluster's is not built yet: lines of a name and seconds
 . "$(dirname "$0")/lib.sh"
 
-COREDNS=v1.12.4
-HELM=v3.21.3
-KWOK=v0.8.0
+# With it come CoreDNS and helm, of the versions in the same file: one module, so that what they share is compiled once.
 KUBERNETES=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$DEV/kube/go.mod")
+KWOK=v0.8.0
 
 # Seconds with 2 cores and nothing in go's own cache, downloads included.
-declare -A takes=([kubernetes]=450 [coredns]=60 [helm]=40 [kwok]=40)
+declare -A takes=([kubernetes]=360 [kwok]=40)
 
 # inputs_of NAME: what it is built from, in `inputs`.
 inputs_of() {
   case $1 in
     kubernetes) inputs=("$DEV/kube" "$KUBERNETES, with its version") ;;
-    coredns) inputs=("$COREDNS") ;;
-    helm) inputs=("$HELM") ;;
     kwok) inputs=("$KWOK") ;;
   esac
 }
@@ -70,11 +67,11 @@ build_kube() {
   logged kubernetes "" list_stale
   total=$(wc -l <"$OUT.stale")
   rm -f "$OUT.stale"
-  logged kubernetes "$total" nice go build -v -ldflags "$flags" -o "$OUT/" ./...
+  logged kubernetes "$total" nice go build -v -ldflags "$flags" -o "$OUT/" ./... tool
 }
 # What go has not in its cache: all on a bare machine, what is left after an interrupted build.
-list_stale() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./... >"$OUT.stale"; }
-go_install() { GOBIN=$OUT logged "$1" "" nice go install -v -ldflags '-s -w' "$2"; }
+list_stale() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./... tool >"$OUT.stale"; }
+build_kwok() { GOBIN=$OUT logged kwok "" nice go install -v -ldflags '-s -w' "sigs.k8s.io/kwok/cmd/kwok@$KWOK"; }
 build_pause() { gcc -Os -s -static -Wall -Wextra -o "$OUT/pause" "$DEV/pause/pause.c"; }
 
 # link DIR: all that it holds, in .local/bin.
@@ -91,9 +88,7 @@ build() {
 }
 
 if [[ ${1:-} == missing ]]; then
-  for name in kubernetes coredns helm; do
-    is_built $name || echo "$name ${takes[$name]}"
-  done
+  is_built kubernetes || echo "kubernetes ${takes[kubernetes]}"
   exit
 fi
 mkdir -p "$LOCAL/bin" "$CACHE/tmp"
@@ -107,11 +102,9 @@ case ${1:-cluster} in
     for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet; do
       ln -sfn "$CACHED/components" "$LOCAL/bin/$name"
     done
-    build coredns go_install coredns "github.com/coredns/coredns@$COREDNS"
-    build helm go_install helm "helm.sh/helm/v3/cmd/helm@$HELM"
     cached pause "$DEV/pause" -- build_pause
     link "$CACHED"
     ;;
-  kwok) build kwok go_install kwok "sigs.k8s.io/kwok/cmd/kwok@$KWOK" ;;
+  kwok) build kwok build_kwok ;;
   *) die "unknown build: $1" "dev/build.sh [cluster|kwok|missing]" ;;
 esac

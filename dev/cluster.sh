@@ -157,6 +157,7 @@ make_pki() {
 
 # ---- DNS -------------------------------------------------------------------------------------------------------------
 
+# Its plugins are those that dev/kube/coredns has.
 corefile() {
   cat <<EOF
 cluster.local in-addr.arpa ip6.arpa {

@@ -12,10 +12,10 @@ part() {
 }
 
 while read -r name seconds; do part "$name" "$seconds"; done < <("$DEV/build.sh" missing)
-ls "$CACHE"/images/slurm-*.tar >/dev/null 2>&1 || part "Slurm's images" 30 60
+ls "$CACHE"/images/slurm-*.tar >/dev/null 2>&1 || part "Slurm's images" 30 30
 part "the cluster" 10 15
 if [[ ${1:-up} == demo ]]; then
-  [[ -x $TOP/build/release/slurm-operator ]] || { [[ -d $CACHE/ccache ]] && part "the operator" 20; } || part "the operator" 120
+  [[ -x $TOP/build/release/slurm-operator ]] || { [[ -d $CACHE/ccache ]] && part "the operator" 20; } || part "the operator" 200
   part "the demo" 5 20
 fi
 # Of many small parts none is worth a word.
