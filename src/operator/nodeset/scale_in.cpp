@@ -62,14 +62,15 @@ bool reserved(const slurm::Node& node) {
   return node.state.has("RESERVED");
 }
 
-/// Smaller goes first. A worker that goes already stays first, so that a second look does not drain a second one.
+/// Smaller goes first. Who is lost, to be replaced: where another went in its stead, its place would be given away before it
+/// is gone. Then a worker that goes already, so that a second look does not drain a second one.
 auto rank(const Pass& pass, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
                       worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
   const core::WallTime never{core::Duration{0}};
   return std::tuple(
-      !(worker.lost || worker.cleared), !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
+      !worker.lost, !worker.cleared, !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
       pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker), pass.jobs_waiting_for(worker.node).count > 0,
       deadline_rank(worker), worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon),
       -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
