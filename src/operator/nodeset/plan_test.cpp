@@ -1090,6 +1090,22 @@ TEST(NodeSetPlan, ProtectsABusyWorkerByAnOldAnswerToo) {
   EXPECT_TRUE(is_protected(world.pod("cpu-0")));
 }
 
+TEST(NodeSetPlan, ProtectsAResumedWorkerThoughSlurmIsSilentSince) {
+  for (const bool busy : {true, false}) {
+    World world = serving(1);
+    world.kube_nodes["kube-0"] = {true, ""};
+    world.settle();
+    ASSERT_FALSE(is_protected(world.pod("cpu-0")));
+    world.health = slurm::Snapshot::Health::kStale;
+    world.settle(2);
+    ASSERT_FALSE(is_protected(world.pod("cpu-0"))) << "it was drained when Slurm fell silent";
+    world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it, which Slurm told before it fell silent.
+    if (busy) world.add_job({"cpu-0"});
+    world.run(plan_nodeset(world.observe()));
+    EXPECT_TRUE(is_protected(world.pod("cpu-0"))) << busy;
+  }
+}
+
 TEST(NodeSetPlan, ProtectsBusyWorkersUnlessToldNotTo) {
   const std::string label = "nodeset.slinky.slurm.net/pod-protect";
   World world = serving(2);

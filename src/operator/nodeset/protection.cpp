@@ -62,8 +62,9 @@ std::optional<bool> wants_protection(Pass& pass, const Worker& worker) {
   if (!always_protected(pass.in.nodeset.spec)) return runs_jobs(pass, worker);
   // Without a cordon, whoever drained it in Slurm may end that at any moment. Those that we scale in we delete ourselves.
   if (!worker.kube_cordon && !worker.user_cordon) return true;
+  // A Slurm that has fallen silent ends no job: what it last told protects, but of a pod before this one it says nothing here.
+  if (worker.record != nullptr && (pass.slurm_known() || worker.stamped) && !at_rest(worker)) return true;
   if (!pass.slurm_known() || (worker.cleared && worker.record == nullptr)) return std::nullopt;
-  if (worker.record != nullptr && !at_rest(worker)) return true;
   // It is let go by a fresh answer only, and not asked for again for one that is old.
   const bool fresh = is_protected(*worker.pod) ? pass.slurm_fresh_or_again() : pass.slurm_fresh();
   if (!fresh) return std::nullopt;
