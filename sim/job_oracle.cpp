@@ -298,6 +298,12 @@ Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::st
   return worker.gone && host_gone ? Blame::kAccident : Blame::kOperatorDown;
 }
 
+/// The operator may not have told slurmctld of its end yet: that was lately, or slurmctld, which was away, is back only now.
+bool JobOracle::untold(const SlurmSite::Cluster& cluster, const Worker& worker) const {
+  const core::MonoTime up = cluster.slurm->up_since();
+  return lately(worker.gone, kGoneNews) || (worker.gone && *worker.gone <= up && lately(up, kNews));
+}
+
 /// No slurmd had registered there when the job was started.
 Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const {
   const auto newest = last_.find({cluster.controller, node});
@@ -313,7 +319,7 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   while (was != workers_.end() && !site_.slurmd_ever_ran(was->first)) was = workers_.find(was->second.before);
   const SimNode* record = cluster.slurm->node(node);
   const bool own = record != nullptr && record->instance_id == newest->second;
-  if (!own && was != workers_.end() && lately(was->second.gone, kGoneNews))
+  if (!own && was != workers_.end() && untold(cluster, was->second))
     return was->second.off || was->second.by == Blame::kPreemption ? Blame::kAccident : was->second.by;
   if (!worker.deleted) return Blame::kGoneWorker;
   const Blame by = worker.by == Blame::kPreemption ? Blame::kAccident : worker.by;

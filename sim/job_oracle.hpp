@@ -88,6 +88,7 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const;
   [[nodiscard]] Blame blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
+  [[nodiscard]] bool untold(const SlurmSite::Cluster& cluster, const Worker& worker) const;
   [[nodiscard]] bool unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const;
   [[nodiscard]] bool began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;

@@ -312,6 +312,31 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+TEST_F(JobOracleTest, OrWhenSlurmctldIsBackAfterLongThoughTheSuccessorIsThere) {
+  world.slurm()->cancel(job);
+  world.loop().run_for(Duration{10000});
+  world.slurm_rates.refused = 1.0;  // The operator would drain the node.
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
+  const std::string machine = machine_of("demo-controller-0");
+  world.kube().nodes().crash_node(machine);
+  delete_worker("cpu-0", "user");
+  world.loop().run_for(Duration{200000});
+  ASSERT_NE(world.find(kinds::kPod, "cpu-0"), nullptr) << "its successor";
+  world.kube().nodes().restart_node(machine);
+  ASSERT_TRUE(world.loop().run_until([&] { return world.slurm() != nullptr; }, Duration{60000}));
+  job = submit(1);
+  world.loop().run_for(Duration{2000});
+  ASSERT_THAT(world.slurm()->jobs().at(job).nodes, ElementsAre("cpu-0")) << "nobody could tell slurmctld";
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+  // From then on the operator has had its time.
+  world.loop().run_for(Duration{91000});
+  job = submit(1);
+  world.loop().run_for(Duration{2000});
+  ASSERT_THAT(world.slurm()->jobs().at(job).nodes, ElementsAre("cpu-0"));
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1), Pair(Blame::kGoneWorker, 1)));
+}
+
 TEST_F(JobOracleTest, TheStateOfASlurmctldWithAVolumeIsNobodysToLose) {
   SimSlurm& slurm = *world.slurm();
   slurm.stop();
