@@ -52,6 +52,10 @@ class JobOracleTest : public testing::Test {
     ASSERT_TRUE(world.api().remove(kinds::kPod, {World::kNamespace, name}, {}, caller));
     world.loop().run_for(Duration{1000});
   }
+  void preempt_worker() {
+    world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
+    world.loop().run_for(Duration{1000});
+  }
   /// The NodeSet goes alone: its workers run on.
   void leave_workers() {
     world.remove(op::resources::kNodeSet, "cpu", "Orphan");
@@ -129,15 +133,13 @@ TEST_F(JobOracleTest, NorOneThatIsPreemptedLongAfterItBegan) {
   world.loop().run_for(Duration{120000});
   for (const char* name : {"cpu-0", "cpu-1"})
     world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
-  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
-  world.loop().run_for(Duration{1000});
+  preempt_worker();
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPreemption, 1)));
 }
 
 TEST_F(JobOracleTest, ButNobodyLooksForJobsOnOneThatItsNodeSetHadLeftBefore) {
   start_job_on_left_workers();
-  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
-  world.loop().run_for(Duration{1000});
+  preempt_worker();
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
@@ -146,8 +148,7 @@ TEST_F(JobOracleTest, NorDidItHaveTheTimeWhereTheJobBeganShortlyBeforeItsNodeSet
   leave_workers();
   world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
   world.loop().run_for(Duration{120000});
-  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
-  world.loop().run_for(Duration{1000});
+  preempt_worker();
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
@@ -159,8 +160,7 @@ TEST_F(JobOracleTest, NorIsItKnownWhatRunsThereWhenAnotherHasJustTakenItOver) {
     return core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}) != nullptr;
   };
   ASSERT_TRUE(world.loop().run_until(adopted, Duration{20000}));
-  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
-  world.loop().run_for(Duration{1000});
+  preempt_worker();
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
@@ -168,12 +168,10 @@ TEST_F(JobOracleTest, NorIsItKnownWhatRunsThereWhenAnotherHasJustTakenItOver) {
 TEST_F(JobOracleTest, WhatRanThereLongBeforeItsNodeSetLeftItIsKnownByItsLabel) {
   world.loop().run_for(Duration{120000});
   leave_workers();
-  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
-  world.loop().run_for(Duration{1000});
+  preempt_worker();
   EXPECT_THAT(losses(), IsEmpty()) << "the label stays";
   world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelPodBusy), nullptr}}}}}});
-  world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
-  world.loop().run_for(Duration{1000});
+  preempt_worker();
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPreemption, 1)));
 }
 
