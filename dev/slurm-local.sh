@@ -182,8 +182,9 @@ stop_node() {
   local pid
   pid=$(<"$dir/hosts/$1/pid")
   enter kill -TERM "$pid" || true
-  # One that hangs holds its port, and no other can take its place.
-  wait_for 20 "" port_shut "$(node_port "$1")" || enter kill -KILL "$pid" || true
+  # One that hangs holds its port, and no other can take its place. notify-init is not process 1 here: it may have ended
+  # before a slurmd that was taking over.
+  wait_for 20 "" port_shut "$(node_port "$1")" || enter pkill -KILL -f "Port=$(node_port "$1")( |\$)" || true
   must_soon 5 "stopping $1" port_shut "$(node_port "$1")"
   rm "$dir/hosts/$1/pid"
 }

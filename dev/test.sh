@@ -122,7 +122,8 @@ run() {
   if ((bad)); then
     {
       echo "$name: $good passed, $bad failed, exit status $status; the whole log: $logs/$name.log"
-      grep -E '^not ok|FAILED|error:|seed .* failed' "$logs/$name.log" | head -n 20 || true
+      grep -E -A 4 '^not ok|: Failure$|seed .* failed' "$logs/$name.log" | head -n 40 || true
+      grep -E 'FAILED|error:' "$logs/$name.log" | head -n 20 || true
       tail -n 15 "$logs/$name.log" | sed 's/^/| /'
     } | tee -a "$failures" | sed 's/^/               /'
   fi
