@@ -18,9 +18,9 @@
 #include "core/random.hpp"
 #include "net/asio_loop.hpp"
 #include "net/http_server.hpp"
-#include "sim/sim_slurm.hpp"
-#include "sim/slurm_rest.hpp"
-#include "sim/slurm_site.hpp"
+#include "sim/site/slurm_site.hpp"
+#include "sim/slurm/rest.hpp"
+#include "sim/slurm/sim_slurm.hpp"
 
 namespace {
 

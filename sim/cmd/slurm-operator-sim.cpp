@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "core/json.hpp"
-#include "sim/bench.hpp"
-#include "sim/history.hpp"
-#include "sim/trials.hpp"
-#include "sim/world.hpp"
+#include "sim/histories/bench.hpp"
+#include "sim/histories/history.hpp"
+#include "sim/histories/trials.hpp"
+#include "sim/histories/world.hpp"
 
 namespace {
 

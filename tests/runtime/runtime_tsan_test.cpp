@@ -39,9 +39,9 @@
 #include "net/http_server.hpp"
 #include "net/testing/identity.hpp"
 #include "operator/common/names.hpp"
-#include "sim/http_front.hpp"
-#include "sim/oracles.hpp"
-#include "sim/world.hpp"
+#include "sim/base/http_front.hpp"
+#include "sim/histories/world.hpp"
+#include "sim/oracles/oracles.hpp"
 
 namespace {
 

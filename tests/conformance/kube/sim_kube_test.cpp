@@ -15,8 +15,8 @@
 #include "core/json.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "real_api.hpp"
-#include "sim/kube_api.hpp"
-#include "sim/random.hpp"
+#include "sim/base/random.hpp"
+#include "sim/kube/api.hpp"
 
 namespace sim {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "core/json.hpp"
 #include "real_api.hpp"
-#include "sim/sim_kube.hpp"
-#include "sim/sim_loop.hpp"
+#include "sim/base/loop.hpp"
+#include "sim/kube/sim_kube.hpp"
 
 namespace sim {
 namespace {

@@ -1,7 +1,7 @@
-#include "sim/random.hpp"
-#include "sim/sim_loop.hpp"
-#include "sim/sim_slurm.hpp"
-#include "sim/slurm_rest.hpp"
+#include "sim/base/loop.hpp"
+#include "sim/base/random.hpp"
+#include "sim/slurm/rest.hpp"
+#include "sim/slurm/sim_slurm.hpp"
 #include "world.hpp"
 
 namespace conformance {

@@ -1,0 +1,31 @@
+// A simulated server behind real sockets, with the same faults: for the threaded binary under sanitizers, and for timings.
+//
+//   net::AsioLoop loop;
+//   sim::HttpFront front(loop, server, faults, {.port = 0});
+//   front.start();
+#pragma once
+
+#include <memory>
+
+#include "net/http_server.hpp"
+#include "sim/base/faults.hpp"
+#include "sim/base/server.hpp"
+
+namespace sim {
+
+class HttpFront {
+ public:
+  HttpFront(net::AsioLoop& loop, Server& server, Faults& faults, net::ServerOptions options);
+  ~HttpFront();
+  core::Result<void> start();
+  [[nodiscard]] std::uint16_t port() const;
+  void stop();
+  /// A new certificate for connections made from now on.
+  core::Result<void> set_tls(net::Tls tls);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sim

@@ -1,0 +1,44 @@
+// A simulated server (the API server, slurmrestd) as transports see it: one request, one reply, at once; or a stream.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <string>
+
+#include "net/http.hpp"
+#include "sim/base/faults.hpp"
+
+namespace sim {
+
+struct StreamPiece {
+  enum class Kind { kData, kBookmark, kLastBookmark, kError };  ///< kLastBookmark: ends an initial list; never withheld.
+  Kind kind = Kind::kData;
+  std::string text;
+};
+
+struct StreamSink {
+  std::function<void(StreamPiece)> on_piece;  ///< May come from inside of open(); must not call back.
+  std::function<void()> on_end;
+};
+
+class Server {
+ public:
+  using StreamId = std::uint64_t;
+  virtual ~Server() = default;
+
+  /// False: nobody listens; connections are refused.
+  [[nodiscard]] virtual bool listening() const { return true; }
+  virtual net::HttpResponse serve(const net::HttpRequest& request) = 0;
+
+  [[nodiscard]] virtual bool is_stream(const net::HttpRequest&) const { return false; }
+  virtual std::expected<StreamId, net::HttpResponse> open(const net::HttpRequest&, StreamSink) {
+    return std::unexpected(net::HttpResponse{405, {}, "no streams here"});
+  }
+  virtual void close(StreamId) {}
+
+  /// The body of an injected 403, 409, 429, 500 or 410; the reply of a server of this kind.
+  [[nodiscard]] virtual net::HttpResponse fault_reply(int status) const { return {status, {}, "injected"}; }
+};
+
+}  // namespace sim

@@ -1,0 +1,98 @@
+#include "sim/histories/trials.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace sim {
+namespace {
+
+using core::Duration;
+
+/// Long enough for what a write sets off, and for watches to be opened again meanwhile.
+constexpr Duration kOfWatches{3000};
+/// Twice as long as the server's bookmarks take.
+constexpr Duration kOfBookmarks{20000};
+constexpr Duration kOfApi{10000};
+/// Longer than the operator waits for slurmrestd.
+constexpr Duration kOfSlurm{20000};
+constexpr Duration kForward{std::chrono::minutes{5}};
+constexpr Duration kBack{std::chrono::minutes{-5}};
+/// Longer than a pass lasts.
+constexpr Duration kLatency{2000};
+/// A Lease lasts 15 s.
+constexpr Duration kOfLeader{40000};
+
+void spell(World& world, double& rate, Duration length) {
+  rate = 1;
+  world.loop().after(length, [&rate] { rate = 0; });
+}
+
+/// Watches cannot be resumed: what happened since is forgotten.
+void forget(World& world) {
+  world.api().compact();
+  world.api().end_watches();
+}
+
+Trial request_fault(Fault fault) {
+  return {std::string(to_string(fault)), 1, [=](World& world, std::uint64_t write) { world.faults().at_write(write, fault); }};
+}
+
+Trial event(std::string name, std::function<void(World&)> begin, int operators = 1) {
+  return {name, operators, [name, begin = std::move(begin)](World& world, std::uint64_t write) {
+            world.faults().at_write(write, [&world, name, begin] {
+              world.oracles().note("--- fault: " + name + " ---");
+              begin(world);
+            });
+          }};
+}
+
+Trial of_watches(std::string name, double FaultRates::*rate) {
+  return event(std::move(name), [=](World& world) { spell(world, world.faults().rates.*rate, kOfWatches); });
+}
+
+Trial of_slurm(std::string name, double SlurmRates::*rate) {
+  return event(std::move(name), [=](World& world) { spell(world, world.slurm_rates.*rate, kOfSlurm); });
+}
+
+std::vector<Trial> make_trials() {
+  std::vector<Trial> out;
+  for (const Fault fault : all_faults()) out.push_back(request_fault(fault));
+  out.push_back(of_watches("watches cut", &FaultRates::cut));
+  out.push_back(of_watches("events twice", &FaultRates::duplicate));
+  out.push_back(of_watches("events late", &FaultRates::delay));
+  out.push_back(event("watches 410", [](World& world) {
+    spell(world, world.faults().rates.gone, kOfWatches);
+    forget(world);
+  }));
+  // What a bookmark is for shows when the watch is to be resumed.
+  out.push_back(event("no bookmarks", [](World& world) {
+    spell(world, world.faults().rates.withhold_bookmark, kOfBookmarks);
+    world.loop().after(kOfBookmarks, [&world] { forget(world); });
+  }));
+  out.push_back(event("API server away", [](World& world) { world.stop_api(kOfApi); }));
+  out.push_back(of_slurm("slurmctld sees no change", &SlurmRates::unchanged));
+  out.push_back(of_slurm("slurmrestd away", &SlurmRates::refused));
+  out.push_back(of_slurm("slurmrestd slow", &SlurmRates::slow));
+  out.push_back(of_slurm("slurmrestd empty", &SlurmRates::empty));
+  out.push_back(of_slurm("slurmrestd bare", &SlurmRates::bare));
+  out.push_back(of_slurm("slurmrestd partial", &SlurmRates::partial));
+  out.push_back(of_slurm("slurmrestd errors", &SlurmRates::error));
+  out.push_back(of_slurm("slurmrestd replies lost", &SlurmRates::lost));
+  out.push_back(event("slurmrestd slow for good", [](World& world) { world.slurm_rates.latency = kLatency; }));
+  out.push_back(event("clock forward", [](World& world) { world.jump_clock(world.leader(), kForward); }));
+  out.push_back(event("clock back", [](World& world) { world.jump_clock(world.leader(), kBack); }));
+  out.push_back(event(
+      "leader paused", [](World& world) { world.pause_operator(world.leader(), kOfLeader); }, 2));
+  out.push_back(event(
+      "leader dies", [](World& world) { world.crash_operator(world.leader(), kOfLeader); }, 2));
+  return out;
+}
+
+}  // namespace
+
+const std::vector<Trial>& all_trials() {
+  static const std::vector<Trial> kAll = make_trials();
+  return kAll;
+}
+
+}  // namespace sim

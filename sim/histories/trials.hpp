@@ -1,0 +1,26 @@
+// The faults that are tried alone: each begins at one write of the fixed history, and ends by itself.
+//
+//   sim::World world({.operators = trial.operators});
+//   trial.arm(world, 7);
+//   sim::FixedResult result = sim::run_fixed(world);     // as if nothing had been
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/histories/world.hpp"
+
+namespace sim {
+
+struct Trial {
+  std::string name;
+  int operators = 1;                                     ///< Of the world that it needs.
+  std::function<void(World&, std::uint64_t write)> arm;  ///< Writes are numbered from 0.
+};
+
+/// What can meet a request, then watches, Slurm's answers, the API server, clocks and leaders.
+const std::vector<Trial>& all_trials();
+
+}  // namespace sim

@@ -1,0 +1,130 @@
+#include "sim/oracles/drains.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "operator/common/names.hpp"
+#include "sim/slurm/text.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+namespace kinds = kube::resources;
+
+/// What the operator may not know yet: a watch that is late, a slow Slurm, an operator that stands still.
+constexpr core::Duration kNews{90000};
+
+bool terminating(const Json& object) {
+  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+std::string label(const Json& object, std::string_view name) {
+  return core::get_string(object, {"metadata", "labels", name});
+}
+
+bool pod_cordoned(const Json& pod) {
+  return core::get_string(pod, {"metadata", "annotations", api::kAnnotationPodCordon}) == "true";
+}
+
+/// Or not ready: what is known of its pods is old.
+bool host_cordoned(const Json& node) {
+  const Json* conditions = core::find(node, {"status", "conditions"});
+  const bool ready = conditions != nullptr && std::ranges::any_of(*conditions, [](const Json& c) {
+                       return core::get_string(c, {"type"}) == "Ready" && core::get_string(c, {"status"}) == "True";
+                     });
+  return !ready || core::get_bool(node, {"spec", "unschedulable"});
+}
+
+bool ends(const Json& pod) {
+  const std::string phase = core::get_string(pod, {"status", "phase"});
+  return terminating(pod) || phase == "Failed" || phase == "Succeeded";
+}
+
+}  // namespace
+
+DrainOracle::DrainOracle(core::Loop& loop, KubeApi& api, Tell violation)
+    : loop_(loop), api_(api), violation_(std::move(violation)) {
+  listen();
+}
+
+void DrainOracle::listen() {
+  api_.store().listen([this](const std::string& table, const ChangePtr& change) {
+    const core::MonoTime now = loop_.clock().mono();
+    const Json& is = change->object->body;
+    const Json& was = change->before ? change->before->body : is;
+    const bool over = change->type == Change::Type::kDeleted || ends(is);
+    if (table == "pods" && over && !ends(was)) ended_[{change->key.ns, label(is, api::kLabelInstance)}].push_back(now);
+    if (table == "pods" && (pod_cordoned(is) || pod_cordoned(was))) cordoned_[change->key] = now;
+    if (table == "nodes" && (host_cordoned(is) || host_cordoned(was))) cordoned_[change->key] = now;
+    if (table == table_name(op::resources::kNodeSet)) {
+      const bool gone = change->type == Change::Type::kDeleted || terminating(is);
+      wished_[change->key].emplace_back(now, gone ? 0 : core::get_int(is, {"spec", "replicas"}, 1));
+    }
+  });
+}
+
+bool DrainOracle::lately(const core::MonoTime& at) const {
+  return loop_.clock().mono() - at <= kNews;
+}
+
+bool DrainOracle::held(const kube::Key& key, const Json& pod) const {
+  const kube::Key host{"", core::get_string(pod, {"spec", "nodeName"})};
+  const Json* node = api_.peek(kinds::kNode, host);
+  if (pod_cordoned(pod) || node == nullptr || host_cordoned(*node)) return true;
+  return std::ranges::any_of(std::vector{key, host}, [&](const kube::Key& of) {
+    const auto at = cordoned_.find(of);
+    return at != cordoned_.end() && lately(at->second);
+  });
+}
+
+/// More than are wished for, or than were at any time lately.
+bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) const {
+  std::int64_t have = 0;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const bool its =
+        key.ns == ns && label(stored->body, api::kLabelName) == "slurmd" && label(stored->body, api::kLabelInstance) == nodeset;
+    if (its && !ends(stored->body)) ++have;
+  }
+  // One that has ended since may be there for an operator whose watch is late.
+  const auto ended = ended_.find({ns, nodeset});
+  if (ended != ended_.end()) have += std::ranges::count_if(ended->second, [this](const auto& at) { return lately(at); });
+  const auto wished = wished_.find({ns, nodeset});
+  if (wished == wished_.end()) return true;
+  for (auto it = wished->second.rbegin(); it != wished->second.rend(); ++it) {
+    if (it->second < have) return true;
+    if (!lately(it->first)) break;
+  }
+  return false;
+}
+
+bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string& node) const {
+  const Json* controller = api_.peek(op::resources::kController, cluster.controller);
+  const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
+  if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
+  // What no slurmd runs on loses nothing by a drain.
+  const auto slurmd = cluster.slurmds.find(node);
+  if (slurmd == cluster.slurmds.end()) return true;
+  bool any = false;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    if (key.ns != cluster.controller.ns || label(pod, api::kLabelName) != "slurmd" || slurm_node_of(pod) != node) continue;
+    any = true;
+    if (ends(pod) || held(key, pod) || too_many(key.ns, label(pod, api::kLabelInstance))) return true;
+  }
+  return !any;
+}
+
+void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
+  // A word of an administrator that is put back is his.
+  if (!given_by_operator(reason) || explained(cluster, node.name)) return;
+  // What an earlier pod left takes no jobs until the slurmd of the next has registered, and that is seen.
+  const auto slurmd = cluster.slurmds.find(node.name);
+  const bool fresh = cluster.slurm->now_seconds() - node.registered_at <= kNews.count() / 1000;
+  const bool anothers = slurmd != cluster.slurmds.end() && (node.instance_id != slurmd->second || fresh);
+  if (anothers && reason == "slurm-operator: Pod is gone") return;
+  violation_(fmt::format("node {} was drained for no cause: \"{}\"", node.name, reason));
+}
+
+}  // namespace sim

@@ -1,0 +1,77 @@
+#include "sim/oracles/drains.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/well_known.hpp"
+#include "operator/common/names.hpp"
+#include "sim/histories/world.hpp"
+
+namespace sim {
+namespace {
+
+using core::Duration;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace kinds = kube::resources;
+
+/// Two idle workers; the operator is said to drain one of them.
+class DrainOracleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    world.start_operators();
+    world.apply(controller_json());
+    world.apply(restapi_json());
+    world.apply(nodeset_json("cpu", 2));
+    ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
+    world.loop().run_for(Duration{120000});
+    world.pause_operator(0, std::chrono::hours{1});
+  }
+  void drain(const std::string& reason = "slurm-operator: for a test") {
+    const SlurmSite::Cluster* cluster = world.site().find({World::kNamespace, World::kCluster});
+    oracle.drained(*cluster, *cluster->slurm->node("cpu-0"), reason);
+  }
+  [[nodiscard]] const std::vector<std::string>& violations() { return told; }
+
+  World world{WorldOptions{}};
+  std::vector<std::string> told;
+  DrainOracle oracle{world.loop(), world.api(), [this](std::string text) { told.push_back(std::move(text)); }};
+};
+
+TEST_F(DrainOracleTest, WithoutACauseItIsNone) {
+  drain();
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("node cpu-0 was drained for no cause")));
+}
+
+TEST_F(DrainOracleTest, ACordonIsACauseForAWhile) {
+  const auto cordon = [&](const core::Json& value) {
+    world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodCordon), value}}}}}});
+  };
+  cordon("true");
+  cordon(nullptr);
+  world.loop().run_for(Duration{60000});
+  drain();
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(DrainOracleTest, SoIsAScaleInThatWasTakenBack) {
+  for (const int replicas : {1, 2}) world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+  drain();
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(DrainOracleTest, ALongTimeAfterItIsNotAnyMore) {
+  for (const int replicas : {1, 2}) world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+  world.loop().run_for(Duration{120000});
+  drain();
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("for no cause")));
+}
+
+TEST_F(DrainOracleTest, AnAdministratorsWordIsHis) {
+  drain("disk is failing");
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sim
