@@ -76,7 +76,7 @@ class OraclesTest : public testing::Test {
   }
   static plan::Plan plan_of(const kube::Resource& resource, Json object) {
     plan::Plan plan;
-    plan.lane("test").add({"create it", "test", kube::create(resource, std::move(object))});
+    plan.lane("test").add({{"create it"}, "test", kube::create(resource, std::move(object))});
     return plan;
   }
 

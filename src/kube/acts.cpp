@@ -139,6 +139,7 @@ plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, s
   act->key = object.key();
   act->type = PatchType::kJson;
   act->uid = object.uid;
+  act->finalizer = true;
   if (object.finalizers.empty()) {
     // Adding the whole list would replace one that somebody else began meanwhile: only to the very version we saw.
     act->resource_version = object.resource_version;
@@ -159,6 +160,7 @@ plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object
   act->key = object.key();
   act->type = PatchType::kJson;
   act->uid = object.uid;
+  act->finalizer = true;
   act->patch = {{{"op", "test"}, {"path", path}, {"value", finalizer}}, {{"op", "remove"}, {"path", path}}};
   return act;
 }

@@ -52,6 +52,7 @@ struct Patch final : plan::Act {
   PatchType type = PatchType::kMerge;
   core::Json patch;
   std::string uid, resource_version;
+  bool finalizer = false;  ///< It adds or removes one, and nothing else.
   [[nodiscard]] core::Json describe() const override;
 };
 

@@ -6,7 +6,9 @@
 
 #include "core/hash.hpp"
 #include "kube/metrics.hpp"
+#include "kube/named_watches.hpp"
 #include "kube/repeats.hpp"
+#include "plan/ledger.hpp"
 
 namespace kube {
 
@@ -16,23 +18,10 @@ constexpr core::Duration kUnobservedRetry{5000};  ///< A key that could not obse
 constexpr core::Duration kGateTick{1000};         ///< How often closed gates are looked at when nothing moves.
 constexpr core::Duration kEventGrace{2000};
 constexpr int kMaxNeedRounds = 8;
-/// So many named objects of a kind and namespace are watched one by one; what is more, by one watch of the namespace.
-constexpr int kMostAlone = 16;
 constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
 /// After a pass that found nothing to do its key rests this many times as long as it took to observe and plan.
 constexpr int kPaceFactor = 3;
 constexpr core::Duration kPaceCap{200};
-
-/// A cache with its watch.
-struct CacheEntry {
-  Resource resource;
-  Scope scope;
-  std::type_index record = typeid(void);
-  std::unique_ptr<CacheBase> cache;
-  std::unique_ptr<WatchSink> sink;
-  std::unique_ptr<Watch> watch;
-  std::uint64_t lists_needed = 1;  ///< Contents count as known after so many complete lists.
-};
 
 /// One pass of a key, from pop to the last gate.
 struct Pass {
@@ -70,6 +59,9 @@ struct Manager::Impl {
         logger(g),
         client(c),
         options(std::move(o)),
+        maker(l, r, g, c, options.watch, options.secret_salt.empty() ? r.bytes(16) : options.secret_salt),
+        named(
+            maker, [this](const WorkKey& key) { add(key, core::Duration{0}); }, [this] { manager.moved(); }),
         queue(r, options.queue),
         events(l, r, g, c, options.events),
         target(l, r, g, c, m, events),
@@ -78,8 +70,6 @@ struct Manager::Impl {
         gate_tick(l),
         repeats_tick(l),
         stop_timer(l) {
-    if (options.secret_salt.empty()) options.secret_salt = random.bytes(16);
-    context.secret_salt = options.secret_salt;
     process_id = core::hex(random.bytes(4));
     router.add(target);
     target.on_settled([this] { manager.moved(); });
@@ -91,11 +81,11 @@ struct Manager::Impl {
   core::Logger& logger;
   Client& client;
   ManagerOptions options;
-  ParseContext context;
-  DocumentParser parser;
   std::string process_id;    ///< Tells the passes of this process from those of others.
   std::uint64_t passes = 0;  ///< Begun so far.
+  CacheMaker maker;
   std::vector<std::unique_ptr<CacheEntry>> entries;
+  NamedWatches named;
 
   struct ControllerEntry {
     Controller* controller = nullptr;
@@ -128,51 +118,9 @@ struct Manager::Impl {
   std::map<WorkKey, PassPtr> running;  ///< Observing, planning, acting.
   std::map<WorkKey, PassPtr> gated;    ///< Held by a gate.
   std::set<WorkKey> unobserved;        ///< Tried again when something moves.
-  std::map<WorkKey, plan::Outcomes> outcomes;
+  std::map<WorkKey, plan::Ledger> ledgers;
   std::map<WorkKey, Repeats> repeats;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-
-  // Objects that users name.
-
-  struct NamedEntry {
-    std::unique_ptr<CacheEntry> alone;  ///< Null: its namespace is watched.
-    std::set<WorkKey> users;
-    bool was_synced = false;
-  };
-  using NamedId = std::pair<std::string, Key>;  ///< plural, key
-  std::map<NamedId, NamedEntry> named;
-  using NamedPlace = std::pair<std::string, std::string>;  ///< plural, namespace
-  /// Each watch is a socket, and one object may name tens of thousands of others.
-  std::map<NamedPlace, std::unique_ptr<CacheEntry>> watched_namespaces;
-  std::map<WorkKey, std::set<NamedId>> reads;  ///< What the last observe of a key named.
-
-  class KeyRecorder;
-
-  [[nodiscard]] const CacheEntry& shown_by(const NamedId& id, const NamedEntry& entry) const {
-    return entry.alone ? *entry.alone : *watched_namespaces.at({id.first, id.second.ns});
-  }
-
-  /// The first of those named in this place, or the end.
-  [[nodiscard]] std::map<NamedId, NamedEntry>::const_iterator first_in(const NamedPlace& place) const {
-    const auto it = named.lower_bound({place.first, {place.second, ""}});
-    return it != named.end() && it->first.first == place.first && it->first.second.ns == place.second ? it : named.end();
-  }
-
-  /// Fewer than kMostAlone are named there, `but` not counted.
-  [[nodiscard]] bool few_in(const NamedPlace& place, const NamedId& but) const {
-    int count = 0;
-    for (auto it = first_in(place); it != named.end() && it->first.first == place.first && it->first.second.ns == place.second;
-         ++it) {
-      if (it->first != but && ++count >= kMostAlone) return false;
-    }
-    return true;
-  }
-
-  void wake_users(const NamedId& id) {
-    const auto it = named.find(id);
-    if (it == named.end()) return;
-    for (const WorkKey& user : it->second.users) add(user, core::Duration{0});
-  }
 
   [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
 
@@ -183,15 +131,8 @@ struct Manager::Impl {
     };
   }
 
-  std::unique_ptr<Watch> make_watch(CacheEntry& entry) {
-    return std::make_unique<Watch>(loop, random, logger, client, parser, entry.resource, entry.scope, *entry.sink,
-                                   options.watch);
-  }
-
   [[nodiscard]] bool all_synced() const {
-    return std::ranges::all_of(entries, [](const auto& entry) {
-      return entry->cache->synced() && entry->watch->stats().complete_lists >= entry->lists_needed;
-    });
+    return std::ranges::all_of(entries, [](const auto& entry) { return entry->synced(); });
   }
 
   [[nodiscard]] bool may_work() const { return started && !stopping && leads && all_synced(); }
@@ -244,12 +185,7 @@ struct Manager::Impl {
 
   /// Something moved, once per turn of the loop however much did.
   void on_moved() {
-    for (auto& [id, entry] : named) {
-      if (entry.was_synced || !shown_by(id, entry).cache->synced()) continue;
-      // That it is known now, be it absent, is news to all who asked.
-      entry.was_synced = true;
-      for (const WorkKey& user : entry.users) add(user, core::Duration{0});
-    }
+    named.on_moved();
     for (const WorkKey& key : unobserved) add(key, core::Duration{0});
     unobserved.clear();
     check_gates();
@@ -274,7 +210,6 @@ struct Manager::Impl {
   }
 
   void observe(const PassPtr& pass);
-  void forget_reads(const WorkKey& key, const std::set<NamedId>& kept);
 
   void plan_off_loop(const PassPtr& pass) {
     Controller* controller = controllers[pass->key.controller].controller;
@@ -316,10 +251,7 @@ struct Manager::Impl {
   void planned(const PassPtr& pass, plan::Plan made, const std::string& bug) {
     if (!bug.empty()) return broke(pass, "plan failed: this is a bug", bug);
     if (options.on_plan) options.on_plan(made);
-    std::vector<plan::Need> open;
-    for (const plan::Need& need : made.needs()) {
-      if (!pass->facts.contains(need.id)) open.push_back(need);
-    }
+    const std::vector<plan::Need> open = plan::open_needs(made, pass->facts);
     if (!open.empty() && !stopping) {
       if (++pass->rounds > kMaxNeedRounds) {
         logger.error("a plan asks for ever more facts: this is a bug", fields(*pass, {{"need", open.front().id}}));
@@ -353,23 +285,16 @@ struct Manager::Impl {
         [&](const plan::Step& step) { return withhold(*pass, step); });
   }
 
-  /// Outcomes are kept for as long as the plan still names their step, or asks to remember it.
   void drop_old_outcomes(const Pass& pass) {
-    const auto it = outcomes.find(pass.key);
-    if (it == outcomes.end()) return;
-    std::set<std::string_view> named_steps(pass.plan.remembered().begin(), pass.plan.remembered().end());
-    for (const auto& [name, lane] : pass.plan.lanes()) {
-      for (const auto& group : lane.groups()) {
-        for (const plan::Step& step : group) named_steps.insert(step.id);
-      }
-    }
-    std::erase_if(it->second, [&](const auto& outcome) { return !named_steps.contains(outcome.first); });
-    if (it->second.empty()) outcomes.erase(it);
+    const auto it = ledgers.find(pass.key);
+    if (it == ledgers.end()) return;
+    it->second.keep(pass.plan);
+    if (it->second.outcomes().empty()) ledgers.erase(it);
   }
 
   void acted(const PassPtr& pass, plan::PassResult result) {
     pass->result = std::move(result);
-    add_up(*pass);
+    if (!pass->result.outcomes.empty()) ledgers[pass->key].add(pass->result.outcomes);
     log_pass(*pass);
     count_repeats(*pass);
     pass->gates = std::move(pass->result.gates);
@@ -382,21 +307,6 @@ struct Manager::Impl {
     gated[pass->key] = pass;
     tick_gates();
     plan_pump();
-  }
-
-  void add_up(const Pass& pass) {
-    if (pass.result.outcomes.empty()) return;
-    plan::Outcomes& known = outcomes[pass.key];
-    for (const auto& [id, outcome] : pass.result.outcomes) {
-      const auto it = known.find(id);
-      if (it == known.end() || it->second.state != outcome.state) {
-        known[id] = outcome;
-        continue;
-      }
-      it->second.count += outcome.count;
-      it->second.last = outcome.last;
-      it->second.error = outcome.error;
-    }
   }
 
   // Steps that are done again and again.
@@ -412,13 +322,13 @@ struct Manager::Impl {
   }
 
   void count_repeats(const Pass& pass) {
-    std::set<std::string_view> counted;  // The same step may stand in a plan twice.
+    plan::StepIds counted;  // The same step may stand in a plan twice.
     each_tried(pass, [&](const plan::Step& step) {
       if (pass.result.outcomes.at(step.id).state != plan::Outcome::State::kDone || !counted.insert(step.id).second) return;
       if (!repeats[pass.key].done(step, now())) return;
-      const std::string what =
-          "done " + std::to_string(Repeats::kTimes) + " times within a minute, and something changes it back: " + step.id;
-      logger.warn(what, fields(pass, {{"step", step.id}, {"reason", step.reason}}));
+      const std::string what = "done " + std::to_string(Repeats::kTimes) +
+                               " times within a minute, and something changes it back: " + step.id.text();
+      logger.warn(what, fields(pass, {{"step", step.id.text()}, {"reason", step.reason}}));
     });
     if (!repeats.empty() && !repeats_tick.pending()) tick_repeats();
   }
@@ -438,10 +348,10 @@ struct Manager::Impl {
     core::Json failed = core::Json::array();
     for (const auto& [id, outcome] : pass.result.outcomes) {
       if (outcome.state == plan::Outcome::State::kDone) {
-        done.push_back(id);
+        done.emplace_back(id.text());
       } else if (outcome.error) {
         const std::string code(core::to_string(outcome.error->code));
-        failed.push_back({{"step", id}, {"code", code}, {"message", outcome.error->message}});
+        failed.push_back({{"step", id.text()}, {"code", code}, {"message", outcome.error->message}});
       }
     }
     std::vector<core::Field> more = {
@@ -597,10 +507,7 @@ struct Manager::Impl {
     for (const auto& entry : entries) {
       if (entry->watch) entry->watch->stop();
     }
-    for (const auto& [id, entry] : named) {
-      if (entry.alone) entry.alone->watch->stop();
-    }
-    for (const auto& [place, entry] : watched_namespaces) entry->watch->stop();
+    named.stop();
     // Later: this may have been called from a pass of the executor.
     loop.after(core::Duration{0}, guarded([this] { events.stop(kEventGrace, guarded([this] { give_up_lease(); })); }));
   }
@@ -632,10 +539,7 @@ struct Manager::Impl {
     leads = true;
     // The caches of a standby may lag behind what the leader before us wrote last: what we act on is read after it has ended.
     if (election) {
-      for (const auto& entry : entries) {
-        entry->lists_needed = entry->watch->stats().complete_lists + 1;
-        entry->watch->relist();
-      }
+      for (const auto& entry : entries) entry->renew();
       if (on_leading) on_leading();
     }
     if (options.metrics != nullptr && options.election) options.metrics->leader(options.election->key.name, true);
@@ -651,84 +555,22 @@ struct Manager::Impl {
   }
 };
 
-/// Reads named objects for one observe of one key.
-class Manager::Impl::KeyRecorder final : public Recorder {
- public:
-  KeyRecorder(Impl& owner, WorkKey key) : owner_(owner), key_(std::move(key)) {}
-  [[nodiscard]] const std::set<NamedId>& names() const { return names_; }
-
-  Named<SecretRecord> secret(const Key& key) override { return read<SecretRecord>(resources::kSecret, key); }
-  Named<Object> config_map(const Key& key) override { return read<Object>(resources::kConfigMap, key); }
-
- private:
-  template <class Record>
-  Named<Record> read(const Resource& resource, const Key& key) {
-    // An unnamed object is watched by nobody: it cannot exist.
-    if (key.name.empty() || key.ns.empty()) return {Presence::kAbsent, nullptr};
-    const NamedId id{resource.plural, key};
-    names_.insert(id);
-    const auto [it, is_new] = owner_.named.try_emplace(id);
-    it->second.users.insert(key_);
-    if (is_new) watch<Record>(it->second, id, resource);
-    const auto& cache = static_cast<const Cache<Record>&>(*owner_.shown_by(id, it->second).cache);
-    if (!cache.synced()) return {Presence::kUnknown, nullptr};
-    auto record = cache.find(key);
-    if (!record) return {Presence::kAbsent, nullptr};
-    return {Presence::kPresent, std::move(record)};
-  }
-
-  template <class Record>
-  void watch(NamedEntry& entry, const NamedId& id, const Resource& resource) {
-    const NamedPlace place{id.first, id.second.ns};
-    if (owner_.watched_namespaces.contains(place)) return;
-    if (owner_.few_in(place, id)) {
-      entry.alone = make<Record>(resource, {place.second, "", "metadata.name=" + id.second.name});
-    } else {
-      owner_.watched_namespaces[place] = make<Record>(resource, {place.second, "", ""});
-    }
-  }
-
-  template <class Record>
-  std::unique_ptr<CacheEntry> make(const Resource& resource, Scope scope) {
-    auto cache = std::make_unique<Cache<Record>>();
-    Impl* owner = &owner_;
-    cache->listen([owner, plural = resource.plural](const auto& before, const auto& after) {
-      owner->wake_users({plural, (after ? after : before)->meta.key()});
-    });
-    cache->listen_moved([owner] { owner->manager.moved(); });
-    auto made = std::make_unique<CacheEntry>();
-    made->resource = resource;
-    made->scope = std::move(scope);
-    made->record = typeid(Record);
-    made->sink = std::make_unique<CacheSink<Record>>(*cache, owner_.context);
-    made->cache = std::move(cache);
-    made->watch = owner_.make_watch(*made);
-    made->watch->start();
-    return made;
-  }
-
-  Impl& owner_;
-  WorkKey key_;
-  std::set<NamedId> names_;
-};
-
 void Manager::Impl::observe(const PassPtr& pass) {
   if (stopping) return finish(pass);
-  KeyRecorder recorder(*this, pass->key);
   Context observed_context;
   observed_context.now = loop.clock().wall();
   observed_context.mono = pass->observed_at = now();
-  if (const auto it = outcomes.find(pass->key); it != outcomes.end()) observed_context.outcomes = it->second;
+  if (const auto it = ledgers.find(pass->key); it != ledgers.end()) observed_context.outcomes = it->second.outcomes();
   observed_context.facts = pass->facts;
   std::string bug;
   try {
-    pass->observed = controllers[pass->key.controller].controller->observe(pass->key.key, recorder, observed_context);
+    NamedWatches::Reading reading(named, pass->key);
+    pass->observed = controllers[pass->key.controller].controller->observe(pass->key.key, reading, observed_context);
   } catch (const std::exception& error) {
     bug = describe(error);
   } catch (...) {
     bug = "exception";
   }
-  forget_reads(pass->key, recorder.names());
   if (!bug.empty()) return broke(pass, "observe failed: this is a bug", bug);
   if (pass->observed) return plan_off_loop(pass);
   work_ended(*pass);
@@ -737,25 +579,6 @@ void Manager::Impl::observe(const PassPtr& pass) {
   queue.add_after(pass->key, kUnobservedRetry, now());
   if (options.metrics != nullptr) options.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter);
   plan_pump();
-}
-
-void Manager::Impl::forget_reads(const WorkKey& key, const std::set<NamedId>& kept) {
-  std::set<NamedId>& before = reads[key];
-  for (const NamedId& id : before) {
-    if (kept.contains(id)) continue;
-    const auto it = named.find(id);
-    if (it == named.end()) continue;
-    it->second.users.erase(key);
-    if (!it->second.users.empty()) continue;
-    named.erase(it);
-    const NamedPlace place{id.first, id.second.ns};
-    if (first_in(place) == named.end()) watched_namespaces.erase(place);
-  }
-  if (kept.empty()) {
-    reads.erase(key);
-  } else {
-    before = kept;
-  }
 }
 
 Manager::Manager(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, ManagerOptions options)
@@ -787,13 +610,7 @@ CacheBase* Manager::find_cache(const Resource& resource, const Scope& scope, std
 
 void Manager::add_cache(const Resource& resource, const Scope& scope, std::type_index record, std::unique_ptr<CacheBase> cache,
                         std::unique_ptr<WatchSink> sink) {
-  auto entry = std::make_unique<CacheEntry>();
-  entry->resource = resource;
-  entry->scope = scope;
-  entry->record = record;
-  entry->cache = std::move(cache);
-  entry->sink = std::move(sink);
-  entry->watch = impl_->make_watch(*entry);
+  auto entry = impl_->maker.make(resource, scope, record, std::move(cache), std::move(sink));
   if (impl_->started) entry->watch->start();
   impl_->entries.push_back(std::move(entry));
 }
@@ -900,8 +717,8 @@ std::vector<std::string> Manager::held() const {
 plan::Outcomes Manager::outcomes(std::string_view controller, const Key& key) const {
   const auto id = impl_->controller_ids.find(controller);
   if (id == impl_->controller_ids.end()) return {};
-  const auto it = impl_->outcomes.find(WorkKey{id->second, key});
-  return it == impl_->outcomes.end() ? plan::Outcomes{} : it->second;
+  const auto it = impl_->ledgers.find(WorkKey{id->second, key});
+  return it == impl_->ledgers.end() ? plan::Outcomes{} : it->second.outcomes();
 }
 
 void Manager::collect() const {
@@ -939,7 +756,7 @@ Client& Manager::client() {
   return impl_->client;
 }
 const ParseContext& Manager::parse_context() const {
-  return impl_->context;
+  return impl_->maker.context();
 }
 
 std::vector<CacheView> Manager::caches(const Resource& resource) const {
@@ -949,10 +766,7 @@ std::vector<CacheView> Manager::caches(const Resource& resource) const {
     views.push_back({entry.cache.get(), entry.scope, [watch = entry.watch.get()] { watch->distrust(); }});
   };
   for (const auto& entry : impl_->entries) add_view(*entry);
-  for (const auto& [id, entry] : impl_->named) {
-    if (entry.alone) add_view(*entry.alone);
-  }
-  for (const auto& [place, entry] : impl_->watched_namespaces) add_view(*entry);
+  impl_->named.each(add_view);
   return views;
 }
 

@@ -245,7 +245,7 @@ class ManagerTest : public testing::Test {
   static plan::Plan wants_service(const Seen& seen) {
     plan::Plan plan;
     if (seen.config && !seen.service)
-      plan.lane("create").add({"create service", "wanted", create(resources::kService, service(seen.config->meta.name))});
+      plan.lane("create").add({{"create service"}, "wanted", create(resources::kService, service(seen.config->meta.name))});
     return plan;
   }
 
@@ -389,7 +389,8 @@ TEST_F(ManagerTest, AServerThatIsGoneDoesNotHoldItsKeyForEver) {
   manager->add_target(elsewhere);
   controller->planner = [](const Seen& seen) {
     plan::Plan plan;
-    if (seen.config && seen.context.outcomes.empty()) plan.lane("x").add({"write", "wanted", std::make_shared<ElsewhereAct>()});
+    if (seen.config && seen.context.outcomes.empty())
+      plan.lane("x").add({{"write"}, "wanted", std::make_shared<ElsewhereAct>()});
     return plan;
   };
   start();
@@ -429,14 +430,14 @@ TEST_F(ManagerTest, AFailureIsTriedAgainWithBackoffAndItsOutcomeIsObserved) {
   EXPECT_TRUE(api.objects.contains(kServices + "/a"));
   std::vector<int> counts;
   for (const Seen& seen : controller->observed) {
-    const auto it = seen.context.outcomes.find("create service");
+    const auto it = seen.context.outcomes.find({"create service"});
     if (it != seen.context.outcomes.end() && it->second.state == plan::Outcome::State::kFailed) {
       counts.push_back(it->second.count);
       EXPECT_EQ(it->second.error->code, ErrorCode::kForbidden);
     }
   }
   EXPECT_THAT(counts, ElementsAre(1, 2, 3));
-  EXPECT_EQ(controller->observed.back().context.outcomes.at("create service").state, plan::Outcome::State::kDone);
+  EXPECT_EQ(controller->observed.back().context.outcomes.at({"create service"}).state, plan::Outcome::State::kDone);
   EXPECT_TRUE(manager->outcomes("test", {"ns", "a"}).empty()) << "no plan names the step any more";
   EXPECT_TRUE(manager->idle());
 }
@@ -481,9 +482,9 @@ TEST_F(ManagerTest, APlanThatNeedsAFactGetsItAndIsMadeAgain) {
       get->resource = resources::kService;
       get->key = {"ns", "live"};
       plan.need({"live", get});
-      plan.lane("create").add({"too early", "not yet", create(resources::kService, service("early"))});
+      plan.lane("create").add({{"too early"}, "not yet", create(resources::kService, service("early"))});
     } else if (fact->second.value) {
-      plan.lane("create").add({"create service", "wanted", create(resources::kService, service("a"))});
+      plan.lane("create").add({{"create service"}, "wanted", create(resources::kService, service("a"))});
     }
     return plan;
   };
@@ -512,7 +513,7 @@ TEST_F(ManagerTest, AKeyThatDoesTheSameAgainAndAgainIsHeldBack) {
     plan::Plan plan;
     if (seen.config)
       plan.lane("x").add(
-          {"touch", "never enough", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"x", "y"}}}})});
+          {{"touch"}, "never enough", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"x", "y"}}}})});
     return plan;
   };
   start();
@@ -531,7 +532,7 @@ TEST_F(ManagerTest, AKeyThatDoesSomethingElseEachTimeIsNot) {
     const int n = std::stoi(core::get_string(seen.config->body, {"data", "n"}, "0"));
     if (n < 50)
       plan.lane("x").add(
-          {"count", "up", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"n", std::to_string(n + 1)}}}})});
+          {{"count"}, "up", merge_patch(resources::kConfigMap, seen.config->meta, {{"data", {{"n", std::to_string(n + 1)}}}})});
     return plan;
   };
   start();
@@ -552,13 +553,13 @@ class FightTest : public ManagerTest {
       };
       if (core::get_string(seen.config->body, {"data", "x"}) != "ours") {
         plan.lane("fight")
-            .add({"write x", "wanted", patch("x", "ours")})
+            .add({{"write x"}, "wanted", patch("x", "ours")})
             .then()
-            .add({"behind", "comes after x", create(resources::kService, service("behind-" + std::to_string(++tries)))});
+            .add({{"behind"}, "comes after x", create(resources::kService, service("behind-" + std::to_string(++tries)))});
       }
       const std::string asked = core::get_string(seen.config->body, {"data", "asked"});
       if (core::get_string(seen.config->body, {"data", "told"}) != asked)
-        plan.lane("status").add({"tell", "it has changed", patch("told", asked)});
+        plan.lane("status").add({{"tell"}, "it has changed", patch("told", asked)});
       return plan;
     };
     api.before_write = [this](const net::HttpRequest& request) -> std::optional<core::Error> {
@@ -663,7 +664,7 @@ TEST_F(ManagerTest, AnEventAloneIsNoReasonToLookAgain) {
     event->object = seen.config->meta;
     event->type = "Normal";
     event->reason = event->action = "Seen";
-    plan.lane("tell").add({"tell", "always", event});
+    plan.lane("tell").add({{"tell"}, "always", event});
     return plan;
   };
   start();
@@ -806,8 +807,8 @@ TEST_F(ManagerTest, APassThatRunsOutOfTimeIsCountedAndGoesOn) {
   controller->planner = [](const Seen& seen) {
     plan::Plan plan;
     if (!seen.config) return plan;
-    if (!seen.service) plan.lane("x").add({"a", "wanted", create(resources::kService, service("a"))});
-    plan.lane("x").then().add({"b", "wanted", create(resources::kService, service("b"))});
+    if (!seen.service) plan.lane("x").add({{"a"}, "wanted", create(resources::kService, service("a"))});
+    plan.lane("x").then().add({{"b"}, "wanted", create(resources::kService, service("b"))});
     return plan;
   };
   start();

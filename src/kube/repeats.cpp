@@ -32,13 +32,14 @@ std::size_t hash(std::string_view text) {
 }
 
 std::size_t id_of(const plan::Step& step) {
-  return hash(std::string_view(step.id).substr(0, step.id.find(':')));
+  return hash(step.id.of(step.id.name).text());
 }
 
-core::Duration longest_of(const plan::Step& step, std::string_view content) {
+core::Duration longest_of(const plan::Step& step) {
   if (dynamic_cast<const Apply*>(step.act.get()) != nullptr) return Repeats::kLongest;
-  if (dynamic_cast<const Patch*>(step.act.get()) == nullptr) return Repeats::kLongestElse;
-  return content.contains("finalizers") ? core::Duration{0} : Repeats::kLongest;
+  const auto* patch = dynamic_cast<const Patch*>(step.act.get());
+  if (patch == nullptr) return Repeats::kLongestElse;
+  return patch->finalizer ? core::Duration{0} : Repeats::kLongest;
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ core::MonoTime Repeats::Done::due() const {
 
 bool Repeats::done(const plan::Step& step, core::MonoTime now) {
   const std::string content = content_of(step);
-  const Done once{hash(content), longest_of(step, content), 1, now, now};
+  const Done once{hash(content), longest_of(step), 1, now, now};
   const auto [it, is_new] = steps_.try_emplace(id_of(step), once);
   Done& before = it->second;
   if (is_new) return false;

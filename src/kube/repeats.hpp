@@ -20,6 +20,7 @@ class Repeats {
   static constexpr core::Duration kLongest{300000};
   /// What is no wish about an object (to create, to delete, to drain ...) has its opposite, which users may ask for in turn.
   static constexpr core::Duration kLongestElse{10000};
+  /// Finalizers never wait (Patch::finalizer): what they guard does.
   /// Not done for this long, it starts anew.
   static constexpr core::Duration kForgotten{600000};
 
@@ -34,14 +35,14 @@ class Repeats {
  private:
   struct Done {
     std::size_t content = 0;
-    core::Duration longest{0};  ///< Of its waits. Finalizers never wait: what they guard does.
+    core::Duration longest{0};  ///< Of its waits.
     int count = 1;              ///< Times in a row.
     core::MonoTime first, last;
 
     [[nodiscard]] bool forgotten(core::MonoTime now) const;
     [[nodiscard]] core::MonoTime due() const;
   };
-  /// By the hash of their id without what follows a colon, which is for people. There can be many, and most are done once.
+  /// By the hash of their id without its variant. There can be many, and most are done once.
   std::map<std::size_t, Done> steps_;
 };
 

@@ -16,7 +16,7 @@ plan::Step status(Json what, std::string version = "1") {
   meta.name = "cpu";
   meta.uid = "u";
   meta.resource_version = std::move(version);
-  return {"status", "", merge_patch(resources::kConfigMap, meta, {{"status", std::move(what)}}, "status")};
+  return {{"status"}, "", merge_patch(resources::kConfigMap, meta, {{"status", std::move(what)}}, "status")};
 }
 
 plan::Step delete_by_uid(std::string uid) {
@@ -24,7 +24,7 @@ plan::Step delete_by_uid(std::string uid) {
   meta.ns = "ns";
   meta.name = "cpu-0";
   meta.uid = std::move(uid);
-  return {"delete ns/cpu-0", "", delete_object(resources::kConfigMap, meta)};
+  return {{"delete", "ConfigMap", "ns/cpu-0"}, "", delete_object(resources::kConfigMap, meta)};
 }
 
 class RepeatsTest : public testing::Test {
@@ -94,10 +94,10 @@ TEST_F(RepeatsTest, AnotherObjectIsADifference) {
   EXPECT_EQ(left(delete_by_uid("v")), 0ms);
 }
 
-TEST_F(RepeatsTest, WhatTheIdTellsPeopleIsNoPartOfIt) {
+TEST_F(RepeatsTest, VariantsOfAWishAreOneWish) {
   const auto told = [](const std::string& what) {
     plan::Step step = status(what);
-    step.id += ": " + what;
+    step.id.variant = what;
     return step;
   };
   for (int i = 1; i <= 20; ++i) {
@@ -109,6 +109,26 @@ TEST_F(RepeatsTest, WhatTheIdTellsPeopleIsNoPartOfIt) {
 TEST_F(RepeatsTest, WhatUsersMayAskForInTurnWaitsTenSecondsAtMost) {
   for (int i = 1; i <= 20; ++i) done(delete_by_uid("u"));
   EXPECT_EQ(left(delete_by_uid("u")), 10s);
+}
+
+TEST_F(RepeatsTest, WishesOfOtherNamesDoNotStandInForEachOther) {
+  // Drains with two reasons, one of them undone again and again.
+  const auto drain = [](const std::string& reason) {
+    plan::Step step = status(reason);
+    step.id = {"drain", "with reason", reason};
+    return step;
+  };
+  for (int i = 1; i <= 5; ++i) {
+    EXPECT_FALSE(done(drain("another " + std::to_string(i))));
+    done(drain("one"));
+  }
+  EXPECT_EQ(left(drain("one")), 1s);
+}
+
+TEST_F(RepeatsTest, APatchThatSpeaksOfFinalizersIsWithheldLikeAnyOther) {
+  const plan::Step step = status("waits for its finalizers");
+  for (int i = 1; i <= 5; ++i) done(step);
+  EXPECT_EQ(left(step), 1s);
 }
 
 TEST_F(RepeatsTest, FinalizersAreNeverWithheld) {

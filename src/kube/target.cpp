@@ -544,33 +544,24 @@ void Target::Impl::failed(core::Error error, const Resource& resource, const Key
 
 Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
                EventRecorder& events)
-    : impl_(std::make_shared<Impl>(loop, random, logger, client, caches, events)) {}
+    : impl_(std::make_shared<Impl>(loop, random, logger, client, caches, events)) {
+  const auto run = [impl = impl_.get()](auto act, Done done) { impl->run(std::move(act), std::move(done)); };
+  carries_out<Create>(run);
+  carries_out<Apply>(run);
+  carries_out<Patch>(run);
+  carries_out<Delete>(run);
+  carries_out<Get>(run);
+  carries_out<List>(run);
+  carries_out<EventAct>([impl = impl_.get()](const auto& event, const Done& done) {
+    impl->events.record(*event);
+    impl->later({core::Json::object(), {}}, done);
+  });
+}
 
 Target::~Target() = default;
 
 void Target::on_settled(std::function<void()> call) {
   impl_->settled = std::move(call);
-}
-
-bool Target::handles(const plan::Act& act) const {
-  return dynamic_cast<const Create*>(&act) != nullptr || dynamic_cast<const Apply*>(&act) != nullptr ||
-         dynamic_cast<const Patch*>(&act) != nullptr || dynamic_cast<const Delete*>(&act) != nullptr ||
-         dynamic_cast<const Get*>(&act) != nullptr || dynamic_cast<const List*>(&act) != nullptr ||
-         dynamic_cast<const EventAct*>(&act) != nullptr;
-}
-
-void Target::execute(plan::ActPtr act, Done done) {
-  if (auto create = std::dynamic_pointer_cast<const Create>(act)) return impl_->run(std::move(create), std::move(done));
-  if (auto apply = std::dynamic_pointer_cast<const Apply>(act)) return impl_->run(std::move(apply), std::move(done));
-  if (auto patch = std::dynamic_pointer_cast<const Patch>(act)) return impl_->run(std::move(patch), std::move(done));
-  if (auto remove = std::dynamic_pointer_cast<const Delete>(act)) return impl_->run(std::move(remove), std::move(done));
-  if (auto get = std::dynamic_pointer_cast<const Get>(act)) return impl_->run(std::move(get), std::move(done));
-  if (auto list = std::dynamic_pointer_cast<const List>(act)) return impl_->run(std::move(list), std::move(done));
-  if (auto event = std::dynamic_pointer_cast<const EventAct>(act)) {
-    impl_->events.record(*event);
-    return impl_->later({core::Json::object(), {}}, done);
-  }
-  impl_->later({core::fail(core::ErrorCode::kUnsupported, "not an act on Kubernetes"), {}}, done);
 }
 
 }  // namespace kube

@@ -46,8 +46,6 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  [[nodiscard]] bool handles(const plan::Act& act) const override;
-  void execute(plan::ActPtr act, Done done) override;
   /// Called when a gate was settled by a live read, and may be open now.
   void on_settled(std::function<void()> call);
 

@@ -81,7 +81,7 @@ bool has_step(const plan::Plan& plan, std::string_view begin) {
   for (const auto& [name, lane] : plan.lanes()) {
     for (const auto& group : lane.groups()) {
       for (const plan::Step& step : group) {
-        if (step.id.starts_with(begin)) return true;
+        if (step.id.text().starts_with(begin)) return true;
       }
     }
   }

@@ -57,7 +57,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       const auto [kind, name] = split(value.get<std::string>());
       world.cut(kind, named(name));
     } else if (verb == "restart") {
-      world.outcomes.clear();
+      world.ledger = {};
     } else if (verb == "refusal") {
       world.refusal = value;
     } else if (verb == "bad_text") {

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_set>
+#include <set>
+
+#include "plan/ledger.hpp"
 
 namespace plan {
+
+void Target::execute(ActPtr act, Done done) {
+  const Act& kind = *act;
+  handlers_.at(typeid(kind))(std::move(act), std::move(done));
+}
 
 bool Router::handles(const Act& act) const {
   return std::any_of(targets_.begin(), targets_.end(), [&](const Target* target) { return target->handles(act); });
@@ -45,7 +52,7 @@ struct Pass {
   std::size_t in_flight = 0;
   bool pumping = false;
   bool finished = false;
-  std::unordered_set<std::string> tried;
+  std::set<StepId> tried;
 };
 
 struct Fetch {
@@ -150,14 +157,12 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     });
   }
 
-  void finish_step(const PassPtr& pass, LaneRun& lane, const std::string& id, ActResult result) {
+  void finish_step(const PassPtr& pass, LaneRun& lane, const StepId& id, ActResult result) {
     --lane.in_flight;
     --pass->in_flight;
-    const core::MonoTime now = loop.clock().mono();
-    Outcome outcome{Outcome::State::kDone, 1, now, now, {}};
+    const core::Result<void> ended = result.value ? core::Result<void>() : std::unexpected(result.value.error());
+    Outcome outcome = tried(ended, loop.clock().mono());
     if (!result.value) {
-      outcome.state = Outcome::State::kFailed;
-      outcome.error = result.value.error();
       lane.failed = true;
       // Steps of one group do not depend on each other, so the others still go out; unless the server wants less.
       const core::ErrorCode code = outcome.error->code;

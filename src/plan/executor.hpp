@@ -7,6 +7,8 @@
 
 #include <functional>
 #include <memory>
+#include <typeindex>
+#include <unordered_map>
 #include <vector>
 
 #include "core/loop.hpp"
@@ -34,9 +36,21 @@ class Target {
   using Done = std::function<void(ActResult)>;
   virtual ~Target() = default;
   /// True when this target knows acts of this kind.
-  [[nodiscard]] virtual bool handles(const Act& act) const = 0;
-  /// Carries the act out and calls `done` exactly once, later.
-  virtual void execute(ActPtr act, Done done) = 0;
+  [[nodiscard]] virtual bool handles(const Act& act) const { return handlers_.contains(typeid(act)); }
+  /// Carries the act out and calls `done` exactly once, later. Requires that it handles the act.
+  virtual void execute(ActPtr act, Done done);
+
+ protected:
+  /// Says how acts of one kind are carried out; each kind once, before the first of them.
+  template <class Kind>
+  void carries_out(std::function<void(std::shared_ptr<const Kind>, Done)> handler) {
+    handlers_[typeid(Kind)] = [handler = std::move(handler)](ActPtr act, Done done) {
+      handler(std::static_pointer_cast<const Kind>(std::move(act)), std::move(done));
+    };
+  }
+
+ private:
+  std::unordered_map<std::type_index, std::function<void(ActPtr, Done)>> handlers_;
 };
 
 /// Hands each act to the first target that handles it.

@@ -72,7 +72,7 @@ class FakeTarget final : public Target {
 };
 
 Step step(const std::string& name) {
-  return {name, "because", std::make_shared<TestAct>(name)};
+  return {{name}, "because", std::make_shared<TestAct>(name)};
 }
 
 core::Error error(core::ErrorCode code) {
@@ -106,8 +106,8 @@ TEST_F(ExecutorTest, GroupsFollowEachOtherAndLanesDoNot) {
   EXPECT_TRUE(results[0].complete);
   EXPECT_FALSE(results[0].failed);
   EXPECT_EQ(results[0].outcomes.size(), 4U);
-  EXPECT_EQ(results[0].outcomes.at("a3").state, Outcome::State::kDone);
-  EXPECT_EQ(results[0].outcomes.at("a3").count, 1);
+  EXPECT_EQ(results[0].outcomes.at({"a3"}).state, Outcome::State::kDone);
+  EXPECT_EQ(results[0].outcomes.at({"a3"}).count, 1);
 }
 
 TEST_F(ExecutorTest, AFailureLetsItsGroupEndAndStopsItsLaneOnly) {
@@ -119,11 +119,11 @@ TEST_F(ExecutorTest, AFailureLetsItsGroupEndAndStopsItsLaneOnly) {
   ASSERT_EQ(results.size(), 1U);
   EXPECT_FALSE(results[0].complete);
   EXPECT_TRUE(results[0].failed);
-  EXPECT_EQ(results[0].outcomes.at("a1").state, Outcome::State::kFailed);
-  EXPECT_EQ(results[0].outcomes.at("a1").error->code, core::ErrorCode::kForbidden);
-  EXPECT_TRUE(results[0].outcomes.contains("a2"));
-  EXPECT_FALSE(results[0].outcomes.contains("a3"));
-  EXPECT_TRUE(results[0].outcomes.contains("b2"));
+  EXPECT_EQ(results[0].outcomes.at({"a1"}).state, Outcome::State::kFailed);
+  EXPECT_EQ(results[0].outcomes.at({"a1"}).error->code, core::ErrorCode::kForbidden);
+  EXPECT_TRUE(results[0].outcomes.contains({"a2"}));
+  EXPECT_FALSE(results[0].outcomes.contains({"a3"}));
+  EXPECT_TRUE(results[0].outcomes.contains({"b2"}));
 }
 
 TEST_F(ExecutorTest, AWithheldStepEndsItsLaneOnly) {
@@ -131,7 +131,7 @@ TEST_F(ExecutorTest, AWithheldStepEndsItsLaneOnly) {
   plan.lane("a").add(step("a1")).then().add(step("a2")).add(step("a3")).then().add(step("a4"));
   plan.lane("b").add(step("b1"));
   plan.lane("c").add(step("a2"));
-  run(plan, 60s, [](const Step& step) { return step.id == "a2"; });
+  run(plan, 60s, [](const Step& step) { return step.id.verb == "a2"; });
   ASSERT_EQ(results.size(), 1U);
   EXPECT_TRUE(results[0].complete);
   EXPECT_FALSE(results[0].failed);
@@ -150,8 +150,8 @@ TEST_F(ExecutorTest, ARefusalStopsTheRestOfTheGroupAndTheLongestWaitWins) {
   target.errors = {{"a1", busier}, {"b1", busy}};
   run(plan);
   ASSERT_EQ(results.size(), 1U);
-  EXPECT_FALSE(results[0].outcomes.contains("a2"));
-  EXPECT_FALSE(results[0].outcomes.contains("b2"));
+  EXPECT_FALSE(results[0].outcomes.contains({"a2"}));
+  EXPECT_FALSE(results[0].outcomes.contains({"b2"}));
   EXPECT_FALSE(results[0].complete);
   EXPECT_EQ(results[0].retry_after, 5000ms);
 }
@@ -195,8 +195,8 @@ TEST_F(ExecutorTest, WhatMayBeLateFollowsASlowGroup) {
   target.delays = {{"fence", 150ms}, {"other fence", 150ms}, {"other", 150ms}};
   run(plan);
   ASSERT_EQ(results.size(), 1U);
-  EXPECT_THAT(results[0].outcomes, UnorderedElementsAre(testing::Key("fence"), testing::Key("finish"),
-                                                        testing::Key("other fence"), testing::Key("other")));
+  EXPECT_THAT(results[0].outcomes, UnorderedElementsAre(testing::Key(StepId{"fence"}), testing::Key(StepId{"finish"}),
+                                                        testing::Key(StepId{"other fence"}), testing::Key(StepId{"other"})));
   EXPECT_FALSE(results[0].complete);
   EXPECT_TRUE(results[0].timed_out);
 }
@@ -223,13 +223,13 @@ TEST_F(ExecutorTest, TheSameWishTwiceIsOneAct) {
 
 TEST_F(ExecutorTest, AnActNobodyHandlesFails) {
   Plan plan;
-  plan.lane("a").add({"odd", "because", std::make_shared<OtherAct>()}).then().add(step("next"));
-  plan.lane("b").add({"none", "because", nullptr});
+  plan.lane("a").add({{"odd"}, "because", std::make_shared<OtherAct>()}).then().add(step("next"));
+  plan.lane("b").add({{"none"}, "because", nullptr});
   run(plan);
   ASSERT_EQ(results.size(), 1U);
-  EXPECT_EQ(results[0].outcomes.at("odd").error->code, core::ErrorCode::kUnsupported);
-  EXPECT_EQ(results[0].outcomes.at("none").error->code, core::ErrorCode::kUnsupported);
-  EXPECT_FALSE(results[0].outcomes.contains("next"));
+  EXPECT_EQ(results[0].outcomes.at({"odd"}).error->code, core::ErrorCode::kUnsupported);
+  EXPECT_EQ(results[0].outcomes.at({"none"}).error->code, core::ErrorCode::kUnsupported);
+  EXPECT_FALSE(results[0].outcomes.contains({"next"}));
 }
 
 TEST_F(ExecutorTest, AnEmptyPlanIsDoneLater) {
@@ -361,7 +361,7 @@ RC_GTEST_PROP(ExecutorProperty, KeepsItsPromises, ()) {
   RC_ASSERT(results[0].failed == !lane_failed_group.empty());
   RC_ASSERT(results[0].complete == (started.size() == places.size()));
   for (const auto& [id, outcome] : results[0].outcomes) {
-    RC_ASSERT((outcome.state == Outcome::State::kFailed) == target.errors.contains(id));
+    RC_ASSERT((outcome.state == Outcome::State::kFailed) == target.errors.contains(id.verb));
   }
   // Where no limit was met, a lane that did not fail is done whole.
   if (places.size() <= limits.max_steps && limits.max_time == core::Duration{60'000}) {

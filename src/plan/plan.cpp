@@ -8,7 +8,7 @@ namespace plan {
 namespace {
 
 core::Json describe_step(const Step& step) {
-  core::Json out{{"id", step.id}, {"reason", step.reason}};
+  core::Json out{{"id", step.id.text()}, {"reason", step.reason}};
   if (step.act) {
     out["do"] = step.act->describe();
     if (step.act->destructive()) out["destructive"] = true;
@@ -38,26 +38,30 @@ core::Json describe_intent(const Intent& intent) {
 
 }  // namespace
 
-void Intent::add(std::string_view kind, std::string name) {
-  auto it = remaining.find(kind);
-  if (it == remaining.end()) it = remaining.try_emplace(std::string(kind)).first;
-  it->second.insert(std::move(name));
+StepId StepId::of(std::string other_name, std::string other_variant) const {
+  return {verb, kind, std::move(other_name), std::move(other_variant)};
 }
 
-void Intent::add_step(std::string_view id) {
-  id = id.substr(0, id.find(':'));
-  const std::size_t space = id.rfind(' ');
-  if (space == std::string_view::npos) return add(id, "");
-  add(id.substr(0, space), std::string(id.substr(space + 1)));
+std::string StepId::text() const {
+  std::string out = verb;
+  for (const std::string* word : {&kind, &name}) {
+    if (!word->empty()) out += " " + *word;
+  }
+  if (!variant.empty()) out += ": " + variant;
+  return out;
+}
+
+void Intent::add(const StepId& id) {
+  remaining[id.of("")].insert(id.name);
 }
 
 std::vector<std::string> Intent::lines() const {
   constexpr std::size_t kLongest = 200;
   std::vector<std::string> out;
-  for (const auto& [kind, names] : remaining) {
+  for (const auto& [what, names] : remaining) {
     std::string list = core::compress_hostlist({names.begin(), names.end()});
     if (list.size() > kLongest) list = list.substr(0, list.rfind(',', kLongest)) + ",...";
-    std::string& line = out.emplace_back(kind);
+    std::string& line = out.emplace_back(what.text());
     if (!list.empty()) line += " " + list;
     if (names.size() > 1) line += fmt::format(" ({})", names.size());
   }
@@ -89,6 +93,16 @@ Lane& Plan::lane(std::string_view name) {
   return it != lanes_.end() ? it->second : lanes_.emplace(std::string(name), Lane{}).first->second;
 }
 
+StepIds Plan::wished() const {
+  StepIds out(remembered_.begin(), remembered_.end());
+  for (const auto& [name, lane] : lanes_) {
+    for (const auto& group : lane.groups()) {
+      for (const Step& step : group) out.insert(step.id);
+    }
+  }
+  return out;
+}
+
 void Plan::wake_after(core::Duration delay, std::string why) {
   if (wake_ && *wake_ <= delay) return;
   wake_ = delay;
@@ -112,7 +126,7 @@ Intent Plan::whole_intent() const {
   if (!out.remaining.empty()) return out;
   for (const auto& [name, lane] : lanes_) {
     for (const auto& group : lane.groups()) {
-      for (const Step& step : group) out.add_step(step.id);
+      for (const Step& step : group) out.add(step.id);
     }
   }
   return out;

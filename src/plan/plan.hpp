@@ -3,13 +3,15 @@
 // A controller is `Plan plan(const Observed&)`. It does no I/O and reads no clock. What it wants done it puts into steps:
 //
 //   Plan p;
-//   p.lane("create").add({"create Pod default/cpu-0", "NodeSet cpu wants 3 workers, has 2", kube::create(pod)});
+//   p.lane("create").add({{"create", "Pod", "default/cpu-0"}, "NodeSet cpu wants 3 workers, has 2", kube::create(pod)});
 //   p.wake_after(500ms, "waiting for slurmctld to load the configuration");
 //
 // Lanes are independent. Groups of one lane are done in order; the steps of one group go out at once. A failed step stops its
 // lane for this pass only. Steps carry recipes instead of random or secret values (kube/acts.hpp).
 #pragma once
 
+#include <compare>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,8 +37,26 @@ class Act {
 };
 using ActPtr = std::shared_ptr<const Act>;
 
+/// The identity of a wish: the same wish has the same id in every pass. Outcomes, throttles and intents go by it.
+struct StepId {
+  std::string verb;    ///< "create", "drain".
+  std::string kind{};  ///< Of what: "Pod", "Slurm node"; "" where the verb tells it.
+  std::string name{};  ///< Which one: "default/cpu-0"; where the act takes many, what they share; "" where there is only one.
+  std::string variant{};  ///< What comes and goes of the same thing: a status, an event's note. Throttles take them for one.
+
+  auto operator<=>(const StepId&) const = default;
+  /// It is of the same verb and kind.
+  [[nodiscard]] bool is(const StepId& other) const { return verb == other.verb && kind == other.kind; }
+  /// The same wish about another object, or another variant of it.
+  [[nodiscard]] StepId of(std::string other_name, std::string other_variant = {}) const;
+  /// For people: "create Pod default/cpu-0", "event REASON: NOTE".
+  [[nodiscard]] std::string text() const;
+};
+
+using StepIds = std::set<std::reference_wrapper<const StepId>, std::less<StepId>>;
+
 struct Step {
-  std::string id;      ///< Stable identity: the same wish has the same id in every pass.
+  StepId id;
   std::string reason;  ///< Why, for a person.
   ActPtr act;
   /// For the first step of a group, when it ends what the group before it began: it is begun also when the pass's time is over,
@@ -80,19 +100,19 @@ struct Outcome {
   core::MonoTime last;
   std::optional<core::Error> error;
 };
-using Outcomes = std::map<std::string, Outcome, std::less<>>;
+using Outcomes = std::map<StepId, Outcome>;
 
 /// The whole difference between what is and what is wanted, as far as it can be told now. The steps of all passes add up to it.
 struct Intent {
   std::string summary;  ///< What it is for, where the steps alone do not tell: "end the cluster".
-  /// What steps of this pass or of later ones are to do: by their kind ("create Pod"), to what ("default/cpu-0").
-  std::map<std::string, std::set<std::string>, std::less<>> remaining;
+  /// What steps of this pass or of later ones are to do, by verb and kind, and to what ("default/cpu-0"). The names and
+  /// variants of the keys are empty.
+  std::map<StepId, std::set<std::string>> remaining;
   int pods = 0;  ///< Pods affected.
   int jobs = 0;  ///< Jobs affected.
 
-  void add(std::string_view kind, std::string name);
-  /// The same by a step's id: its last word is the name. What follows a colon is for people, and left out.
-  void add_step(std::string_view id);
+  /// Adds a step to `remaining`, without its variant.
+  void add(const StepId& id);
   /// One line for each kind, of some 250 characters at most: "create Pod default/cpu-[0-2] (3)".
   [[nodiscard]] std::vector<std::string> lines() const;
   /// Summary and lines, in one.
@@ -107,9 +127,12 @@ class Plan {
   void need(Need need) { needs_.push_back(std::move(need)); }
   [[nodiscard]] const std::vector<Need>& needs() const { return needs_; }
 
+  /// The ids of all steps, and what is remembered. They are the plan's own: it must outlive them.
+  [[nodiscard]] StepIds wished() const;
+
   /// A step that is still wished, though it is not in this pass: its outcome is kept for the next ones.
-  void remember(std::string step_id) { remembered_.push_back(std::move(step_id)); }
-  [[nodiscard]] const std::vector<std::string>& remembered() const { return remembered_; }
+  void remember(StepId id) { remembered_.push_back(std::move(id)); }
+  [[nodiscard]] const std::vector<StepId>& remembered() const { return remembered_; }
 
   /// Asks to be planned again after `delay` at the latest; the shortest wish wins.
   void wake_after(core::Duration delay, std::string why);
@@ -128,7 +151,7 @@ class Plan {
  private:
   std::map<std::string, Lane, std::less<>> lanes_;
   std::vector<Need> needs_;
-  std::vector<std::string> remembered_;
+  std::vector<StepId> remembered_;
   std::optional<core::Duration> wake_;
   std::string wake_reason_;
 };

@@ -16,17 +16,17 @@ struct TestAct final : Act {
   [[nodiscard]] bool destructive() const override { return takes_away; }
 };
 
-Step step(const char* id, bool takes_away = false) {
-  return {id, "why", std::make_shared<TestAct>(takes_away)};
+Step step(StepId id, bool takes_away = false) {
+  return {std::move(id), "why", std::make_shared<TestAct>(takes_away)};
 }
 
 TEST(Plan, DescribesStepsLanesNeedsWakeAndIntent) {
   Plan plan;
-  plan.lane("delete").add(step("d1", true)).then().then().add(step("d2"));
+  plan.lane("delete").add(step({"d1"}, true)).then().then().add(step({"d2"}));
   plan.lane("idle");
   plan.need({"node", std::make_shared<TestAct>()});
   plan.wake_after(2s, "deadline");
-  plan.intent = {"scale in", {{"delete Pod", {"a/cpu-2", "a/cpu-3", "a/cpu-5"}}, {"drain", {"cpu-3"}}}, 3, 0};
+  plan.intent = {"scale in", {{{"delete", "Pod"}, {"a/cpu-2", "a/cpu-3", "a/cpu-5"}}, {{"drain"}, {"cpu-3"}}}, 3, 0};
   EXPECT_EQ(plan.describe(), core::Json::parse(R"json({
     "lanes": {"delete": [[{"id": "d1", "reason": "why", "do": {"act": "test"}, "destructive": true}],
                          [{"id": "d2", "reason": "why", "do": {"act": "test"}}]]},
@@ -35,6 +35,17 @@ TEST(Plan, DescribesStepsLanesNeedsWakeAndIntent) {
     "intent": {"summary": "scale in", "remaining": ["delete Pod a/cpu-[2-3,5] (3)", "drain cpu-3"], "pods": 3}})json"));
   EXPECT_EQ(plan.step_count(), 2U);
   EXPECT_FALSE(plan.empty());
+}
+
+TEST(StepId, TellsPeopleItsParts) {
+  const StepId deletion{"delete", "Slurm node"};
+  EXPECT_EQ(deletion.of("cpu-0").text(), "delete Slurm node cpu-0");
+  EXPECT_EQ((StepId{"resume", "", "cpu-0"}.text()), "resume cpu-0");
+  EXPECT_EQ((StepId{"event", "", "Scaled", "out: 3"}.text()), "event Scaled: out: 3");
+  EXPECT_TRUE(deletion.of("cpu-0").is(deletion));
+  EXPECT_FALSE((StepId{"delete", "Pod", "cpu-0"}.is(deletion)));
+  // What one wish has for a name, another may have for its kind.
+  EXPECT_NE((StepId{"delete", "Pod"}), (StepId{"delete", "", "Pod"}));
 }
 
 TEST(Plan, AnEmptyPlanSaysNothing) {
@@ -47,21 +58,21 @@ TEST(Plan, AnEmptyPlanSaysNothing) {
 
 TEST(Plan, WithoutAnIntentOfItsOwnItsStepsAreTheIntent) {
   Plan plan;
-  plan.lane("network").add(step("apply Service b")).then().add(step("apply Service a"));
-  plan.lane("events").add(step("event Refused: bad line: 3"));
-  plan.lane("status").add(step("status"));
+  plan.lane("network").add(step({"apply", "Service", "b"})).then().add(step({"apply", "Service", "a"}));
+  plan.lane("events").add(step({"event", "", "Refused", "bad line: 3"}));
+  plan.lane("status").add(step({"status", "", "", "2 of 3"}));
   EXPECT_EQ(plan.whole_intent().text(), "apply Service a,b (2); event Refused; status");
   plan.intent.summary = "end";
   EXPECT_EQ(plan.whole_intent().text(), "end; apply Service a,b (2); event Refused; status");
-  plan.intent.add_step("remove finalizer");
+  plan.intent.add({"remove", "finalizer"});
   EXPECT_EQ(plan.whole_intent().text(), "end; remove finalizer");
 }
 
 TEST(Plan, TheTextOfAnIntentIsShortHoweverMuchThereIsToDo) {
   Intent intent;
-  for (int i = 0; i < 5000; ++i) intent.add("create Pod", "default/cpu-" + std::to_string(i));
+  for (int i = 0; i < 5000; ++i) intent.add({"create", "Pod", "default/cpu-" + std::to_string(i)});
   EXPECT_EQ(intent.text(), "create Pod default/cpu-[0-4999] (5000)");
-  for (int i = 0; i < 5000; ++i) intent.add("drain", "cpu-" + std::to_string(2 * i));
+  for (int i = 0; i < 5000; ++i) intent.add({"drain", "", "cpu-" + std::to_string(2 * i)});
   EXPECT_LT(intent.text().size(), 300U);
   EXPECT_TRUE(intent.lines()[1].ends_with(",... (5000)")) << intent.lines()[1];
 }
@@ -77,15 +88,15 @@ TEST(Plan, TheShortestWakeWins) {
 
 TEST(Plan, WhatNeedNotBeDoneIsNoStep) {
   Plan plan;
-  plan.lane("a").add(std::optional<Step>()).then().add(std::optional(step("1")));
+  plan.lane("a").add(std::optional<Step>()).then().add(std::optional(step({"1"})));
   ASSERT_EQ(plan.lanes().at("a").groups().size(), 1U);
-  EXPECT_EQ(plan.lanes().at("a").groups().front().front().id, "1");
+  EXPECT_EQ(plan.lanes().at("a").groups().front().front().id.verb, "1");
 }
 
 TEST(Plan, ALaneIsFoundAgainByName) {
   Plan plan;
-  plan.lane("a").add(step("1"));
-  plan.lane("a").then().add(step("2"));
+  plan.lane("a").add(step({"1"}));
+  plan.lane("a").then().add(step({"2"}));
   ASSERT_EQ(plan.lanes().size(), 1U);
   EXPECT_EQ(plan.lanes().at("a").groups().size(), 2U);
 }

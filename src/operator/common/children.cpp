@@ -15,8 +15,8 @@ std::string name_of(const core::Json& object) {
   return core::get_string(object, {"metadata", "name"});
 }
 
-std::string apply_id(const kube::Resource& resource, const core::Json& intent) {
-  return "apply " + resource.kind + " " + name_of(intent);
+plan::StepId apply_id(const kube::Resource& resource, const core::Json& intent) {
+  return {"apply", resource.kind, name_of(intent)};
 }
 
 bool has_other_handler(const core::Json& wanted, const core::Json& there) {
@@ -82,14 +82,14 @@ core::Json owned_child(const kube::Resource& resource, const kube::Key& key, con
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager) {
   if (observed != nullptr && observed->meta.terminating()) return {};
-  const std::string id = apply_id(resource, intent);
+  plan::StepId id = apply_id(resource, intent);
   const bool wanted_before = observed != nullptr && observed->meta.annotation(kube::kIntentHash) == kube::intent_hash(intent);
   plan::ActPtr act = kube::apply_if_different(resource, std::move(intent), observed, std::string(manager));
   if (act == nullptr) return {};
   const char* why = observed == nullptr ? "it does not exist"
                     : wanted_before     ? "somebody has changed it"
                                         : "what is wanted has changed";
-  return plan::Step{id, why, std::move(act)};
+  return plan::Step{std::move(id), why, std::move(act)};
 }
 
 std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
@@ -109,7 +109,7 @@ std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const
   act.patch = core::Json::array();
   for (const char* list : {"containers", "initContainers"}) drop_probes(intent, observed->body, list, act.patch);
   if (act.patch.empty()) return {};
-  return plan::Step{"drop probes of " + resource.kind + " " + observed->meta.name,
+  return plan::Step{{"drop probes of", resource.kind, observed->meta.name},
                     "somebody else gave them another handler than is wanted, and a probe has one only",
                     std::make_shared<kube::Patch>(std::move(act))};
 }

@@ -30,7 +30,7 @@ kube::Object applied(const plan::Step& step) {
 TEST(ApplyStep, OnceAndThenOnlyForADifference) {
   const auto first = apply_step(kube::resources::kService, intent(1), nullptr, "m");
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->id, "apply Service s");
+  EXPECT_EQ(first->id.text(), "apply Service s");
   kube::Object there = applied(*first);
   EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m"));
   EXPECT_TRUE(apply_step(kube::resources::kService, intent(2), &there, "m")) << "another intent";

@@ -227,7 +227,7 @@ std::optional<plan::Step> status_step(const kube::Resource& resource, const kube
       patch.contains("conditions") && patch["conditions"].is_array()
           ? condition_changes(before.contains("conditions") ? before["conditions"] : none, patch["conditions"])
           : "status changed";
-  return plan::Step{"status", why, kube::merge_patch(resource, object.meta, {{"status", std::move(patch)}}, "status")};
+  return plan::Step{{"status"}, why, kube::merge_patch(resource, object.meta, {{"status", std::move(patch)}}, "status")};
 }
 
 plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object, std::string type, std::string reason,
@@ -239,7 +239,7 @@ plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object
   act.reason = std::move(reason);
   act.action = std::move(action);
   act.note = cut(std::move(note), kMaxNote);
-  std::string id = "event " + act.reason + ": " + act.note;
+  plan::StepId id{"event", "", act.reason, act.note};
   return {std::move(id), "worth telling", std::make_shared<kube::EventAct>(std::move(act))};
 }
 
@@ -301,18 +301,13 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
       default:
         break;
     }
-    out.push_back({"StepFailed", id + ": " + one_line(outcome.error->message)});
+    out.push_back({"StepFailed", id.text() + ": " + one_line(outcome.error->message)});
   }
   return out;
 }
 
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan) {
-  std::set<std::string, std::less<>> wished(plan.remembered().begin(), plan.remembered().end());
-  for (const auto& [name, lane] : plan.lanes()) {
-    for (const auto& group : lane.groups()) {
-      for (const plan::Step& step : group) wished.insert(step.id);
-    }
-  }
+  const plan::StepIds wished = plan.wished();
   std::erase_if(outcomes, [&](const auto& entry) { return !wished.contains(entry.first); });
   return step_problems(outcomes);
 }

@@ -127,25 +127,25 @@ TEST(StepProblems, RacesCountOnlyWhenTheyLast) {
   const auto outcome = [](core::ErrorCode code, int count) {
     return plan::Outcome{plan::Outcome::State::kFailed, count, {}, {}, core::Error{code, "words\nof it", 0, {}, {}}};
   };
-  EXPECT_TRUE(step_problems({{"a", outcome(core::ErrorCode::kConflict, 1)}}).empty());
-  EXPECT_EQ(step_problems({{"a", outcome(core::ErrorCode::kConflict, 5)}}).size(), 1U);
-  const auto found = step_problems({{"a", outcome(core::ErrorCode::kForbidden, 1)}});
+  EXPECT_TRUE(step_problems({{{"a"}, outcome(core::ErrorCode::kConflict, 1)}}).empty());
+  EXPECT_EQ(step_problems({{{"a"}, outcome(core::ErrorCode::kConflict, 5)}}).size(), 1U);
+  const auto found = step_problems({{{"a"}, outcome(core::ErrorCode::kForbidden, 1)}});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].message, "a: words of it");
   plan::Outcome done;
-  EXPECT_TRUE(step_problems({{"a", done}}).empty());
+  EXPECT_TRUE(step_problems({{{"a"}, done}}).empty());
 }
 
 TEST(StepProblems, OfStepsThatAreWishedNoMoreNothingIsTold) {
   const plan::Outcome refused{
       plan::Outcome::State::kFailed, 1, {}, {}, core::Error{core::ErrorCode::kForbidden, "no", 403, {}, {}}};
   plan::Plan plan;
-  plan.lane("pod").add({"planned", "", nullptr});
-  plan.lane("pod").then().add({"planned later", "", nullptr});
-  plan.remember("remembered");
+  plan.lane("pod").add({{"planned"}, "", nullptr});
+  plan.lane("pod").then().add({{"planned later"}, "", nullptr});
+  plan.remember({"remembered"});
   std::vector<std::string> told;
-  for (const Problem& problem :
-       step_problems({{"gone", refused}, {"planned", refused}, {"planned later", refused}, {"remembered", refused}}, plan)) {
+  for (const Problem& problem : step_problems(
+           {{{"gone"}, refused}, {{"planned"}, refused}, {{"planned later"}, refused}, {{"remembered"}, refused}}, plan)) {
     told.push_back(problem.message);
   }
   EXPECT_EQ(told, (std::vector<std::string>{"planned: no", "planned later: no", "remembered: no"}));
@@ -154,7 +154,7 @@ TEST(StepProblems, OfStepsThatAreWishedNoMoreNothingIsTold) {
 TEST(StepProblems, ANamespaceThatEndsIsWaitedFor) {
   plan::Outcome refused{plan::Outcome::State::kFailed, 1, {}, {}, core::Error{core::ErrorCode::kForbidden, "no", 403, {}, {}}};
   refused.error->reason = "NamespaceTerminating";
-  const auto found = step_problems({{"a", refused}});
+  const auto found = step_problems({{{"a"}, refused}});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_FALSE(found[0].degraded);
 }

@@ -149,10 +149,10 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
   const bool workers_name = maker != observed.nodesets.end();
   std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
   // What it last said holds while it does not answer: a file that changes with each silence would be offered anew.
-  if (has_answered(observed) && observed.snapshot->node(name) != nullptr) return whose;
+  if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
   // Before it has answered us at all: a cluster that is not new may have any node, a new one a record of such a worker.
-  const bool unknown =
-      !has_answered(observed) && state.exists() && !observed.restapis.empty() && (workers_name || !state.accepted_hash.empty());
+  const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
+                       (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
   // A NodeSet that has the name keeps it: Slurm does not let the worker in.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};

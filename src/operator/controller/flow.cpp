@@ -55,14 +55,16 @@ core::Duration wait_of_try(int count, core::Duration first = kFirstWait, core::D
   return std::min(wait, longest);
 }
 
-std::string reconfigure_id(const Refresh& refresh) {
-  return "reconfigure " + refresh.str();
+const plan::StepId kReconfigure{"reconfigure"};
+
+plan::StepId reconfigure_id(const Refresh& refresh) {
+  return kReconfigure.of(refresh.str());
 }
-std::string refresh_id(const Refresh& refresh) {
-  return "refresh " + refresh.str();
+plan::StepId refresh_id(const Refresh& refresh) {
+  return {"refresh", "", refresh.str()};
 }
 
-const plan::Outcome* outcome_of(const Observed& observed, const std::string& id) {
+const plan::Outcome* outcome_of(const Observed& observed, const plan::StepId& id) {
   const auto it = observed.context.outcomes.find(id);
   return it == observed.context.outcomes.end() ? nullptr : &it->second;
 }
@@ -436,7 +438,7 @@ std::optional<std::string> loaded_config_hash(const Observed& observed) {
 }
 
 plan::Outcomes without_refusals(plan::Outcomes outcomes) {
-  std::erase_if(outcomes, [](const auto& item) { return item.first.starts_with("reconfigure ") && refused(&item.second); });
+  std::erase_if(outcomes, [](const auto& item) { return item.first.is(kReconfigure) && refused(&item.second); });
   return outcomes;
 }
 
@@ -474,12 +476,8 @@ bool restart_crashed(const Observed& observed, const ConfigState& state) {
   return !seen.hash.empty() && seen.hash != state.offered_hash;
 }
 
-bool has_answered(const Observed& observed) {
-  return observed.snapshot && observed.snapshot->health != slurm::Snapshot::Health::kNone;
-}
-
 bool has_run(const Observed& observed, const ConfigState& state) {
-  return has_answered(observed) || observed.workers_registered || state.ran || !state.served_key.empty() ||
+  return slurm::has_answered(observed.snapshot) || observed.workers_registered || state.ran || !state.served_key.empty() ||
          !state.accepted_hash.empty();
 }
 

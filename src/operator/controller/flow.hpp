@@ -109,9 +109,6 @@ bool restart_crashed(const Observed& observed, const ConfigState& state);
 /// The outcomes without slurmctld's refusals, of which the flow itself tells once they are settled.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
-/// Slurm has answered this process, however long ago.
-bool has_answered(const Observed& observed);
-
 /// slurmctld has run: it was accepted or up with something, or has answered, or a worker has been with it. Jobs may wait there.
 bool has_run(const Observed& observed, const ConfigState& state);
 /// slurmctld ends again and again.

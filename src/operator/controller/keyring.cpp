@@ -114,7 +114,8 @@ plan::Step create(const Observed& observed) {
               {"metadata", metadata(observed, observed.slurm_key.digest)},
               {"type", "Opaque"},
               {"data", data_of(observed)}};
-  return {"create Secret " + observed.keyring.ref.secret, "daemons mount a copy of the key",
+  return {{"create", "Secret", observed.keyring.ref.secret},
+          "daemons mount a copy of the key",
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
@@ -123,7 +124,8 @@ plan::Step patch(const Observed& observed, const std::string& digest, Json data,
   change["metadata"].erase("name");
   change["metadata"].erase("namespace");
   if (!data.is_null()) change["data"] = std::move(data);
-  return {"update Secret " + observed.keyring.ref.secret, why,
+  return {{"update", "Secret", observed.keyring.ref.secret},
+          why,
           kube::merge_patch(kube::resources::kSecret, *observed.keyring.meta, std::move(change))};
 }
 

@@ -93,7 +93,8 @@ void plan_keys(Pass& pass) {
         recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
     if (recipe.is_null()) recipe = {{"$generate", {{"bytes", bytes}}}};
     pass.plan.lane("keys").add(
-        {"create Secret " + key.ref.secret, why,
+        {{"create", "Secret", key.ref.secret},
+         why,
          kube::create(kube::resources::kSecret, build_key_secret(observed, key.ref, std::move(recipe)))});
   };
   generate(observed.slurm_key, kSlurmKeyBytes);
@@ -142,8 +143,9 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
   act.type = kube::PatchType::kJson;
   act.uid = budget->meta.uid;
   act.patch = core::Json::array({{{"op", "remove"}, {"path", std::string("/spec/") + kField}}});
-  return plan::Step{std::string("drop ") + kField + " of PodDisruptionBudget " + budget->meta.name,
-                    "it allows evictions while a NodeSet is scaled in", std::make_shared<kube::Patch>(std::move(act))};
+  return plan::Step{{std::string("drop ") + kField + " of", "PodDisruptionBudget", budget->meta.name},
+                    "it allows evictions while a NodeSet is scaled in",
+                    std::make_shared<kube::Patch>(std::move(act))};
 }
 
 void plan_network(Pass& pass) {
@@ -211,7 +213,7 @@ void plan_records(Pass& pass) {
       return pass.plan.wake_after(core::Duration{1000}, "records of workers are left");
     }
     const std::string why = "its worker and its NodeSet are gone";
-    lane.add({"delete Slurm node " + name, why, slurm::delete_node(observed.cluster, name, why, /*expect_down=*/true)});
+    lane.add({{"delete", "Slurm node", name}, why, slurm::delete_node(observed.cluster, name, why, /*expect_down=*/true)});
   }
 }
 
@@ -245,7 +247,8 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set, std:
   if (!apply || !jobs_at_stake(observed)) {
     // A job may have come since that snapshot.
     if ((apply || renew) && state_at_stake(observed) && !observed.restapis.empty()) {
-      lane.add({"look for jobs", "slurmctld's pod is to be replaced, and its state goes with it",
+      lane.add({{"look for", "jobs"},
+                "slurmctld's pod is to be replaced, and its state goes with it",
                 slurm::confirm_no_jobs(observed.cluster)});
       lane.then();
     }
@@ -546,7 +549,7 @@ void plan_running(Pass& pass) {
   const Observed& observed = pass.observed;
   const kube::ObjectMeta& meta = observed.object->meta;
   if (auto act = kube::add_finalizer(resources::kController, meta, api::kFinalizerController)) {
-    pass.plan.lane("guard").add({"add finalizer", "workers and RestApis go before their slurmctld", std::move(act)});
+    pass.plan.lane("guard").add({{"add", "finalizer"}, "workers and RestApis go before their slurmctld", std::move(act)});
   }
   plan_keys(pass);
   plan_network(pass);
@@ -635,14 +638,15 @@ void plan_key_removal(Pass& pass) {
     return pass.plan.wake_after(kReadClaimAgain, "whether the state's volume is left decides about its keys");
   }
   for (const SecretFacts* key : keys) {
-    pass.plan.lane("tidy").add({"delete Secret " + key->ref.secret, "it was generated for a cluster whose state is gone",
+    pass.plan.lane("tidy").add({{"delete", "Secret", key->ref.secret},
+                                "it was generated for a cluster whose state is gone",
                                 kube::delete_object(kube::resources::kSecret, *key->meta)});
   }
 }
 
 void remove_finalizer(Pass& pass, const char* why) {
   if (auto act = kube::remove_finalizer(resources::kController, pass.observed.object->meta, api::kFinalizerController)) {
-    pass.plan.lane("tidy").then().add({"remove finalizer", why, std::move(act)});
+    pass.plan.lane("tidy").then().add({{"remove", "finalizer"}, why, std::move(act)});
   }
 }
 
@@ -660,7 +664,7 @@ void delete_left_workers(Pass& pass) {
     const auto evidence = kube::OwnerWitness::owner_ends(observed.object->meta, *pod);
     if (pod->meta.terminating() || !evidence) continue;
     if (pass.plan.step_count() >= kPerPass) return pass.plan.wake_after(core::Duration{50}, "more workers to delete");
-    pass.plan.lane("workers").add({"delete Pod " + pod->meta.key().str(),
+    pass.plan.lane("workers").add({{"delete", "Pod", pod->meta.key().str()},
                                    "the cluster ends, and the NodeSet that it is of is gone",
                                    kube::delete_pod(*pod, *evidence)});
   }

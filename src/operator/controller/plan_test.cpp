@@ -208,7 +208,7 @@ TEST(Withheld, UntilAnAnswerThatWasAskedForWhenItTookNoMoreJobs) {
   const auto stays = [&] {
     return render_config(observed, ConfigState{}).files.at("slurm.conf").find("PartitionName=gpu ") != std::string::npos;
   };
-  plan::Outcome& reconfigured = observed.context.outcomes["reconfigure h.1"];
+  plan::Outcome& reconfigured = observed.context.outcomes[{"reconfigure", "", "h.1"}];
   reconfigured.state = plan::Outcome::State::kDone;
   reconfigured.last = observed.context.mono;
   EXPECT_FALSE(stays());

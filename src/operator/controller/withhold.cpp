@@ -67,7 +67,7 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
     if (state.offered_hash == state.accepted_hash) return out;
-    const bool answers = has_answered(observed) && observed.snapshot->complete();
+    const bool answers = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     const conf::Conf offered = parse_conf(state.offered);
     // It does not get up with what is offered. But it may have loaded something between the two that was never noted, and what
     // that had of NodeSets' partitions stands there.
@@ -110,7 +110,7 @@ bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& par
 conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
-  if (!has_answered(observed)) {
+  if (!slurm::has_answered(observed.snapshot)) {
     // Nobody can ask. Each NodeSet may have had a partition, with jobs: those that wait need no worker.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
@@ -129,7 +129,7 @@ conf::Conf read_loaded(const Observed& observed) {
 /// The same of the kinds of GRES that jobs use. How many licenses there were, Slurm's answers about jobs do not tell.
 conf::Conf read_loaded_gres(const Observed& observed) {
   conf::Conf out;
-  if (!observed.stateful_set || !has_answered(observed)) return out;
+  if (!observed.stateful_set || !slurm::has_answered(observed.snapshot)) return out;
   std::string list;
   for (const auto& [id, job] : observed.snapshot->jobs) {
     for (const std::string& name : job->gres) list += (list.empty() ? "" : ",") + name;
@@ -139,14 +139,14 @@ conf::Conf read_loaded_gres(const Observed& observed) {
 }
 
 bool fresh(const Observed& observed) {
-  return has_answered(observed) && observed.snapshot->fresh(observed.context.mono);
+  return slurm::has_answered(observed.snapshot) && observed.snapshot->fresh(observed.context.mono);
 }
 
 using Uses = std::vector<std::string> (*)(const slurm::Job&);
 
 /// Notes the jobs that have not ended, and use it.
 void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
-  if (!has_answered(observed)) return;
+  if (!slurm::has_answered(observed.snapshot)) return;
   for (const auto& [id, job] : observed.snapshot->jobs) {
     if (!job->in_queue()) continue;
     // One that could not be read may use anything.
@@ -182,7 +182,8 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   Withheld item{.what = "partition/" + name};
   if (to_go_now(observed, item.what)) return {};
   const bool comes = may_come(observed, state, name);
-  if (!comes && has_answered(observed) && observed.snapshot->complete() && !observed.snapshot->partitions.contains(name))
+  if (!comes && slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
+      !observed.snapshot->partitions.contains(name))
     return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
@@ -233,7 +234,7 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
     if (!item) continue;
     const bool of_nodeset = made_for_nodeset(entry, before);
     // slurmctld refuses a file with a NodeSet that has the name of a node, and with it every other change.
-    if (of_nodeset && has_answered(observed) && observed.snapshot->node(head.value) != nullptr) continue;
+    if (of_nodeset && slurm::has_answered(observed.snapshot) && observed.snapshot->node(head.value) != nullptr) continue;
     conf::Conf& into = of_nodeset ? ours : user;
     keep_members(into, of_nodeset ? user : ours, before, entry);
     into.add(drained(entry));
@@ -268,7 +269,7 @@ std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& obs
 }
 
 void withhold_tables(conf::Conf& wanted, const Observed& observed, const ConfigState& state, std::vector<Problem>& warnings) {
-  if (!state.exists() || (!observed.workers_registered && !has_answered(observed))) return;
+  if (!state.exists() || (!observed.workers_registered && !slurm::has_answered(observed.snapshot))) return;
   const conf::Conf before = parse_conf(state.accepted_hash.empty() ? state.offered : state.accepted_files());
   const auto keep = [&](const char* key, std::int64_t usual, std::size_t rows, const char* what) {
     const auto number = [&](const conf::Conf& conf) {
@@ -278,7 +279,7 @@ void withhold_tables(conf::Conf& wanted, const Observed& observed, const ConfigS
       return out;
     };
     const std::int64_t was = number(before), wish = number(wanted);
-    const bool seen = has_answered(observed) && observed.snapshot->complete();
+    const bool seen = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     if (wish >= was || (seen && wish > static_cast<std::int64_t>(rows))) return;
     wanted.set(key, std::to_string(was));
     warnings.push_back(
@@ -288,7 +289,7 @@ void withhold_tables(conf::Conf& wanted, const Observed& observed, const ConfigS
                      seen ? fmt::format("Slurm has {} {}", rows, what)
                           : std::string("Slurm does not tell how many ") + what + " it has")});
   };
-  const bool any = has_answered(observed);
+  const bool any = slurm::has_answered(observed.snapshot);
   keep("MaxNodeCount", 0, any ? observed.snapshot->nodes.size() : 0, "nodes");
   keep("MaxJobCount", 10000, any ? observed.snapshot->jobs.size() : 0, "jobs, ended ones too");
 }
@@ -334,7 +335,7 @@ void watch_withheld(const Observed& observed, const std::vector<Withheld>& withh
   if (withheld.empty() || observed.restapis.empty()) return;
   // It takes its steps, or the last answer is too old: a slow Slurm is asked every 15 s, and what it says is fresh for 2 s of
   // these. One that is away wakes us when it answers.
-  const bool soon = has_answered(observed) && observed.snapshot->complete() &&
+  const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");
   remember_reconfigure(observed, plan);

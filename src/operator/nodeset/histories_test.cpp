@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
 
@@ -95,7 +96,7 @@ void happen(World& world, int what, int number) {
       world.refuse.clear();
       break;
     case 15:
-      world.outcomes.clear();
+      world.ledger = {};
       break;  // The operator starts again.
     case 16:
       if (!name.empty() && world.pod(name).phase == "Pending") {
@@ -122,7 +123,7 @@ void come_to_rest(World& world) {
   for (auto& [name, node] : world.nodes) {
     if (node.reason == "by an admin") free_node(node);
   }
-  world.outcomes.clear();
+  world.ledger = {};
   const auto at_rest = [&] {
     const bool moving = std::any_of(world.pods.begin(), world.pods.end(), [](const auto& item) {
       return item.second.meta.terminating() || item.second.phase != "Running";
@@ -247,11 +248,11 @@ using Items = std::set<std::string>;
 
 /// "drain cpu-3" and the like. `late`: those that follow from what workers and Slurm do when the others are done.
 Items items(const plan::Intent& intent, bool late) {
-  constexpr std::array<std::string_view, 3> kLate{"comment Slurm node", "mark Pod", "report Slurm state on Pod"};
+  constexpr std::array<std::string_view, 3> kLate{"comment", "mark", "report Slurm state on"};
   Items out;
   for (const auto& [kind, names] : intent.remaining) {
-    if ((std::ranges::find(kLate, kind) != kLate.end()) != late) continue;
-    for (const std::string& name : names) out.insert(kind + " " + name);
+    if ((std::ranges::find(kLate, kind.verb) != kLate.end()) != late) continue;
+    for (const std::string& name : names) out.insert(kind.of(name).text());
   }
   return out;
 }
@@ -284,8 +285,8 @@ RC_GTEST_PROP(NodeSetHistories, StepsOfAllPassesAddUpToTheIntent, ()) {
   Items late = missing(items(first.intent, true), items(world.did, true));
   std::erase_if(late, [&](const std::string& item) { return !world.pods.contains(item.substr(item.find("cpu-"))); });
   RC_ASSERT(late == Items{});
-  const auto count = [&](const char* kind) { return static_cast<int>(world.did.remaining[kind].size()); };
-  RC_ASSERT(first.intent.pods == count("create Pod") + count("delete Pod"));
+  const auto count = [&](const plan::StepId& kind) { return static_cast<int>(world.did.remaining[kind].size()); };
+  RC_ASSERT(first.intent.pods == count(kCreatePod) + count(kDeletePod));
   RC_ASSERT(last.intent.remaining.empty());
 }
 

@@ -95,7 +95,7 @@ void delete_moved(Pass& pass) {
     if (!pass.slurm_fresh_or_again()) return;
     ++pass.records_left;
     const std::string why = "its worker has moved to another Kubernetes node";
-    pass.step(pass.out.lane("record " + name), delete_record_id(name), why,
+    pass.step(pass.out.lane("record " + name), kDeleteRecord.of(name), why,
               slurm::delete_node(pass.cluster(), name, why, /*expect_down=*/true));
   }
 }

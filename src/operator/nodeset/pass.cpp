@@ -240,7 +240,7 @@ Pass::Name Pass::name_of(int ordinal) const {
   const std::string node = node_name(ordinal);
   if (rival_of(node) != nullptr) return Name::kRivals;
   if (!in.nodeset_names.contains(node)) return Name::kOurs;
-  if (in.snapshot == nullptr || in.snapshot->health == slurm::Snapshot::Health::kNone) return Name::kUnknown;
+  if (!slurm::has_answered(in.snapshot)) return Name::kUnknown;
   return in.snapshot->node(node) != nullptr ? Name::kOurs : Name::kNodeSets;
 }
 
@@ -269,23 +269,23 @@ bool Pass::hangs(const kube::PodRecord& pod) {
   return left.count() <= 0;
 }
 
-void Pass::wish(const std::string& id) {
+void Pass::wish(const plan::StepId& id) {
   wishes_.push_back(id);
   if (in.outcomes.contains(id)) out.remember(id);
 }
 
-const plan::Outcome* Pass::failure(const std::string& id) const {
+const plan::Outcome* Pass::failure(const plan::StepId& id) const {
   const auto it = in.outcomes.find(id);
   return it != in.outcomes.end() && it->second.state == plan::Outcome::State::kFailed ? &it->second : nullptr;
 }
 
-bool Pass::due(const std::string& id) {
+bool Pass::due(const plan::StepId& id) {
   const plan::Outcome* failed = failure(id);
   if (failed == nullptr || spec_changed()) return true;
   const core::Duration waited = in.mono - failed->last;
   const core::Duration wait = backoff(*failed);
   if (waited >= wait) return true;
-  out.wake_after(wait - waited, "trying again: " + id);
+  out.wake_after(wait - waited, "trying again: " + id.text());
   return false;
 }
 
@@ -311,7 +311,7 @@ bool Pass::slurm_fresh_or_again() {
 
 bool Pass::slurm_shows() {
   if (slurm_known_) return true;
-  if (in.snapshot == nullptr || in.snapshot->health == slurm::Snapshot::Health::kNone) return false;
+  if (!slurm::has_answered(in.snapshot)) return false;
   const core::Duration left = kShown - (in.mono - in.snapshot->requested_at);
   if (left.count() <= 0) return false;
   out.wake_after(left, "what Slurm last said grows old");
@@ -327,7 +327,7 @@ plan::Step Pass::event_step(std::string_view type, std::string_view reason, std:
   act->reason = reason;
   act->action = action;
   act->note = note;
-  return {fmt::format("event {}: {}", reason, note), note, std::move(act)};
+  return {kEvent.of(act->reason, note), note, std::move(act)};
 }
 
 void Pass::event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
@@ -335,7 +335,7 @@ void Pass::event(std::string_view type, std::string_view reason, std::string_vie
 }
 
 void Pass::lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
-  const auto before = in.outcomes.find(fmt::format("event {}: {}", reason, note));
+  const auto before = in.outcomes.find(kEvent.of(std::string(reason), note));
   if (before != in.outcomes.end() && in.mono - before->second.last < kEventAgain) return out.remember(before->first);
   event(type, reason, action, std::move(note));
 }
@@ -348,7 +348,7 @@ void Pass::wrong(std::string_view reason, std::string message, std::string_view 
 
 bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std::string& note) {
   lasting_event("Normal", reason, "Wait", note);
-  const auto told = in.outcomes.find(fmt::format("event {}: {}", reason, note));
+  const auto told = in.outcomes.find(kEvent.of(std::string(reason), note));
   const core::Duration waited = told == in.outcomes.end() ? core::Duration{0} : in.mono - told->second.since;
   if (waited >= limit) return false;
   waiting(reason, note);

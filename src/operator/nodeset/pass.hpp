@@ -138,18 +138,18 @@ class Pass {
 
   /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
   bool step(plan::Lane& lane, plan::Step step);
-  bool step(plan::Lane& lane, std::string id, std::string reason, plan::ActPtr act) {
+  bool step(plan::Lane& lane, plan::StepId id, std::string reason, plan::ActPtr act) {
     return step(lane, {std::move(id), std::move(reason), std::move(act)});
   }
   /// Whether a step that failed before may be tried again now; when not, wakes the key when it may.
-  bool due(const std::string& id);
+  bool due(const plan::StepId& id);
   /// Room for n more steps in this pass; when there is none, the key is planned again at once after it.
   bool room(std::size_t n);
   /// Notes that a step is still wished for, though it is not in this pass: a failure of it still counts.
-  void wish(const std::string& id);
-  [[nodiscard]] const std::vector<std::string>& wishes() const { return wishes_; }
+  void wish(const plan::StepId& id);
+  [[nodiscard]] const std::vector<plan::StepId>& wishes() const { return wishes_; }
   /// The failed outcome of a step, or null.
-  [[nodiscard]] const plan::Outcome* failure(const std::string& id) const;
+  [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
   /// The spec has changed since the status was last written: what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
@@ -187,17 +187,22 @@ class Pass {
   bool slurm_fresh_ = false;
   bool slurm_known_ = false;
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;  ///< The rest of a pass is for status and events.
-  std::vector<std::string> wishes_;
+  std::vector<plan::StepId> wishes_;
 };
 
-// Kinds of steps in intents that stand there before their turn comes.
-inline constexpr std::string_view kCreatePod = "create Pod";
-inline constexpr std::string_view kDeletePod = "delete Pod";
-inline constexpr std::string_view kClear = "clear Pod";
-inline constexpr std::string_view kDeleteRecord = "delete Slurm node";
-inline constexpr std::string_view kDrain = "drain";
-inline constexpr std::string_view kResume = "resume";
-inline constexpr std::string_view kReport = "report Slurm state on Pod";
+// What steps do, to be named by `of`: some stand in intents before their turn comes.
+inline const plan::StepId kCreatePod{"create", "Pod"};
+inline const plan::StepId kDeletePod{"delete", "Pod"};
+inline const plan::StepId kClear{"clear", "Pod"};
+inline const plan::StepId kDeleteRecord{"delete", "Slurm node"};
+inline const plan::StepId kDrain{"drain"};
+inline const plan::StepId kConfirm{"confirm", "Slurm node"};
+inline const plan::StepId kResume{"resume"};
+inline const plan::StepId kReport{"report Slurm state on", "Pod"};
+inline const plan::StepId kAddFinalizer{"add", "finalizer"};
+inline const plan::StepId kRemoveFinalizer{"remove", "finalizer"};
+inline const plan::StepId kStatus{"status"};
+inline const plan::StepId kEvent{"event"};
 
 /// An orphan that becomes a worker, for it does not end.
 [[nodiscard]] inline bool to_be_adopted(const kube::PodPtr& orphan) {
@@ -214,11 +219,6 @@ inline constexpr std::string_view kReport = "report Slurm state on Pod";
 
 /// That the worker is lost with its host, by what Slurm says; empty: it may not be.
 [[nodiscard]] std::optional<plan::Evidence> silence_of(const Pass& pass, const Worker& worker);
-
-/// The step that deletes a Slurm node's record, by whatever part of a pass.
-[[nodiscard]] inline std::string delete_record_id(std::string_view node) {
-  return std::string(kDeleteRecord) + " " + std::string(node);
-}
 
 /// How long to wait for the n-th try after n failures of this kind.
 core::Duration backoff(const plan::Outcome& outcome);

@@ -31,7 +31,7 @@ std::vector<std::string> ids(const plan::Plan& plan) {
     if (name == "status" || name == "event" || name == "revision") continue;
     for (const auto& group : lane.groups()) {
       for (const plan::Step& step : group) {
-        if (!step.id.starts_with("event ")) out.push_back(step.id);
+        if (step.id.verb != "event") out.push_back(step.id.text());
       }
     }
   }
@@ -45,7 +45,7 @@ std::vector<std::vector<std::string>> groups(const plan::Plan& plan, const std::
   for (const auto& group : plan.lanes().at(lane).groups()) {
     std::vector<std::string> ids;
     for (const plan::Step& step : group) {
-      if (!step.id.starts_with("event ")) ids.push_back(step.id);
+      if (step.id.verb != "event") ids.push_back(step.id.text());
     }
     if (!ids.empty()) out.push_back(std::move(ids));
   }
@@ -143,9 +143,9 @@ TEST(NodeSetPlan, ANodeOfAnothersWorkerIsNotTakenForOneWhosePodIsGone) {
   World world = serving(2);
   world.add_job({"cpu-1"});
   world.pods.erase("cpu-1");
-  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("drain: Pod is gone"));
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("drain with reason Pod is gone"));
   world.rivals = {{"other", {"cpu-1"}, "cpu-", 0, 0}};
-  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("drain: Pod is gone")));
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("drain with reason Pod is gone")));
 }
 
 TEST(NodeSetPlan, TellsTwinsThatAreThere) {
@@ -185,7 +185,7 @@ TEST(NodeSetPlan, AWorkerThatNeverRanSlurmdIsDeletedLateOnlyAsItWasSeen) {
     const plan::Plan plan = plan_nodeset(world.observe());
     for (const auto& group : plan.lanes().at("delete cpu-1").groups()) {
       for (const plan::Step& step : group) {
-        if (step.id.starts_with("delete Pod")) return std::pair(step.late, step.act->describe().contains("resourceVersion"));
+        if (step.id.is(kDeletePod)) return std::pair(step.late, step.act->describe().contains("resourceVersion"));
       }
     }
     return std::pair(core::Duration{-1}, false);
@@ -200,7 +200,7 @@ TEST(NodeSetPlan, ScalesInIdleWorkersInTwoPasses) {
   World world = serving(12);
   world.edit("replicas", 3);
   const plan::Plan first = plan_nodeset(world.observe());
-  EXPECT_THAT(ids(first), ::testing::ElementsAre("drain: NodeSet default/cpu was scaled in"));
+  EXPECT_THAT(ids(first), ::testing::ElementsAre("drain with reason NodeSet default/cpu was scaled in"));
   EXPECT_EQ(first.lanes().at("drain").groups()[0][0].act->describe()["nodes"].size(), 9U);
   EXPECT_EQ(first.wake(), core::Duration{300});
   world.run(first);
@@ -427,7 +427,7 @@ TEST(NodeSetPlan, AnUnregisteredWorkerGoesAfterTheFence) {
   const plan::Plan plan = plan_nodeset(world.observe());
   const auto& groups = plan.lanes().at("delete cpu-2").groups();
   ASSERT_EQ(groups.size(), 4U);
-  EXPECT_EQ(groups[1][0].id, "delete Slurm node cpu-2");
+  EXPECT_EQ(groups[1][0].id.text(), "delete Slurm node cpu-2");
   EXPECT_EQ(groups[2][0].act->describe()["evidence"]["kind"], "NeverRegistered");
 }
 
@@ -474,7 +474,7 @@ TEST(NodeSetPlan, ANodeThatIsResumedAtTheFenceIsKept) {
   world.run(plan_nodeset(world.observe()));
   const plan::Plan plan = plan_nodeset(world.observe());
   EXPECT_THAT(groups(plan, "delete cpu-1"),
-              ElementsAre(ElementsAre("clear Pod default/cpu-1 for deletion"), ElementsAre("delete Slurm node cpu-1"),
+              ElementsAre(ElementsAre("clear Pod default/cpu-1"), ElementsAre("delete Slurm node cpu-1"),
                           ElementsAre("delete Pod default/cpu-1")));
   world.node("cpu-1").state.flags.clear();
   world.run(plan);
@@ -856,8 +856,8 @@ TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
   EXPECT_EQ(world.condition("Degraded"), "True StepFailed");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("exceeded quota: pods"));
   world.settle(200);  // A minute.
-  EXPECT_LE(world.outcomes["create Pod default/cpu-0"].count, 10);
-  EXPECT_LE(world.outcomes["create Pod default/cpu-4"].count, 2);
+  EXPECT_LE(world.ledger.outcomes().at(kCreatePod.of("default/cpu-0")).count, 10);
+  EXPECT_LE(world.ledger.outcomes().at(kCreatePod.of("default/cpu-4")).count, 2);
   world.refuse.clear();
   world.advance(core::Duration{61000});
   world.settle();

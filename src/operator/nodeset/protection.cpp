@@ -87,7 +87,7 @@ void keep_on_lost_hosts(Pass& pass) {
     act->type = kube::PatchType::kJson;
     act->uid = worker.pod->meta.uid;
     act->patch = std::move(operations);
-    pass.step(pass.out.lane("protect"), "extend tolerations of Pod " + pod_text(worker),
+    pass.step(pass.out.lane("protect"), {"extend tolerations of", "Pod", pod_text(worker)},
               "a kubelet that is away takes no worker with it: SlurmdTimeout decides", std::move(act));
   }
 }

@@ -34,7 +34,7 @@ plan::Step adoption(const Pass& pass, const kube::Object& revision) {
   act->uid = revision.meta.uid;
   act->patch = {{"metadata",
                  {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
-  return {"adopt ControllerRevision " + revision.meta.name, "a NodeSet of our name left it behind", std::move(act)};
+  return {{"adopt", "ControllerRevision", revision.meta.name}, "a NodeSet of our name left it behind", std::move(act)};
 }
 
 /// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
@@ -50,7 +50,7 @@ void truncate_history(Pass& pass, std::vector<kube::ObjectPtr> revisions, const 
   std::sort(revisions.begin(), revisions.end(), [](const auto& a, const auto& b) { return number(*a) < number(*b); });
   revisions.resize(revisions.size() - limit);
   for (const kube::ObjectPtr& revision : revisions) {
-    pass.step(pass.out.lane("revision"), "delete ControllerRevision " + revision->meta.name,
+    pass.step(pass.out.lane("revision"), {"delete", "ControllerRevision", revision->meta.name},
               "no worker is of it, and revisionHistoryLimit is " + std::to_string(limit),
               kube::delete_object(kube::resources::kControllerRevision, revision->meta));
   }
@@ -92,10 +92,10 @@ void keep_revisions(Pass& pass) {
   }
   lane.then();
   if (current == nullptr) {
-    pass.step(lane, "create ControllerRevision " + name, "the workers' template is new",
+    pass.step(lane, {"create", "ControllerRevision", name}, "the workers' template is new",
               kube::create(kube::resources::kControllerRevision, new_revision(pass, name, newest + 1)));
   } else if (number(*current) <= newest) {
-    pass.step(lane, "renew ControllerRevision " + name, "the workers' template is again what it was",
+    pass.step(lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
               kube::merge_patch(kube::resources::kControllerRevision, current->meta, {{"revision", newest + 1}}));
   }
   lane.then();

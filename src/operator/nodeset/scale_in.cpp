@@ -76,20 +76,16 @@ auto rank(const Pass& pass, const Worker& worker) {
       -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
-std::string delete_id(const Worker& worker) {
-  return "delete Pod " + pod_text(worker);
+plan::StepId delete_id(const Worker& worker) {
+  return kDeletePod.of(pod_text(worker));
 }
 
-std::string record_id(const Worker& worker) {
-  return delete_record_id(worker.node);
+plan::StepId record_id(const Worker& worker) {
+  return kDeleteRecord.of(worker.node);
 }
 
-std::string mark_id(const Worker& worker) {
-  return "clear Pod " + pod_text(worker) + " for deletion";
-}
-
-std::string confirm_id(const Worker& worker) {
-  return "confirm Slurm node " + worker.node;
+plan::StepId mark_id(const Worker& worker) {
+  return kClear.of(pod_text(worker));
 }
 
 plan::Lane& lane_of(Pass& pass, const Worker& worker) {
@@ -123,7 +119,7 @@ void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence
 /// job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering meanwhile. One
 /// whose slurmd never ran may go late only as it was seen, with the mark on it.
 void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
-  for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) {
+  for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) {
     pass.wish(id);
     if (!pass.due(id)) return;
   }
@@ -132,7 +128,7 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   const bool confirms = !worker.cleared && evidence.kind() == plan::Evidence::Kind::kDrained && pass.in.meta().terminating();
   if (confirms) {
     // From the mark on Kubernetes' own cleaning may delete the pod, which asks nobody: so Slurm is asked before.
-    if (!pass.step(lane, confirm_id(worker), "the mark lets Kubernetes' own cleaning delete the pod",
+    if (!pass.step(lane, kConfirm.of(worker.node), "the mark lets Kubernetes' own cleaning delete the pod",
                    slurm::confirm_idle(pass.cluster(), worker.node)))
       return;
     lane.then();
@@ -178,7 +174,7 @@ bool leaves_record(const Pass& pass, const Worker& worker) {
 /// Without the fence. A slurmd that does not serve is deleted only as it was seen; of one that does, Slurm is asked last.
 void delete_leaving_record(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
   if (!worker.outdated) {
-    if (!pass.step(lane_of(pass, worker), confirm_id(worker), "its record stays, with the word of who took it from work",
+    if (!pass.step(lane_of(pass, worker), kConfirm.of(worker.node), "its record stays, with the word of who took it from work",
                    slurm::confirm_idle(pass.cluster(), worker.node))) {
       return;
     }
@@ -200,11 +196,11 @@ void tell_waiting_jobs(Pass& pass, const Worker& worker) {
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
   if (!leaves_record(pass, worker)) {
-    if (!worker.cleared) pass.out.intent.add(kClear, pod_text(worker));
-    pass.out.intent.add(kDeleteRecord, worker.node);
+    if (!worker.cleared) pass.out.intent.add(mark_id(worker));
+    pass.out.intent.add(record_id(worker));
   }
   if (!pass.room(kFencedSteps)) {
-    for (const std::string& id : {mark_id(worker), record_id(worker), delete_id(worker)}) pass.wish(id);
+    for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) pass.wish(id);
     return;
   }
   const bool held = worker.record != nullptr && worker.has_flag("DRAIN") && (worker.work.jobs > 0 || reserved(*worker.record));
@@ -280,8 +276,7 @@ void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
 
 /// How often a worker was replaced lately is known from the deletions: they are kept in mind while its successors live.
 void remember_replacements(Pass& pass) {
-  const std::string prefix = "delete Pod ";
-  for (auto it = pass.in.outcomes.lower_bound(prefix); it != pass.in.outcomes.end() && it->first.starts_with(prefix); ++it) {
+  for (auto it = pass.in.outcomes.lower_bound(kDeletePod); it != pass.in.outcomes.end() && it->first.is(kDeletePod); ++it) {
     if (pass.in.mono - it->second.last < kRemember) pass.out.remember(it->first);
   }
 }
@@ -290,7 +285,7 @@ void remember_replacements(Pass& pass) {
 void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
   const auto evidence = kube::PodWitness::ended(*worker.pod);
   if (!evidence) return;
-  const std::string id = delete_id(worker);
+  const plan::StepId id = delete_id(worker);
   pass.wish(id);
   const auto before = pass.in.outcomes.find(id);
   if (replaced && before != pass.in.outcomes.end() && before->second.state == plan::Outcome::State::kDone) {
@@ -402,7 +397,7 @@ void delete_workers(Pass& pass) {
       delete_ended(pass, worker, missing-- > 0);
     } else if (worker.victim) {
       ++pass.to_delete;
-      pass.out.intent.add(kDeletePod, pod_text(worker));
+      pass.out.intent.add(delete_id(worker));
       pass.out.intent.jobs += worker.work.jobs;
       delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
       if (worker.silent) {
@@ -439,12 +434,12 @@ void delete_records(Pass& pass) {
       continue;
     }
     if (reserved(*it->second)) {
-      pass.out.intent.add(kDeleteRecord, it->first);
+      pass.out.intent.add(kDeleteRecord.of(it->first));
       pass.waiting("RecordReserved", "the record of " + it->first + std::string(kReserved));
       continue;
     }
     const std::string why = "its worker is gone for good";
-    pass.step(pass.out.lane("record " + it->first), delete_record_id(it->first), why,
+    pass.step(pass.out.lane("record " + it->first), kDeleteRecord.of(it->first), why,
               slurm::delete_node(pass.cluster(), it->first, why));
   }
 }

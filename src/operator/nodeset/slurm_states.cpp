@@ -192,8 +192,8 @@ bool must_resume(const Pass& pass, const Worker& worker) {
   return wants_resume(worker) && worker.ready() && registered_anew(pass, worker);
 }
 
-std::string mark_id(const Worker& worker) {
-  return "mark Pod " + pod_text(worker);
+plan::StepId mark_id(const Worker& worker) {
+  return {"mark", "Pod", pod_text(worker)};
 }
 
 /// Its deadline was written a moment ago: on a node that many jobs share it changes with each of them.
@@ -294,7 +294,7 @@ void report(Pass& pass, const Worker& worker, Json changes) {
   act->uid = worker.pod->meta.uid;
   act->patch = {{"status", {{"conditions", std::move(changes)}}}};
   const std::string why = worker.record == nullptr ? "its Slurm node is gone" : "Slurm says " + state_text(*worker.record);
-  pass.step(pass.out.lane("report"), "report Slurm state on Pod " + pod_text(worker), why, std::move(act));
+  pass.step(pass.out.lane("report"), kReport.of(pod_text(worker)), why, std::move(act));
 }
 
 /// Without what tells how its record was made.
@@ -347,10 +347,10 @@ void set_drains(Pass& pass) {
   if (auto gone = nodes_of_gone_pods(pass); !gone.empty())
     std::ranges::move(gone, std::back_inserter(nodes[std::string(kPodGone)]));
   for (auto& [reason, names] : nodes) {
-    for (const std::string& name : names) pass.out.intent.add(kDrain, name);
+    for (const std::string& name : names) pass.out.intent.add(kDrain.of(name));
     const std::string list = core::compress_hostlist(names);
     const std::set<std::string> drained(names.begin(), names.end());
-    const bool added = pass.step(pass.out.lane("drain"), "drain: " + reason, "drain " + list,
+    const bool added = pass.step(pass.out.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
                                  slurm::drain_nodes(pass.cluster(), std::move(names), reason));
     if (added) pass.draining.insert(drained.begin(), drained.end());
     if (added && cordoned.contains(reason)) {
@@ -362,7 +362,7 @@ void set_drains(Pass& pass) {
 void end_gone_nodes(Pass& pass) {
   if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || pass.stops()) return;
   for (const auto& [name, pod] : pass.in.seen.gone) {
-    const std::string id = "end " + name;
+    const plan::StepId id{"end", "", name};
     if (!must_end(pass, name, pod)) continue;
     pass.wish(id);
     if (!pass.due(id)) continue;
@@ -380,7 +380,7 @@ void end_gone_nodes(Pass& pass) {
 void resume_workers(Pass& pass) {
   if (!pass.slurm_known() || pass.goal != Goal::kServe) return;
   for (const Worker& worker : pass.workers) {
-    if (wants_resume(worker)) pass.out.intent.add(kResume, worker.node);
+    if (wants_resume(worker)) pass.out.intent.add(kResume.of(worker.node));
     if (!must_resume(pass, worker)) {
       if (!worker.victim && worker.drained_by_us() && worker.ready())
         pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
@@ -389,7 +389,7 @@ void resume_workers(Pass& pass) {
     const std::string why =
         fmt::format("it is wanted and ready, and {} by {}: {}", worker.has_flag("DRAIN") ? "drained" : "down",
                     worker.drained_by_us() ? "us" : "slurmctld", worker.record->reason);
-    pass.step(pass.out.lane("resume"), "resume " + worker.node, why, slurm::resume_node(pass.cluster(), worker.node));
+    pass.step(pass.out.lane("resume"), kResume.of(worker.node), why, slurm::resume_node(pass.cluster(), worker.node));
   }
 }
 
@@ -418,7 +418,7 @@ void report_states(Pass& pass) {
       Json changes = condition_changes(pass, worker);
       if (changes.empty()) continue;
       if (!pass.slurm_fresh_or_again()) return;
-      pass.out.intent.add(kReport, pod_text(worker));
+      pass.out.intent.add(kReport.of(pod_text(worker)));
       if (left-- > 0) {
         report(pass, worker, std::move(changes));
       } else {
@@ -435,7 +435,7 @@ void stamp_comments(Pass& pass) {
   for (const Worker& worker : pass.workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
     std::string wanted = wanted_comment(pass, worker);
-    const std::string id = "comment Slurm node " + worker.node;
+    const plan::StepId id{"comment", "Slurm node", worker.node};
     if (wanted.empty()) continue;
     if (!pass.slurm_fresh_or_again()) return;
     slurm::NodeUpdate update;

@@ -21,7 +21,6 @@ using core::Json;
 constexpr core::Duration kCountsEvery{500};
 /// After so many refusals, a node that Slurm will not let go is shown: a reservation may hold it.
 constexpr int kBusyShown = 20;
-constexpr std::string_view kStatus = "status";
 constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
@@ -56,7 +55,7 @@ api::NodeSetStatus count(Pass& pass) {
     if (state.base == "DOWN") ++out.slurm_down;
     if (state.has("DRAIN")) ++out.slurm_drain;
   }
-  if (pass.in.snapshot == nullptr || pass.in.snapshot->health == slurm::Snapshot::Health::kNone) {
+  if (!slurm::has_answered(pass.in.snapshot)) {
     // Nothing is known, which is not zero.
     out.slurm_idle = before.slurm_idle;
     out.slurm_allocated = before.slurm_allocated;
@@ -229,10 +228,10 @@ void intend_for_record(Pass& pass, const std::string& node) {
   if (record == nullptr) return;
   plan::Intent& intent = pass.out.intent;
   if (judge_old_record(pass, node) == OldRecord::kGoesFirst && !pass.patches_nodeset) {
-    if (pass.failure(delete_record_id(node)) == nullptr) intent.add(kDeleteRecord, node);
+    if (pass.failure(kDeleteRecord.of(node)) == nullptr) intent.add(kDeleteRecord.of(node));
   } else if (pass.draining.contains(node) || (slurm::ours(record->reason) && !record->state.has("FAIL") &&
                                               (record->state.has("DRAIN") || record->state.base == "DOWN"))) {
-    intent.add(kResume, node);
+    intent.add(kResume.of(node));
   }
 }
 
@@ -240,28 +239,28 @@ void judge_intent(Pass& pass) {
   plan::Intent& intent = pass.out.intent;
   const kube::ObjectMeta& self = pass.in.meta();
   const api::NodeSetSpec& spec = pass.in.nodeset.spec;
-  for (const std::string& id : pass.wishes()) {
+  for (const plan::StepId& id : pass.wishes()) {
     // The first two were told by node and pod; the others change nothing.
-    const auto is = [&](std::string_view prefix) { return id.starts_with(prefix); };
-    if (!is("drain: ") && !is("clear ") && !is("event ") && !is("confirm ")) intent.add_step(id);
+    const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm);
+    if (!told) intent.add(id);
   }
   const std::set<int> created = ordinals_to_create(pass);
   const std::string prefix = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), self.name);
   // With host networking, nodes are named when their pods are placed.
   const bool named = !uses_host_network(spec);
   for (const int ordinal : created) {
-    intent.add(kCreatePod, self.ns + "/" + pod_name(self.name, ordinal, spec.ordinal_padding));
+    intent.add(kCreatePod.of(self.ns + "/" + pod_name(self.name, ordinal, spec.ordinal_padding)));
     if (named) intend_for_record(pass, prefix + padded_ordinal(ordinal, spec.ordinal_padding));
   }
   if (named && (pass.goal == Goal::kServe || pass.goal == Goal::kDrainAll) && pass.in.namesake.empty()) {
     for (const Worker& worker : pass.workers) {
       const bool goes = worker.victim || worker.life != Life::kLive;
       const bool record_goes = worker.record != nullptr && !outlives_worker(pass, *worker.record);
-      if (goes && record_goes && !created.contains(worker.ordinal)) intent.add(kDeleteRecord, worker.node);
+      if (goes && record_goes && !created.contains(worker.ordinal)) intent.add(kDeleteRecord.of(worker.node));
     }
   }
-  if (self.terminating() && kube::has_finalizer(self, api::kFinalizerNodeSet)) intent.add_step("remove finalizer");
-  for (const std::string_view kind : {kCreatePod, kDeletePod}) {
+  if (self.terminating() && kube::has_finalizer(self, api::kFinalizerNodeSet)) intent.add(kRemoveFinalizer);
+  for (const plan::StepId& kind : {kCreatePod, kDeletePod}) {
     const auto it = intent.remaining.find(kind);
     if (it != intent.remaining.end()) intent.pods += static_cast<int>(it->second.size());
   }
@@ -317,7 +316,7 @@ void add_alike(Pass& pass, Alike alike, bool with_event, std::string_view action
 /// Failures of steps that are still wished for. What Slurm holds back is no failure until it lasts.
 void judge_failures(Pass& pass) {
   plan::Outcomes wished;
-  for (const std::string& id : pass.wishes()) {
+  for (const plan::StepId& id : pass.wishes()) {
     const plan::Outcome* failed = pass.failure(id);
     if (failed == nullptr) continue;
     const bool busy = failed->error && failed->error->code == core::ErrorCode::kBusy;
@@ -389,7 +388,7 @@ bool can_wait(Pass& pass, const Json& patch) {
       gist(&patch["conditions"]) != gist(core::find(pass.in.object->body, {"status", "conditions"}))) {
     return false;
   }
-  for (auto it = pass.in.outcomes.lower_bound(kStatus); it != pass.in.outcomes.end() && it->first.starts_with(kStatus); ++it) {
+  for (auto it = pass.in.outcomes.lower_bound(kStatus); it != pass.in.outcomes.end() && it->first.is(kStatus); ++it) {
     const core::Duration since = pass.in.mono - it->second.last;
     if (it->second.state != plan::Outcome::State::kDone || since >= kCountsEvery) continue;
     pass.out.remember(it->first);
@@ -430,7 +429,7 @@ void write_status(Pass& pass) {
   const auto* act = dynamic_cast<const kube::Patch*>(step->act.get());
   if (act != nullptr && can_wait(pass, act->patch.at("status"))) return;
   // Another status is another wish: one that changes with every pass is no step that is done in vain.
-  step->id = fmt::format("{}: {}, {} of {} ready", kStatus, step->reason, status.ready_replicas, status.replicas);
+  step->id.variant = fmt::format("{}, {} of {} ready", step->reason, status.ready_replicas, status.replicas);
   pass.wish(step->id);
   if (!pass.due(step->id)) return;
   pass.out.lane("status").add(std::move(*step));

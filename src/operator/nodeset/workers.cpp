@@ -26,8 +26,9 @@ constexpr core::Duration kTakenName{60000};
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
 
-std::string create_id(const Pass& pass, int ordinal) {
-  return "create Pod " + pass.in.meta().ns + "/" + pod_name(pass.in.meta().name, ordinal, pass.in.nodeset.spec.ordinal_padding);
+plan::StepId create_id(const Pass& pass, int ordinal) {
+  const api::NodeSetSpec& spec = pass.in.nodeset.spec;
+  return kCreatePod.of(pass.in.meta().ns + "/" + pod_name(pass.in.meta().name, ordinal, spec.ordinal_padding));
 }
 
 /// How long a worker that terminates still holds its place.
@@ -117,7 +118,7 @@ std::size_t tries(Pass& pass) {
   if (pass.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
   for (const int ordinal : pass.vacant) {
-    const std::string id = create_id(pass, ordinal);
+    const plan::StepId id = create_id(pass, ordinal);
     pass.wish(id);
     const auto it = pass.in.outcomes.find(id);
     if (it != pass.in.outcomes.end() && (latest == nullptr || latest->last < it->second.last)) latest = &it->second;
@@ -137,7 +138,7 @@ plan::Step created_event(const Pass& pass, std::vector<std::string> names) {
 
 /// Whether the record of an earlier worker goes before this one is created. That is tried once: the worker is not to wait for
 /// Slurm.
-bool record_goes_first(Pass& pass, OldRecord old, const std::string& id) {
+bool record_goes_first(Pass& pass, OldRecord old, const plan::StepId& id) {
   // A NodeSet that gets its finalizer now had no worker.
   if (old != OldRecord::kGoesFirst || pass.patches_nodeset) return false;
   if (pass.failure(id) == nullptr) return true;
@@ -165,7 +166,7 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
       pass.out.wake_after(kNextAnswer, "waiting for the drain of " + node);
       continue;
     }
-    const std::string record_id = delete_record_id(node);
+    const plan::StepId record_id = kDeleteRecord.of(node);
     const OldRecord old = judge_old_record(pass, node);
     if (old == OldRecord::kSettles &&
         pass.wait_at_most(kSettles, "WaitingForSlurm", "waiting for Slurm to miss the slurmd of " + node)) {
@@ -197,7 +198,7 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
 bool keep_finalizer(Pass& pass, plan::Lane& lane) {
   auto act = kube::add_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet);
   if (act == nullptr) return true;
-  if (!pass.step(lane, "add finalizer", "its workers are drained before it goes", std::move(act))) return false;
+  if (!pass.step(lane, kAddFinalizer, "its workers are drained before it goes", std::move(act))) return false;
   pass.patches_nodeset = true;
   lane.then();
   return true;
@@ -284,7 +285,7 @@ void adopt_orphans(Pass& pass) {
     act->type = kube::PatchType::kStrategic;
     act->uid = pod->meta.uid;
     act->patch = {{"metadata", {{"ownerReferences", std::move(owners)}}}};
-    pass.step(lane, "adopt Pod " + pod->meta.key().str(),
+    pass.step(lane, {"adopt", "Pod", pod->meta.key().str()},
               gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
               std::move(act));
   }
@@ -328,7 +329,7 @@ void remove_finalizer(Pass& pass) {
     if (!what.empty() && pass.wait_at_most(kRecordsGrace, "WaitingForSlurm", what)) return;
   }
   if (auto act = kube::remove_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
-    pass.patches_nodeset = pass.step(pass.out.lane("finalizer"), "remove finalizer", "no worker is left", std::move(act));
+    pass.patches_nodeset = pass.step(pass.out.lane("finalizer"), kRemoveFinalizer, "no worker is left", std::move(act));
   }
 }
 

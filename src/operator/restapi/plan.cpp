@@ -93,7 +93,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
 void plan_running(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;
   if (auto act = kube::add_finalizer(resources::kRestApi, meta, api::kFinalizerRestApi)) {
-    plan.lane("guard").add({"add finalizer", "NodeSets that are deleted are drained through it", std::move(act)});
+    plan.lane("guard").add({{"add", "finalizer"}, "NodeSets that are deleted are drained through it", std::move(act)});
   }
   plan_children(observed, plan);
   std::vector<Problem> problems = problems_of(observed, plan);
@@ -169,7 +169,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   }
   if (waiting.empty()) {
     if (auto act = kube::remove_finalizer(resources::kRestApi, observed.object->meta, api::kFinalizerRestApi)) {
-      plan.lane("tidy").add({"remove finalizer", "no NodeSet is drained through it any more", std::move(act)});
+      plan.lane("tidy").add({{"remove", "finalizer"}, "no NodeSet is drained through it any more", std::move(act)});
     }
     return;
   }

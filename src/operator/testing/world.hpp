@@ -20,8 +20,7 @@
 #include "kube/record.hpp"
 #include "operator/common/names.hpp"
 #include "operator/testing/cache_set.hpp"
-#include "operator/testing/outcomes.hpp"
-#include "plan/plan.hpp"
+#include "plan/ledger.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -37,7 +36,7 @@ class World {
  public:
   core::WallTime now{core::Duration{1767225600000}};  // 2026-01-01T00:00:00Z
   core::MonoTime mono{core::Duration{1000000}};
-  plan::Outcomes outcomes;
+  plan::Ledger ledger;
   Slurmctld slurmctld = Slurmctld::kAway;
   std::string loaded;                        ///< The hash that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
@@ -111,13 +110,14 @@ class World {
     Reader reader(*this);
     plan::Facts facts;
     for (;;) {
-      const auto observed = static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, outcomes, facts});
+      const auto observed =
+          static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, ledger.outcomes(), facts});
       if (observed == nullptr) throw std::logic_error("not all caches are synced");
       plan::Plan made = static_cast<kube::Controller&>(controller).plan(observed.get());
-      const std::size_t known = facts.size();
-      for (const plan::Need& need : made.needs()) facts.insert_or_assign(need.id, plan::Fact{answer(*need.query), mono});
-      if (facts.size() > known) continue;
-      forget_outcomes(outcomes, made);
+      const std::vector<plan::Need> open = plan::open_needs(made, facts);
+      for (const plan::Need& need : open) facts.emplace(need.id, plan::Fact{answer(*need.query), mono});
+      if (!open.empty()) continue;
+      ledger.keep(made);
       return made;
     }
   }
@@ -130,8 +130,8 @@ class World {
         bool failed = false;
         for (const plan::Step& step : group) {
           const core::Result<void> result = execute(*step.act);
-          tried.push_back((result ? "" : "!") + step.id);
-          note_outcome(outcomes, step.id, result, mono);
+          tried.push_back((result ? "" : "!") + step.id.text());
+          ledger.add({{step.id, plan::tried(result, mono)}});
           failed = failed || !result;
         }
         if (failed) break;

@@ -150,7 +150,7 @@ Decision renewal_due(const Observed& observed) {
 }
 
 void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
-  const std::string id = "Secret " + observed.target.name;
+  const std::string& name = observed.target.name;
   if (auto problem = key_problem(observed.key, observed.object->meta.ns, "spec.jwtKeyRef")) {
     problems.push_back(std::move(*problem));
     return;
@@ -160,7 +160,7 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
       return;
     case kube::Presence::kAbsent:
       plan.lane("secret").add(
-          {"create " + id, "there is no token yet", kube::create(kube::resources::kSecret, new_secret(observed))});
+          {{"create", "Secret", name}, "there is no token yet", kube::create(kube::resources::kSecret, new_secret(observed))});
       return;
     case kube::Presence::kPresent:
       break;
@@ -168,28 +168,32 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
   const kube::SecretRecord& secret = *observed.secret.record;
   if (secret.meta.terminating()) return;
   if (!ours(observed)) {
-    problems.push_back({"SecretTaken", id + " exists and does not belong to this Token"});
+    problems.push_back({"SecretTaken", "Secret " + name + " exists and does not belong to this Token"});
     return;
   }
   const Decision decision = renewal_due(observed);
   if (!decision.why.empty()) {
     if (secret.immutable || !observed.token.spec.refresh) {
-      plan.lane("secret").add({"delete " + id, decision.why, kube::delete_object(kube::resources::kSecret, secret.meta)});
-    } else {
       plan.lane("secret").add(
-          {"renew " + id, decision.why, kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
+          {{"delete", "Secret", name}, decision.why, kube::delete_object(kube::resources::kSecret, secret.meta)});
+    } else {
+      plan.lane("secret").add({{"renew", "Secret", name},
+                               decision.why,
+                               kube::merge_patch(kube::resources::kSecret, secret.meta, renewal(observed))});
     }
     return;
   }
   if (core::Json meta = lacking_metadata(observed, secret.meta); !meta.empty()) {
-    plan.lane("secret").add({"label " + id, "labels or annotations of the Token have changed",
+    plan.lane("secret").add({{"label", "Secret", name},
+                             "labels or annotations of the Token have changed",
                              kube::merge_patch(kube::resources::kSecret, secret.meta, {{"metadata", std::move(meta)}})});
   }
   // What it says is valid until it expires, though nobody is to use it any more.
   for (const kube::SecretPtr& old : observed.superseded) {
     if (old->meta.terminating()) continue;
     plan.lane("superseded")
-        .add({"delete Secret " + old->meta.name, "the token is in " + id,
+        .add({{"delete", "Secret", old->meta.name},
+              "the token is in Secret " + name,
               kube::delete_object(kube::resources::kSecret, old->meta)});
   }
   if (decision.wait) plan.wake_after(*decision.wait, "the token is renewed then");

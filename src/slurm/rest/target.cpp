@@ -387,28 +387,18 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   Clusters& clusters;
 };
 
-Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Impl>(loop, clusters)) {}
+Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Impl>(loop, clusters)) {
+  Impl* impl = impl_.get();
+  carries_out<DrainNodes>([impl](const auto& act, Done done) { impl->drain(*act, std::move(done)); });
+  carries_out<ResumeNode>([impl](const auto& act, Done done) { impl->resume(*act, std::move(done)); });
+  carries_out<UpdateNode>([impl](const auto& act, Done done) { impl->update(*act, std::move(done)); });
+  carries_out<DeleteNode>([impl](const auto& act, Done done) { impl->remove(*act, std::move(done)); });
+  carries_out<EndNode>([impl](const auto& act, Done done) { impl->end(*act, std::move(done)); });
+  carries_out<ConfirmIdle>([impl](const auto& act, Done done) { impl->confirm(*act, std::move(done)); });
+  carries_out<ConfirmNoJobs>([impl](const auto& act, Done done) { impl->confirm_none(*act, std::move(done)); });
+  carries_out<Reconfigure>([impl](const auto& act, Done done) { impl->reconfigure(*act, std::move(done)); });
+}
 
 Target::~Target() = default;
-
-bool Target::handles(const plan::Act& act) const {
-  return dynamic_cast<const DrainNodes*>(&act) != nullptr || dynamic_cast<const ResumeNode*>(&act) != nullptr ||
-         dynamic_cast<const UpdateNode*>(&act) != nullptr || dynamic_cast<const DeleteNode*>(&act) != nullptr ||
-         dynamic_cast<const EndNode*>(&act) != nullptr || dynamic_cast<const ConfirmIdle*>(&act) != nullptr ||
-         dynamic_cast<const ConfirmNoJobs*>(&act) != nullptr || dynamic_cast<const Reconfigure*>(&act) != nullptr;
-}
-
-void Target::execute(plan::ActPtr act, Done done) {
-  if (const auto* drain = dynamic_cast<const DrainNodes*>(act.get())) return impl_->drain(*drain, std::move(done));
-  if (const auto* resume = dynamic_cast<const ResumeNode*>(act.get())) return impl_->resume(*resume, std::move(done));
-  if (const auto* update = dynamic_cast<const UpdateNode*>(act.get())) return impl_->update(*update, std::move(done));
-  if (const auto* remove = dynamic_cast<const DeleteNode*>(act.get())) return impl_->remove(*remove, std::move(done));
-  if (const auto* end = dynamic_cast<const EndNode*>(act.get())) return impl_->end(*end, std::move(done));
-  if (const auto* confirm = dynamic_cast<const ConfirmIdle*>(act.get())) return impl_->confirm(*confirm, std::move(done));
-  if (const auto* none = dynamic_cast<const ConfirmNoJobs*>(act.get())) return impl_->confirm_none(*none, std::move(done));
-  if (const auto* reconfigure = dynamic_cast<const Reconfigure*>(act.get()))
-    return impl_->reconfigure(*reconfigure, std::move(done));
-  impl_->refuse(std::move(done), {ErrorCode::kUnsupported, "not an act of Slurm", 0, {}, {}});
-}
 
 }  // namespace slurm

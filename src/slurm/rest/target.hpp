@@ -10,14 +10,12 @@
 
 namespace slurm {
 
+/// Errors of acts beyond those of slurm::Client: kUnavailable at once while the cluster's snapshot is not complete, for a write
+/// to a slurmctld that is away would hang for ten seconds; kConflict when the live node forbids the act.
 class Target final : public plan::Target {
  public:
   Target(core::Loop& loop, Clusters& clusters);
   ~Target() override;
-  [[nodiscard]] bool handles(const plan::Act& act) const override;
-  /// Errors beyond those of slurm::Client: kUnavailable at once while the cluster's snapshot is not complete, for a write to a
-  /// slurmctld that is away would hang for ten seconds; kConflict when the live node forbids the act.
-  void execute(plan::ActPtr act, Done done) override;
 
  private:
   struct Impl;

@@ -55,6 +55,11 @@ struct Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
+/// Slurm has answered whole at least once, be it long ago.
+[[nodiscard]] inline bool has_answered(const SnapshotPtr& snapshot) {
+  return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
+}
+
 /// Issues the evidence that a snapshot gives about the pod behind a node.
 class SnapshotWitness {
  public:

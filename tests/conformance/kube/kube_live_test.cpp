@@ -359,12 +359,12 @@ class CopyController final : public kube::TypedController<Seen> {
     const kube::ObjectMeta& meta = seen.source->meta;
     if (meta.terminating()) {
       if (auto act = kube::remove_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
-        plan.lane("finalize").add({"remove finalizer", "going", act});
+        plan.lane("finalize").add({{"remove finalizer"}, "going", act});
       }
       return plan;
     }
     if (auto act = kube::add_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
-      plan.lane("protect").add({"add finalizer", "new", act});
+      plan.lane("protect").add({{"add finalizer"}, "new", act});
       return plan;
     }
     const Json owner = kube::owner_reference_json(kube::resources::kConfigMap, meta);
@@ -372,14 +372,14 @@ class CopyController final : public kube::TypedController<Seen> {
       Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
                      {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
       secret["metadata"]["ownerReferences"] = {owner};
-      plan.lane("create").add({"create key", "absent", kube::create(kube::resources::kSecret, secret)});
+      plan.lane("create").add({{"create key"}, "absent", kube::create(kube::resources::kSecret, secret)});
     }
     Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
                  {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
     copy["metadata"]["ownerReferences"] = {owner};
     if (seen.named == kube::Presence::kUnknown) return plan;
     if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
-      plan.lane("apply").add({"apply copy", "differs", act});
+      plan.lane("apply").add({{"apply copy"}, "differs", act});
     }
     return plan;
   }

@@ -21,7 +21,7 @@
 #include "kube/acts.hpp"
 #include "kube/object.hpp"
 #include "operator/nodeset/observe.hpp"
-#include "plan/plan.hpp"
+#include "plan/ledger.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -48,7 +48,7 @@ class World {
   void finish_pods();
   /// A new process of the operator.
   void restart() {
-    outcomes.clear();
+    ledger = {};
     seen_ = {};
   }
   void advance(core::Duration by) {
@@ -92,7 +92,7 @@ class World {
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   bool slurm_readable = true;
   core::Duration snapshot_age{100};
-  plan::Outcomes outcomes;
+  plan::Ledger ledger;
   /// Errors with which steps fail, by the beginning of their id.
   std::map<std::string, core::Error> refuse;
 

@@ -10,8 +10,8 @@
 #include "kube/record.hpp"
 #include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/plan.hpp"
-#include "operator/testing/outcomes.hpp"
 #include "plan/executor.hpp"
 
 namespace op::nodeset::testing {
@@ -27,13 +27,11 @@ std::string text(const kube::Key& key) {
 
 /// Adds what a step does. Status and events tell of what is, a confirmation asks, and they change nothing.
 void add_step(plan::Intent& into, const plan::Step& step) {
-  if (step.id.starts_with("status") || step.id.starts_with("event ") || step.id.starts_with("confirm ")) return;
+  if (step.id.is(kStatus) || step.id.is(kEvent) || step.id.is(kConfirm)) return;
   if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(step.act.get())) {
-    for (const std::string& node : drain->nodes) into.add("drain", node);
-  } else if (const auto* patch = dynamic_cast<const kube::Patch*>(step.act.get()); step.id.starts_with("clear ")) {
-    into.add("clear Pod", text(patch->key));
+    for (const std::string& node : drain->nodes) into.add(kDrain.of(node));
   } else {
-    into.add_step(step.id);
+    into.add(step.id);
   }
 }
 
@@ -66,7 +64,7 @@ Observed World::observe() {
   Observed out;
   out.now = now;
   out.mono = mono;
-  out.outcomes = outcomes;
+  out.outcomes = ledger.outcomes();
   auto object = std::make_shared<kube::Object>();
   object->meta = kube::parse_meta(nodeset);
   object->body = nodeset;
@@ -134,7 +132,7 @@ int World::run(const plan::Plan& plan) {
                    plan::Fact{there ? core::Result<Json>(Json::object()) : core::fail(core::ErrorCode::kNotFound, ""), mono});
   }
   if (!plan.needs().empty()) return 1;
-  op::testing::forget_outcomes(outcomes, plan);
+  ledger.keep(plan);
   std::size_t count = 0;
   for (const auto& [name, lane] : plan.lanes()) {
     bool failed = false;
@@ -145,14 +143,14 @@ int World::run(const plan::Plan& plan) {
         ++count;
         core::Result<void> result;
         for (const auto& [prefix, error] : refuse) {
-          if (step.id.starts_with(prefix)) result = std::unexpected(error);
+          if (step.id.text().starts_with(prefix)) result = std::unexpected(error);
         }
         check_intent(plan.intent, step);
         if (result) result = carry_out(*step.act);
-        op::testing::note_outcome(outcomes, step.id, result, mono);
+        ledger.add({{step.id, plan::tried(result, mono)}});
         failed = failed || !result;
         if (!result) continue;
-        done.push_back(step.id);
+        done.push_back(step.id.text());
         add_step(did, step);
       }
     }
@@ -166,7 +164,8 @@ void World::check_intent(const plan::Intent& whole, const plan::Step& step) {
   for (const auto& [kind, names] : part.remaining) {
     const auto it = whole.remaining.find(kind);
     for (const std::string& name : names) {
-      if (it == whole.remaining.end() || !it->second.contains(name)) violations.push_back("not in the intent: " + step.id);
+      if (it == whole.remaining.end() || !it->second.contains(name))
+        violations.push_back("not in the intent: " + step.id.text());
     }
   }
 }
@@ -521,8 +520,8 @@ TEST(World, SeesADeletionUnderAJob) {
   act.key = {"default", "cpu-0"};
   act.uid = world.pod("cpu-0").meta.uid;
   plan::Plan plan;
-  plan.lane("x").add({"delete x", "", std::make_shared<kube::Delete>(act)});
-  plan.intent.add_step("delete x");
+  plan.lane("x").add({{"delete x"}, "", std::make_shared<kube::Delete>(act)});
+  plan.intent.add({"delete x"});
   world.run(plan);
   EXPECT_EQ(world.violations.size(), 1U);
 }
