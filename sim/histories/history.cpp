@@ -9,6 +9,7 @@
 #include "api/well_known.hpp"
 #include "core/base64.hpp"
 #include "operator/common/names.hpp"
+#include "sim/oracles/agents.hpp"
 #include "sim/slurm/text.hpp"
 
 namespace sim {

@@ -7,6 +7,8 @@
 #include "api/well_known.hpp"
 #include "core/base64.hpp"
 #include "operator/common/names.hpp"
+#include "sim/oracles/agents.hpp"
+#include "sim/oracles/policies.hpp"
 
 namespace sim {
 

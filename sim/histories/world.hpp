@@ -25,6 +25,7 @@
 #include "sim/base/transport.hpp"
 #include "sim/kube/sim_kube.hpp"
 #include "sim/oracles/oracles.hpp"
+#include "sim/oracles/tap.hpp"
 #include "sim/site/slurm_site.hpp"
 
 namespace sim {

@@ -6,6 +6,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
+#include "sim/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
 
 namespace sim {
@@ -17,29 +18,17 @@ namespace kinds = kube::resources;
 /// What the operator may not know yet: a watch that is late, a slow Slurm, an operator that stands still.
 constexpr core::Duration kNews{90000};
 
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
-std::string label(const Json& object, std::string_view name) {
-  return core::get_string(object, {"metadata", "labels", name});
-}
-
 bool pod_cordoned(const Json& pod) {
-  return core::get_string(pod, {"metadata", "annotations", api::kAnnotationPodCordon}) == "true";
+  return annotation(pod, api::kAnnotationPodCordon) == "true";
 }
 
 /// Or not ready: what is known of its pods is old.
 bool host_cordoned(const Json& node) {
-  const Json* conditions = core::find(node, {"status", "conditions"});
-  const bool ready = conditions != nullptr && std::ranges::any_of(*conditions, [](const Json& c) {
-                       return core::get_string(c, {"type"}) == "Ready" && core::get_string(c, {"status"}) == "True";
-                     });
-  return !ready || core::get_bool(node, {"spec", "unschedulable"});
+  return !condition_true(node, "Ready") || core::get_bool(node, {"spec", "unschedulable"});
 }
 
 bool ends(const Json& pod) {
-  const std::string phase = core::get_string(pod, {"status", "phase"});
-  return terminating(pod) || phase == "Failed" || phase == "Succeeded";
+  return terminating(pod) || ended(pod);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
-#include "sim/oracles/oracles.hpp"
+#include "sim/oracles/agents.hpp"
+#include "sim/oracles/objects.hpp"
 
 namespace sim {
 namespace {
@@ -23,15 +24,6 @@ constexpr core::Duration kGoneNews{180000};
 /// What the end of a Controller costs may show only after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
 
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
-std::string label(const Json& object, std::string_view name) {
-  return core::get_string(object, {"metadata", "labels", name});
-}
-bool is_worker(const Json& pod) {
-  return label(pod, api::kLabelName) == "slurmd" && !label(pod, api::kLabelCluster).empty();
-}
 bool disrupted(const Json& pod, std::string_view reason) {
   const Json* conditions = core::find(pod, {"status", "conditions"});
   return conditions != nullptr && std::ranges::any_of(*conditions, [&](const Json& c) {
@@ -177,7 +169,7 @@ void JobOracle::listen() {
       restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =
           asked_.contains(change->key) ? asked_[change->key] : Blame::kUser;
     if (!is_worker(pod)) return;
-    const std::string uid = core::get_string(pod, {"metadata", "uid"}), phase = core::get_string(pod, {"status", "phase"});
+    const std::string uid = core::get_string(pod, {"metadata", "uid"});
     Worker& worker = workers_[uid];
     const bool owned = core::find(pod, {"metadata", "ownerReferences"}) != nullptr;
     if (owned != worker.owned) (owned ? worker.adopted : worker.left) = now;
@@ -194,7 +186,7 @@ void JobOracle::listen() {
       const auto asked = asked_.find(change->key);
       worker.by = asked == asked_.end() ? Blame::kUser : asked->second;
     }
-    if (!worker.ended && (gone || phase == "Failed" || phase == "Succeeded")) worker.ended = now;
+    if (!worker.ended && (gone || ended(pod))) worker.ended = now;
     if (gone) worker.gone = now;
   });
 }
@@ -249,7 +241,7 @@ bool JobOracle::left_out(const kube::Key& controller, const std::string& partiti
 /// Of the Controller.
 std::string JobOracle::annotation(const kube::Key& controller, std::string_view name) const {
   const Json* object = api_.peek(op::resources::kController, controller);
-  return object == nullptr ? "" : core::get_string(*object, {"metadata", "annotations", name});
+  return object == nullptr ? "" : sim::annotation(*object, name);
 }
 
 /// Workers that run jobs are known by a label, once the operator has seen the jobs. It looks at those of NodeSets only: on

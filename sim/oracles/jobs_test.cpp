@@ -6,6 +6,7 @@
 #include "api/well_known.hpp"
 #include "operator/common/names.hpp"
 #include "sim/histories/world.hpp"
+#include "sim/oracles/agents.hpp"
 
 namespace sim {
 namespace {

@@ -9,6 +9,7 @@
 #include "api/well_known.hpp"
 #include "core/base64.hpp"
 #include "operator/common/names.hpp"
+#include "sim/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
 
 namespace sim {
@@ -28,10 +29,6 @@ constexpr Duration kHeldBack{90000};
 /// Requests within a minute, of a cluster of a few workers, in the worst
 /// weather. Measured: see docs/development.md.
 constexpr std::size_t kMostToKube = 1500, kMostToSlurm = 1500;
-
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
 
 /// "exp" of a token, in seconds; nullopt when it is none.
 std::optional<std::int64_t> expiry(const std::string& token) {
@@ -70,10 +67,6 @@ void ServiceOracle::expect(bool due) {
   if (due) look();
 }
 
-bool ServiceOracle::acts_in(const std::string& ns) const {
-  return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
-}
-
 void ServiceOracle::look() {
   look_at_tokens();
   look_at_restapis();
@@ -101,7 +94,7 @@ void ServiceOracle::miss(bool missed, const std::string& what, const std::string
 void ServiceOracle::look_at_tokens() {
   for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kToken))) {
     const auto token = api::from_json<api::Token>(stored->body);
-    if (!token || !token->spec.refresh || terminating(stored->body) || !acts_in(key.ns)) continue;
+    if (!token || !token->spec.refresh || terminating(stored->body) || !acts_in(namespaces_, key.ns)) continue;
     const api::SecretKeySelector target = api::token_secret(token->spec, key.name);
     const Json* secret = api_.peek(kinds::kSecret, {key.ns, target.name});
     const auto text = secret == nullptr ? core::Result<std::string>("")
@@ -117,9 +110,8 @@ bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
   bool any = false;
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
-    const auto label = [&](std::string_view name) { return core::get_string(pod, {"metadata", "labels", name}); };
-    if (key.ns != restapi.ns || label(api::kLabelName) != op::kAppRestApi || label(api::kLabelInstance) != restapi.name ||
-        terminating(pod))
+    if (key.ns != restapi.ns || label(pod, api::kLabelName) != op::kAppRestApi ||
+        label(pod, api::kLabelInstance) != restapi.name || terminating(pod))
       continue;
     const Json* host = api_.peek(kinds::kNode, {"", core::get_string(pod, {"spec", "nodeName"})});
     if (host == nullptr || is_ready(*host)) return false;
@@ -131,7 +123,9 @@ bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
 void ServiceOracle::look_at_restapis() {
   for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kRestApi))) {
     const kube::Key controller{key.ns, core::get_string(stored->body, {"spec", "controllerRef", "name"})};
-    if (terminating(stored->body) || !acts_in(key.ns) || api_.peek(op::resources::kController, controller) == nullptr) continue;
+    if (terminating(stored->body) || !acts_in(namespaces_, key.ns) ||
+        api_.peek(op::resources::kController, controller) == nullptr)
+      continue;
     const bool away = site_.listening(key.name + "-restapi." + key.ns, 6820) == nullptr;
     miss(away && !waits_for_machines(key), "slurmrestd is away", key.str(), kRestAway);
   }
@@ -141,14 +135,14 @@ void ServiceOracle::look_at_restapis() {
 void ServiceOracle::look_at_workers() {
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
-    if (core::get_string(pod, {"metadata", "labels", api::kLabelName}) != "slurmd") continue;
-    const SlurmSite::Cluster* cluster = site_.find({key.ns, core::get_string(pod, {"metadata", "labels", api::kLabelCluster})});
+    if (label(pod, api::kLabelName) != "slurmd") continue;
+    const SlurmSite::Cluster* cluster = site_.find({key.ns, label(pod, api::kLabelCluster)});
     const std::string name = slurm_node_of(pod);
     const SimNode* node = cluster == nullptr ? nullptr : cluster->slurm->node(name);
     if (node == nullptr) continue;
     const Json* host = api_.peek(kinds::kNode, {"", core::get_string(pod, {"spec", "nodeName"})});
-    const bool cordoned = core::get_string(pod, {"metadata", "annotations", api::kAnnotationPodCordon}) == "true" ||
-                          host == nullptr || core::get_bool(*host, {"spec", "unschedulable"});
+    const bool cordoned = annotation(pod, api::kAnnotationPodCordon) == "true" || host == nullptr ||
+                          core::get_bool(*host, {"spec", "unschedulable"});
     const bool held = (node->drain || node->down) && given_by_operator(node->reason) && !cluster->slurm->busy(name);
     miss(held && !cordoned && !terminating(pod), "an idle worker is held back by the operator", key.str(), kHeldBack);
   }

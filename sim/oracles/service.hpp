@@ -44,7 +44,6 @@ class ServiceOracle {
     std::size_t most = 0;
     bool told = false;
   };
-  [[nodiscard]] bool acts_in(const std::string& ns) const;
   void look();
   void look_at_tokens();
   void look_at_restapis();

@@ -41,7 +41,9 @@
 #include "operator/common/names.hpp"
 #include "sim/base/http_front.hpp"
 #include "sim/histories/world.hpp"
+#include "sim/oracles/agents.hpp"
 #include "sim/oracles/oracles.hpp"
+#include "sim/oracles/tap.hpp"
 
 namespace {
 

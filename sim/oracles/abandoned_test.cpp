@@ -1,0 +1,62 @@
+#include "sim/oracles/abandoned.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/common/names.hpp"
+#include "sim/oracles/agents.hpp"
+#include "sim/oracles/testing/oracles_test.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using testing::IsEmpty;
+namespace kinds = kube::resources;
+
+/// Without a comment nobody can tell whose they are, when their cluster comes back.
+TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
+  world.pause_operator(0, core::Duration{60000});
+  for (const char* node : {"cpu-0", "cpu-1"}) {
+    SimNodeUpdate change;
+    change.comment = "";
+    ASSERT_EQ(world.slurm()->update_node(node, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
+  }
+  world.tear_away(op::resources::kController, World::kCluster);
+  world.tear_away(op::resources::kNodeSet, "cpu");
+  // preStop finds no slurmctld.
+  ASSERT_TRUE(world.loop().run_until([&] { return world.slurm() == nullptr; }, core::Duration{30000}));
+  for (const char* pod : {"cpu-0", "cpu-1"}) world.remove(kinds::kPod, pod);
+  world.loop().run_for(core::Duration{60000});
+  ASSERT_THAT(world.workers(), IsEmpty());
+  world.apply(controller_json());
+  EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
+  EXPECT_NE(world.slurm()->node("cpu-0"), nullptr);
+}
+
+TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftWhileSlurmctldWasAway) {
+  ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
+  SimSlurm& slurm = *world.slurm();
+  slurm.stop();
+  world.tear_away(op::resources::kNodeSet, "cpu");
+  ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+  ASSERT_TRUE(slurm.start());
+  EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
+  EXPECT_NE(slurm.node("cpu-0"), nullptr);
+}
+
+TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
+  ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
+  SimSlurm& slurm = *world.slurm();
+  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  // As the operator does, which then waits for no record.
+  world.merge(op::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
+  const auto alone = [&] { return world.find(op::resources::kNodeSet, "cpu") == nullptr; };
+  ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));
+  ASSERT_TRUE(slurm.up());
+  EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
+  EXPECT_NE(slurm.node("cpu-0"), nullptr);
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,18 @@
+#include "sim/oracles/agents.hpp"
+
+#include <fmt/format.h>
+
+#include "core/json.hpp"
+
+namespace sim {
+
+std::string lease_holder(const KubeApi& api) {
+  const core::Json* lease = api.peek(kube::resources::kLease, kLeaseKey);
+  return lease == nullptr ? "" : core::get_string(*lease, {"spec", "holderIdentity"});
+}
+
+std::string operator_agent(std::string_view identity) {
+  return fmt::format("{}/{}", kOperatorAgent, identity);
+}
+
+}  // namespace sim

@@ -1,0 +1,108 @@
+#include "sim/oracles/secrets.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base64.hpp"
+#include "core/jwt.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+
+/// More than are made between a plan and the end of what it does.
+constexpr std::size_t kPlans = 64;
+
+/// What every HS256 token begins with.
+std::string token_header() {
+  const std::string token = core::sign_hs256("", Json::object());
+  return token.substr(0, token.find('.'));
+}
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+/// As JSON shows bytes that are no text: in plans, requests and log lines.
+std::string as_dumped(const std::string& bytes) {
+  const std::string quoted = Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+}  // namespace
+
+SecretOracle::SecretOracle(KubeApi& api, Tell violation) : api_(api), violation_(std::move(violation)) {
+  listen();
+}
+
+void SecretOracle::listen() {
+  api_.store().listen([this](const std::string& table, const ChangePtr& change) {
+    if (change->type == Change::Type::kDeleted || table != "secrets") return;
+    const Json& body = change->object->body;
+    learn_secret(body);
+    search_secrets(body["metadata"].dump(), "the metadata of Secret " + change->key.str());
+  });
+}
+
+void SecretOracle::learn_secret(const Json& secret) {
+  const Json* data = core::find(secret, {"data"});
+  if (data == nullptr || !data->is_object()) return;
+  for (const auto& [key, value] : data->items()) {
+    const std::string text = value.get<std::string>();
+    if (text.size() < 16) continue;
+    const auto bytes = core::base64_decode(text);
+    if (bytes && bytes->starts_with(token_header())) {
+      // All tokens begin alike, and so does whatever shows of one.
+      for (const std::string& form : {token_header(), core::base64_encode(token_header()), hex(token_header())}) {
+        learn_form(form);
+      }
+      continue;
+    }
+    learn_form(text);
+    if (bytes) {
+      learn_form(*bytes);
+      learn_form(hex(*bytes));
+      learn_form(core::base64url_encode(*bytes));
+      learn_form(as_dumped(*bytes));
+    }
+  }
+}
+
+void SecretOracle::learn_form(const std::string& text) {
+  if (!secrets_.insert(text).second) return;
+  std::erase_if(plans_, [&](const std::string& plan) {
+    const bool shows = plan.find(text) != std::string::npos;
+    if (shows) violation_("a secret shows in a plan: " + plan.substr(0, 200));
+    return shows;
+  });
+}
+
+void SecretOracle::learn_token_of(const net::HttpRequest& request) {
+  const auto token = request.headers.find("x-slurm-user-token");
+  if (token != request.headers.end() && token->second.size() > 16) secrets_.insert(token_header());
+}
+
+void SecretOracle::search_secrets(std::string_view text, std::string_view where) {
+  for (const std::string& secret : secrets_) {
+    if (text.find(secret) != std::string_view::npos) {
+      violation_(fmt::format("a secret shows in {}", where));
+      return;
+    }
+  }
+}
+
+void SecretOracle::read_plan(const plan::Plan& plan) {
+  std::string text = plan.describe().dump(-1, ' ', false, Json::error_handler_t::replace);
+  search_secrets(text, "a plan: " + text.substr(0, 200));
+  if (plan.step_count() == 0) return;
+  plans_.push_back(std::move(text));
+  if (plans_.size() > kPlans) plans_.pop_front();
+}
+
+void SecretOracle::log_line(std::string_view line) {
+  search_secrets(line, "a log line: " + std::string(line.substr(0, 80)));
+}
+
+}  // namespace sim

@@ -1,0 +1,25 @@
+#include "sim/oracles/tap.hpp"
+
+#include <cstdio>
+
+#include "sim/oracles/agents.hpp"
+
+namespace sim {
+
+std::string Tap::identity_of(const net::HttpRequest& request) {
+  const auto agent = request.headers.find("user-agent");
+  const std::string prefix = operator_agent("");
+  return agent != request.headers.end() && agent->second.starts_with(prefix) ? agent->second.substr(prefix.size()) : "";
+}
+
+void OracleLogger::log(core::Level level, std::string_view message, std::vector<core::Field> fields) {
+  const std::string line = core::format_log_line(clock_.wall(), level, message, fields);
+  oracles_.log_line(line);
+  if (level == core::Level::kDebug) return;
+  oracles_.note(who_ + " " + line);
+  if (print_) std::printf("%s %s\n", who_.c_str(), line.c_str());
+  // A plan that throws is a bug wherever it happens.
+  if (message.find("this is a bug") != std::string_view::npos) oracles_.violation(std::string(message));
+}
+
+}  // namespace sim
