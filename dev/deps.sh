@@ -17,7 +17,8 @@ packages_of() {
       ;;
     lint) echo clang-format=clang-format clang-tidy-19=clang-tidy-19 ;;
     test) echo python3=python3 python3-yaml ;;
-    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|database|images|build|lint|test" ;;
+    docs) echo dot=graphviz ;;
+    *) die "unknown group of packages: $1" "dev/deps.sh base|cluster|smoke|database|images|build|lint|test|docs" ;;
   esac
 }
 

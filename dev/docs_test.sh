@@ -1,5 +1,6 @@
 #!/bin/bash
-# What docs/ lists by name, compared with the sources: conditions, reasons and events; labels and annotations.
+# What docs/ lists by name, compared with the sources: conditions, reasons and events; labels and annotations. That links lead
+# somewhere, and that pictures were made of what stands beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -49,4 +50,29 @@ done <<<"$names")
 page=$(grep -oE '`[^`]*slinky\.slurm\.net/[a-z-]+' docs/labels.md | tr -d '`')
 check "each label and annotation of users is in docs/labels.md" "$(less "$(less "$users" "$unused")" "$page")"
 check "docs/labels.md has no label that the sources do not have" "$(less "$page" "$users")"
+
+# Code is not looked into: what looks like a link there is none.
+prose() { awk '/^ *```/ { code = !code; next } !code' "$1"; } # FILE
+links() { # FILE
+  # shellcheck disable=SC2016
+  prose "$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\(//; s/\)$//' | grep -vE '^[a-z]+:' || true
+}
+# As GitHub makes them; of headings that are twice on a page, the first.
+anchors() { # FILE
+  prose "$1" | grep -E '^#+ ' | tr '[:upper:]' '[:lower:]' | sed -E 's/^#+ +//; s/\]\([^)]*\)//g; s/[^a-z0-9 _-]//g; s/ /-/g' || true
+}
+broken=$({ echo README.md && find docs -name '*.md' | sort; } | while read -r page; do
+  links "$page" | while read -r link; do
+    file=${link%%#*} anchor=${link#"${link%%#*}"}
+    file=${file:+$(dirname "$page")/$file}
+    if [[ ! -e ${file:=$page} ]]; then echo "$page->$link"
+    elif [[ -n $anchor && $file == *.md ]] && ! grep -qxF -e "${anchor#\#}" <<<"$(anchors "$file")"; then echo "$page->$link"; fi
+  done
+done)
+check "each relative link of README.md and docs/ leads to a file, and to a heading in it" "$broken"
+
+old=$(for dot in docs/diagrams/*.dot; do
+  grep -qF "sha256 of ${dot##*/}: $(sha256sum <"$dot" | cut -d' ' -f1) " "${dot%.dot}.svg" || echo "${dot##*/}"
+done)
+check "each picture was made of its .dot: dev/diagrams.sh makes them anew" "$old"
 exit $failed
