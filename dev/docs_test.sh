@@ -16,7 +16,7 @@ less() { comm -23 <(sort -u <<<"$1") <(sort -u <<<"$2") | sed '/^$/d'; } # LIST 
 
 # Words that look like a reason, but are none. Whoever adds one to the sources says here or in the table what it is.
 others=$(xargs -n1 <<<"
-  Controller NodeSet NodeSets RestApi Token ConfigMap Secret Pod PersistentVolumeClaim StatefulSet
+  Controller ControllerRevision NodeSet NodeSets RestApi Token ConfigMap Secret Pod PodDisruptionBudget PersistentVolumeClaim StatefulSet
   Normal Warning Reconcile Reconfigure Create Delete Observe Run Sync Wait Cordon ScaleUp ScaleDown
   True False Pending Running Failed Succeeded Bound Lost PodScheduled ReplicaFailure
   ContainerCreating PodInitializing ProvisioningFailed
