@@ -262,7 +262,7 @@ class ManagerTest : public testing::Test {
   MiniApi api{loop};
   StaticCredentials credentials{{}};
   Client client{loop, random, api, credentials, {}};
-  Metrics metrics;
+  Metrics metrics{"slurm-operator"};
   std::unique_ptr<Manager> manager;
   std::unique_ptr<TestController> controller;
 };

@@ -7,6 +7,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -36,6 +37,13 @@ void raise_to(Counter& counter, double total) {
   if (total > counter.Value()) counter.Increment(total - counter.Value());
 }
 
+/// Names of metrics have no dashes.
+std::string prefix_of(std::string_view program) {
+  std::string out(program);
+  std::ranges::replace(out, '-', '_');
+  return out;
+}
+
 std::string_view word(Metrics::PassEnd end) {
   switch (end) {
     case Metrics::PassEnd::kSuccess:
@@ -53,14 +61,23 @@ std::string_view word(Metrics::PassEnd end) {
 }  // namespace
 
 struct Metrics::Impl {
+  explicit Impl(std::string_view program) : prefix(prefix_of(program)) {}
+
+  std::string prefix;
   prometheus::Registry registry;
 
-  Family<Counter>& counter(const char* name, const char* help) {
-    return BuildCounter().Name(name).Help(help).Register(registry);
+  /// The full name: one that starts with _ is our own, the others are known from elsewhere.
+  [[nodiscard]] std::string full(std::string_view name) const {
+    return std::string(name.starts_with('_') ? prefix : "").append(name);
   }
-  Family<Gauge>& gauge(const char* name, const char* help) { return BuildGauge().Name(name).Help(help).Register(registry); }
+  Family<Counter>& counter(const char* name, const char* help) {
+    return BuildCounter().Name(full(name)).Help(help).Register(registry);
+  }
+  Family<Gauge>& gauge(const char* name, const char* help) {
+    return BuildGauge().Name(full(name)).Help(help).Register(registry);
+  }
   Family<Histogram>& histogram(const char* name, const char* help) {
-    return BuildHistogram().Name(name).Help(help).Register(registry);
+    return BuildHistogram().Name(full(name)).Help(help).Register(registry);
   }
 
   Family<Counter>& pass_total = counter("controller_runtime_reconcile_total", "Passes per controller and result");
@@ -91,23 +108,21 @@ struct Metrics::Impl {
   Counter& certificate_reads = counter("certwatcher_read_certificate_total", "Reads of the credentials' files").Add({});
   Counter& certificate_errors =
       counter("certwatcher_read_certificate_errors_total", "Reads of the credentials' files that failed").Add({});
-  Family<Gauge>& cache_objects = gauge("slurm_operator_cache_objects", "Objects in a cache");
-  Family<Gauge>& cache_bytes =
-      gauge("slurm_operator_cache_bytes", "Memory that the objects of a cache and its indices take, estimated");
-  Family<Gauge>& cache_version =
-      gauge("slurm_operator_cache_resource_version", "Newest resourceVersion that a cache has shown");
-  Family<Counter>& watch_failures = counter("slurm_operator_watch_failures_total", "Watches that failed");
-  Family<Counter>& step_total = counter("slurm_operator_steps_total", "Steps of plans by outcome");
-  Family<Histogram>& gate_seconds = histogram("slurm_operator_gate_wait_seconds", "Time until the caches showed a write");
-  Family<Counter>& gates_settled = counter("slurm_operator_gates_settled_live_total", "Gates that a live read had to settle");
-  Family<Gauge>& dropped_events = gauge("slurm_operator_events_dropped", "Events that were not written");
+  Family<Gauge>& cache_objects = gauge("_cache_objects", "Objects in a cache");
+  Family<Gauge>& cache_bytes = gauge("_cache_bytes", "Memory that the objects of a cache and its indices take, estimated");
+  Family<Gauge>& cache_version = gauge("_cache_resource_version", "Newest resourceVersion that a cache has shown");
+  Family<Counter>& watch_failures = counter("_watch_failures_total", "Watches that failed");
+  Family<Counter>& step_total = counter("_steps_total", "Steps of plans by outcome");
+  Family<Histogram>& gate_seconds = histogram("_gate_wait_seconds", "Time until the caches showed a write");
+  Family<Counter>& gates_settled = counter("_gates_settled_live_total", "Gates that a live read had to settle");
+  Family<Gauge>& dropped_events = gauge("_events_dropped", "Events that were not written");
   Family<Counter>& cpu_seconds = counter("process_cpu_seconds_total", "User and system CPU time");
   Family<Gauge>& start_time = gauge("process_start_time_seconds", "Start of the process since the epoch");
   Family<Gauge>& resident_bytes = gauge("process_resident_memory_bytes", "Resident memory");
   Family<Gauge>& virtual_bytes = gauge("process_virtual_memory_bytes", "Virtual memory");
   Family<Gauge>& open_fds = gauge("process_open_fds", "Open file descriptors");
   Family<Gauge>& max_fds = gauge("process_max_fds", "Most file descriptors that may be open");
-  Family<Gauge>& heap_bytes = gauge("slurm_operator_heap_bytes", "What malloc has handed out (used) and holds back (free)");
+  Family<Gauge>& heap_bytes = gauge("_heap_bytes", "What malloc has handed out (used) and holds back (free)");
 
   struct PerController {
     std::map<PassEnd, Counter*> ends;
@@ -120,7 +135,7 @@ struct Metrics::Impl {
   PerController& of(const std::string& name) { return controllers.at(name); }
 };
 
-Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
+Metrics::Metrics(std::string_view program) : impl_(std::make_unique<Impl>(program)) {
   impl_->dropped_events.Add({});
 }
 Metrics::~Metrics() = default;

@@ -1,10 +1,12 @@
-// Metrics in the Prometheus text format, under the names that dashboards for controller-runtime know, plus our own.
+// Metrics in the Prometheus text format, under the names that dashboards for controller-runtime know, plus our own, which begin
+// with the program's name.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/clock.hpp"
 #include "kube/client.hpp"
@@ -14,7 +16,8 @@ namespace kube {
 
 class Metrics {
  public:
-  Metrics();
+  /// "slurm-operator" has slurm_operator_steps_total.
+  explicit Metrics(std::string_view program);
   ~Metrics();
   /// Makes all label sets of a controller, at 0.
   void add_controller(const std::string& name, std::size_t max_concurrent);

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using namespace std::chrono_literals;
 
 TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
-  Metrics metrics;
+  Metrics metrics{"slurm-operator"};
   metrics.add_controller("nodeset", 16);
   const std::string text = metrics.text();
   for (const char* line : {
@@ -41,7 +41,7 @@ TEST(MetricsTest, LabelSetsExistBeforeAnythingHappens) {
 }
 
 TEST(MetricsTest, Counts) {
-  Metrics metrics;
+  Metrics metrics{"slurm-operator"};
   metrics.add_controller("c", 1);
   metrics.pass_started("c");
   metrics.pass_worked("c", 700ms);
@@ -86,7 +86,7 @@ TEST(MetricsTest, Counts) {
 }
 
 TEST(MetricsTest, SayWhatTheProcessUses) {
-  Metrics metrics;
+  Metrics metrics{"slurm-operator"};
   metrics.process({.cpu_seconds = 2, .resident_bytes = 4096, .heap_used_bytes = 300, .heap_free_bytes = 20});
   metrics.process({.cpu_seconds = 5, .resident_bytes = 8192, .heap_used_bytes = 300, .heap_free_bytes = 20});
   const std::string text = metrics.text();
