@@ -77,7 +77,7 @@ Admission cluster_policy(const KubeApi& api) {
     for (const auto& [key, stored] : api.store().all(table_name(op::resources::kController))) {
       if (key.ns != request.key.ns || text_at(stored->body, {"spec", "deletionPolicy"}) != "Drain") continue;
       if (!namespace_ends && (restapi || !ends(stored->body, api::kFinalizerController))) continue;
-      return refuse("Controller " + key.str() + " has deletionPolicy: Drain, its workers are not gone yet");
+      return refuse("Controller " + key.str() + " has deletionPolicy: Drain, and its workers still exist");
     }
     if (namespace_ends || app != op::kAppRestApi ||
         (request.resource.kind != "Service" && request.resource.kind != "Deployment"))

@@ -130,7 +130,7 @@ shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*
 refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
 refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set operator.healthPort=x
 refuses slurm-operator 'operator.healthPort: 0, must be from 1 to 65535' --set operator.healthPort=0
-refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable exclude each other' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
+refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable cannot both be set' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
 
 # served OBJECTS COMMAND...: with a cluster that has these, as JSON, each of the release of the same name as the chart, unless it says else.
 served() {
@@ -166,7 +166,7 @@ definitions() { # RELEASE [ANNOTATIONS]: two of them
 }
 for off in crds.enabled=false operator.enabled=false; do
   served "$(definitions slurm-operator)" refuses slurm-operator \
-    'crds.enabled: false, must be true: this release has the definitions loginsets.slinky.slurm.net, nodesets.slinky.slurm.net; the upgrade would delete them, and every cluster with them; to take them out of the release, so that it may be false: kubectl annotate crd loginsets.slinky.slurm.net nodesets.slinky.slurm.net helm.sh/resource-policy=keep' \
+    'crds.enabled: must be true: this release contains the definitions loginsets.slinky.slurm.net, nodesets.slinky.slurm.net, and the upgrade would delete them with every cluster; to take them out of the release first, run: kubectl annotate crd loginsets.slinky.slurm.net nodesets.slinky.slurm.net helm.sh/resource-policy=keep' \
     --is-upgrade --set $off
 done
 served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len(o) > 0' true --is-upgrade
@@ -215,10 +215,10 @@ lost() { # WORDS OBJECT...
   local words=$1 IFS=,
   served "[${*:2}]" refuses slurm "$words" --is-upgrade "${has[@]}" --set accounting.enabled=true
 }
-lost 'to keep it: kubectl annotate -n ns accountings/slurm loginsets/a loginsets/c secrets/slurm-sssd-conf helm.sh/resource-policy=keep' \
+lost 'to keep it, run: kubectl annotate -n ns accountings/slurm loginsets/a loginsets/c secrets/slurm-sssd-conf helm.sh/resource-policy=keep' \
   "$(extra LoginSet a "$(released slurm)")" "$(extra LoginSet b "$(released other)")" "$(extra LoginSet c "$(released slurm)")" \
   "$(extra Accounting slurm "$(released slurm)")" "$(key slurm-sssd-conf sssd.conf "$(released slurm)")"
-lost 'accounting.enabled: true, must be false' "$(extra Accounting slurm "$(released slurm "$kept")")" "$(extra LoginSet a "$(released slurm "$kept")")"
+lost 'accounting.enabled: must be false' "$(extra Accounting slurm "$(released slurm "$kept")")" "$(extra LoginSet a "$(released slurm "$kept")")"
 served "[$(extra LoginSet a "$(released other)")]" shows slurm 'len(o)' 2 --is-upgrade "${has[@]}"
 served "[]" shows slurm 'len(o)' 2 --is-upgrade
 shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled": true, "resources": {"requests": {"storage": "4Gi"}}}'
@@ -251,19 +251,19 @@ shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.
 # A new version of a chart must not replace pods: nothing that names it may reach them.
 shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
 shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm", "app.kubernetes.io/name": "slurmrestd"}' --set restapi.pdb.enabled=true
-refuses slurm 'accounting.enabled: true, must be false' --set accounting.enabled=true
+refuses slurm 'accounting.enabled: must be false' --set accounting.enabled=true
 refuses slurm 'loginsets.a: must be disabled or absent' --set loginsets.a.replicas=1
 refuses slurm 'partitions.p.nodesets: x, must be one of: ALL, cpu' --set nodesets.cpu.replicas=1,partitions.p.enabled=true,partitions.p.nodesets={x}
 refuses slurm 'partitions.p.nodesets: must name a nodeset, or ALL' --set partitions.p.enabled=true
 refuses slurm 'jwtKey.secretRef.name: required, unless jwtKey.create is true' --set jwtKey.create=false
-refuses slurm "configFiles.slurm.conf: is the operator's own" --set 'configFiles.slurm\.conf=x'
+refuses slurm "configFiles.slurm.conf: the operator writes this file" --set 'configFiles.slurm\.conf=x'
 refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
 refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
 # The definitions refuse it as well, but cannot say what to do.
-refuses slurm 'nodesets.a.ssh.enabled: true, must be false: ssh is not acted on in this release' --set nodesets.a.ssh.enabled=true
-refuses slurm 'nodesets.a.ssh.enabled: true, must be false' --set nodesets.a.replicas=1,nodesetDefaults.ssh.enabled=true
+refuses slurm 'nodesets.a.ssh.enabled: must be false: ssh has no effect in this release' --set nodesets.a.ssh.enabled=true
+refuses slurm 'nodesets.a.ssh.enabled: must be false' --set nodesets.a.replicas=1,nodesetDefaults.ssh.enabled=true
 shows slurm "o['NodeSet/slurm-worker-a']['spec']['ssh']['sssdConfRef']['name']" '"s"' --set nodesets.a.ssh.enabled=true,nodesets.a.ssh.sssdConfRef.name=s
-tells slurm 'It has no workers yet: give some under nodesets.'
+tells slurm 'It has no workers yet: define some under nodesets.'
 tells slurm 'are not used: asciiArt, jwtKey.annotations, nodesets.a.taintKubeNodes, slurmKey.annotations, sssd.' \
   --set asciiArt=true,sssd.conf=x,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodesets.a.taintKubeNodes=true
 tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'

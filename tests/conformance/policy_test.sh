@@ -128,7 +128,7 @@ keeps() {
   if out=$(kubectl -n "$namespace" delete "$kind" thing --wait=false ${user:+--as "$user"} 2>&1); then
     [[ $word == allowed ]]
   else
-    [[ $word == refused && $out == *"Controller $namespace/c has deletionPolicy: Drain, its workers are not gone yet"* ]]
+    [[ $word == refused && $out == *"Controller $namespace/c has deletionPolicy: Drain, and its workers still exist"* ]]
   fi && passed=$((passed + 1)) && return
   failed=$((failed + 1))
   printf 'FAIL %s to %s: delete %s of %s\n     %s\n' "$word" "$user" "$kind" "$app" "$out"
