@@ -209,7 +209,7 @@ Field& Field::rule(std::string cel, std::string message, std::string at) {
   return *this;
 }
 Field& Field::immutable() {
-  return rule("self == oldSelf", "cannot be changed; delete the object and create it anew");
+  return rule("self == oldSelf", "cannot be changed; delete the object and create it again");
 }
 Field& Field::schema_of(Json new_schema) {
   schema = std::move(new_schema);

@@ -248,9 +248,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (!self) return;
       if (!live && live.error().code != core::ErrorCode::kNotFound) return done({std::unexpected(live.error()), {}});
       if (!live || may_take_over(parse_meta(act->object), parse_meta(*live))) return self->put(act, done);
-      done({core::fail(core::ErrorCode::kAlreadyExists,
-                       act->resource.kind + " " + key_of(act->object).str() +
-                           " is somebody else's, and is left alone: delete it, or give it another name"),
+      done({core::fail(core::ErrorCode::kAlreadyExists, act->resource.kind + " " + key_of(act->object).str() +
+                                                            " is somebody else's, so it is not changed: "
+                                                            "delete it, or give it another name"),
             {}});
     });
   }

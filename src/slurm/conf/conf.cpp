@@ -90,7 +90,8 @@ void settle_key(Setting& setting, Names names, std::string_view what, std::vecto
   }
   const std::string_view meant = nearest(names, setting.key);
   if (meant.empty()) {
-    problems.push_back({setting.line, setting.key, "not a known " + std::string(what) + "; slurmctld decides", false});
+    problems.push_back(
+        {setting.line, setting.key, "not a known " + std::string(what) + "; slurmctld decides whether it is valid", false});
   } else {
     problems.push_back(
         {setting.line, setting.key, "not a known " + std::string(what) + ", did you mean " + std::string(meant) + "?"});
@@ -366,8 +367,7 @@ Parsed parse(Kind kind, std::string_view text) {
     const std::string_view content = trim(line);
     if (content.empty()) continue;
     if (same(content.substr(0, content.find_first_of(" \t=")), "Include")) {
-      out.problems.push_back(
-          {number, "Include", "other files are not there to be included; name ConfigMaps in configFileRefs"});
+      out.problems.push_back({number, "Include", "other files cannot be included; use ConfigMaps in configFileRefs"});
       continue;
     }
     std::vector<Setting> settings = split_words(content, number, out.problems);
@@ -379,7 +379,7 @@ Parsed parse(Kind kind, std::string_view text) {
       const auto [known, fresh] = records.try_emplace({entry.head().key, entry.head().value}, number);
       if (!fresh && entry.head().value != "DEFAULT") {
         out.problems.push_back(
-            {number, entry.head().key, entry.head().value + " stands in line " + std::to_string(known->second) + " already"});
+            {number, entry.head().key, entry.head().value + " is already defined in line " + std::to_string(known->second)});
       }
       out.conf.add(std::move(entry));
       continue;
@@ -400,7 +400,8 @@ Merged merge(const Conf& base, const Conf& user) {
     const Setting& head = entry.head();
     if (entry.record()) {
       if (head.value != "DEFAULT" && base.record(head.key, head.value) != nullptr) {
-        out.problems.push_back({head.line, head.key, head.value + " is made by a NodeSet of that name; choose another name"});
+        out.problems.push_back(
+            {head.line, head.key, head.value + " is created for the NodeSet of that name; choose another name"});
       } else {
         out.conf.add(entry);
       }
@@ -446,9 +447,10 @@ std::string node_conf_keys() {
 NodeConf parse_node_conf(std::string_view words) {
   NodeConf out;
   if (words.find('\'') != std::string_view::npos) {
-    out.problems.push_back({0, "", "a single quote; Slurm knows double quotes only"});
+    out.problems.push_back({0, "", "contains a single quote; Slurm accepts only double quotes"});
   }
-  if (words.find('\n') != std::string_view::npos) out.problems.push_back({0, "", "a line break; write all on one line"});
+  if (words.find('\n') != std::string_view::npos)
+    out.problems.push_back({0, "", "contains a line break; write everything on one line"});
   out.settings = split_words(words, 0, out.problems);
   std::set<std::string> seen;
   for (Setting& setting : out.settings) {
@@ -457,7 +459,7 @@ NodeConf parse_node_conf(std::string_view words) {
       continue;
     }
     if (one_of(kNotInNodeConf, setting.key)) {
-      out.problems.push_back({0, setting.key, "not taken by slurmd --conf; remove it", same(setting.key, "SuspendTime")});
+      out.problems.push_back({0, setting.key, "not accepted by slurmd --conf; remove it", same(setting.key, "SuspendTime")});
       continue;
     }
     const std::size_t before = out.problems.size();
@@ -465,13 +467,13 @@ NodeConf parse_node_conf(std::string_view words) {
     for (std::size_t i = before; i < out.problems.size(); ++i) {
       if (!out.problems[i].fatal) {
         out.problems[i].message =
-            "not a known node parameter, at which slurmd ends unless it is newer; known are " + node_conf_keys();
+            "not a known node parameter; slurmd exits unless its release knows it. Known parameters: " + node_conf_keys();
       }
     }
     check_value(setting, kNodeNumbers, out.problems);
     const std::string canonical = same(setting.key, "Feature") ? "features" : lower(setting.key);
     if (!seen.insert(canonical).second && canonical != "features") {
-      out.problems.push_back({0, setting.key, "stands there more than once"});
+      out.problems.push_back({0, setting.key, "is set more than once"});
     }
   }
   return out;

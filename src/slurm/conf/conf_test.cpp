@@ -91,7 +91,7 @@ TEST(Parse, RefusesWhatSlurmsCommandsWouldDieOf) {
   EXPECT_THAT(words_of(parse(Kind::kSlurm, "Include other.conf\n").problems), ElementsAre(HasSubstr("configFileRefs")));
   EXPECT_THAT(words_of(parse(Kind::kSlurm, "MailProg=\"a\n").problems), ElementsAre(HasSubstr("closing double quote")));
   EXPECT_THAT(words_of(parse(Kind::kSlurm, "PartitionName=a Nodes=b\nPartitionName=a Nodes=c\n").problems),
-              ElementsAre(HasSubstr("line 2: PartitionName: a stands in line 1 already")));
+              ElementsAre(HasSubstr("line 2: PartitionName: a is already defined in line 1")));
 }
 
 TEST(Parse, KnowsWhichValuesAreNumbersOrYesAndNo) {
@@ -178,7 +178,7 @@ TEST_F(MergeTest, DynamicNodesNeedConsTres) {
 }
 
 TEST_F(MergeTest, RecordsOfANodeSetAreNotWrittenTwice) {
-  EXPECT_THAT(words_of(over("PartitionName=cpu Nodes=ALL").problems), ElementsAre(HasSubstr("cpu is made by a NodeSet")));
+  EXPECT_THAT(words_of(over("PartitionName=cpu Nodes=ALL").problems), ElementsAre(HasSubstr("cpu is created for the NodeSet")));
   EXPECT_THAT(words_of(over("PartitionName=all Nodes=ALL").problems), IsEmpty());
 }
 
@@ -196,7 +196,7 @@ TEST(NodeConf, ReadsQuotedValues) {
 
 TEST(NodeConf, RefusesWhatSlurmdWouldDieOf) {
   EXPECT_THAT(words_of(parse_node_conf("NodeName=a").problems), ElementsAre(HasSubstr("NodeName: the node's name")));
-  EXPECT_THAT(words_of(parse_node_conf("Port=1").problems), ElementsAre(HasSubstr("Port: not taken")));
+  EXPECT_THAT(words_of(parse_node_conf("Port=1").problems), ElementsAre(HasSubstr("Port: not accepted")));
   EXPECT_THAT(words_of(parse_node_conf("CPU=1").problems), ElementsAre(HasSubstr("did you mean CPUs?")));
   EXPECT_THAT(words_of(parse_node_conf("Hyperdrive=1").problems),
               ElementsAre(HasSubstr("Hyperdrive: not a known node parameter")));
@@ -204,7 +204,7 @@ TEST(NodeConf, RefusesWhatSlurmdWouldDieOf) {
   EXPECT_TRUE(parse_node_conf("CPU=1").problems[0].fatal);
   EXPECT_THAT(words_of(parse_node_conf("CPUs").problems), ElementsAre(HasSubstr("write CPUs=VALUE")));
   EXPECT_THAT(words_of(parse_node_conf("CPUs=1 cpus=2").problems), ElementsAre(HasSubstr("more than once")));
-  EXPECT_THAT(words_of(parse_node_conf("Reason='a'").problems), ElementsAre(HasSubstr("double quotes only")));
+  EXPECT_THAT(words_of(parse_node_conf("Reason='a'").problems), ElementsAre(HasSubstr("only double quotes")));
 }
 
 TEST(NodeConf, NamesTheKeysThatAreAllowedAndChecksNumbers) {
