@@ -45,7 +45,7 @@ std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns
     case kube::Presence::kPresent:
       break;
   }
-  if (facts.edited) return Problem{"Waiting", secret + " was edited: the Controller tells more", false};
+  if (facts.edited) return Problem{"Waiting", secret + " was edited: see the conditions of the Controller", false};
   if (!facts.has_key) {
     return Problem{"SecretKeyMissing",
                    (facts.ref.generated ? "" : field + ".key: ") + secret + " has no data under the key " + facts.ref.key};

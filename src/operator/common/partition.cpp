@@ -14,7 +14,7 @@ core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::stri
   }
   const auto is_nodes = [](const slurm::conf::Setting& setting) { return setting.key == "Nodes"; };
   if (wrong.empty() && std::ranges::count_if(line.entries().front().settings, is_nodes) > 1)
-    wrong = "Nodes: the partition has the NodeSet's workers; remove it";
+    wrong = "Nodes: set by the operator to the workers of the NodeSet; remove it";
   if (!wrong.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(wrong));
   return line.entries().front();
 }

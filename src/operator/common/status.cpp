@@ -191,18 +191,18 @@ bool tells_end(const kube::Object& controller) {
 void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt) {
   if (stopped) {
     conditions.set(api::kConditionDeletionsStopped, true, "StopSwitch",
-                   "nothing is deleted, and slurmctld stays as it is, while the Controller has the annotation " +
+                   "nothing is deleted, and slurmctld is not changed, while the Controller has the annotation " +
                        std::string(api::kAnnotationStopDeletions));
   } else if (!doubt.empty()) {
     conditions.set(api::kConditionDeletionsStopped, true, "SlurmInDoubt",
-                   doubt + ": no worker is deleted by Slurm's word until it is sound again");
+                   doubt + ": no worker is deleted because of what Slurm says until this is resolved");
   }
 }
 
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths) {
   if (paths.empty()) return;
   conditions.set(api::kConditionFieldsNotActedOn, true, "NotActedOn",
-                 "set, but not acted on by this version: " + join(paths, ", "));
+                 "these fields are set, but have no effect in this release: " + join(paths, ", "));
 }
 
 std::string some_of(const std::vector<std::string>& names) {
@@ -275,8 +275,8 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
 
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot) {
   if (!snapshot || !snapshot->unreadable()) return std::nullopt;
-  return Problem{"SlurmUnreadable", "what Slurm answers cannot be read, so that nothing is known of its nodes and jobs: " +
-                                        one_line(snapshot->error)};
+  return Problem{"SlurmUnreadable",
+                 "Slurm's answers cannot be read, so its nodes and jobs are not known: " + one_line(snapshot->error)};
 }
 
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
@@ -284,7 +284,7 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
   for (const auto& [id, outcome] : outcomes) {
     if (outcome.state != plan::Outcome::State::kFailed || !outcome.error) continue;
     if (outcome.error->reason == "NamespaceTerminating") {
-      out.push_back({"NamespaceTerminating", "the namespace is being deleted, nothing is created in it any more", false});
+      out.push_back({"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", false});
       continue;
     }
     switch (outcome.error->code) {

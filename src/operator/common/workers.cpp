@@ -90,7 +90,7 @@ std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snap
       known, [&](const kube::PodRecord* pod) { return !first || (pod->ready_since && *pod->ready_since <= *first); }));
   if (missing > std::max(kFew, all / kFewOf) || missing > stayed)
     return fmt::format("Slurm does not know {} of {} workers that were registered", missing, all);
-  if (silent >= kFew && 2 * silent > all) return fmt::format("Slurm does not reach {} of {} workers", silent, all);
+  if (silent >= kFew && 2 * silent > all) return fmt::format("Slurm cannot reach {} of {} workers", silent, all);
   return "";
 }
 

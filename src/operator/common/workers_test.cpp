@@ -118,7 +118,7 @@ TEST_F(Doubt, MostMustBeReached) {
   silence(1);
   EXPECT_EQ(doubt(), "");
   silence(2);
-  EXPECT_EQ(doubt(), "Slurm does not reach 3 of 4 workers");
+  EXPECT_EQ(doubt(), "Slurm cannot reach 3 of 4 workers");
   pod(2).containers.clear();
   EXPECT_EQ(doubt(), "") << "its slurmd has not been started yet, and the record is an earlier one's";
 }

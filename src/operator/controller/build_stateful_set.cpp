@@ -273,12 +273,14 @@ std::vector<Problem> immutable_problems(const Observed& observed) {
     core::Json rest = wanted;
     rest.erase("resources");
     const std::string claim = "PersistentVolumeClaim statesave-" + observed.stateful_set->meta.name + "-0";
-    return {{"PersistenceFixed",
-             "spec.persistence: " + (core::contains((*claims)[0], {{"spec", rest}})
-                                         ? "the size of " + claim +
-                                               " is not changed from here; where its StorageClass lets it "
-                                               "grow, set spec.resources.requests.storage of the claim itself"
-                                         : claim + " exists, and can only be resized: set the rest back as it was")}};
+    return {
+        {"PersistenceFixed",
+         "spec.persistence: " +
+             (core::contains((*claims)[0], {{"spec", rest}})
+                  ? "the size of " + claim +
+                        " cannot be changed here: if its StorageClass allows expansion, set "
+                        "spec.resources.requests.storage of the claim itself"
+                  : claim + " exists, and only its size can be changed: set the other fields back to their previous values")}};
   }
   return {};
 }

@@ -59,13 +59,15 @@ void check_hidden(const Observed& observed, std::vector<Problem>& warnings) {
   for (const auto& [name, map] : maps_of_etc(observed)) {
     for (const auto& [file, text] : map->files) {
       if (std::ranges::find(kReserved, file) != std::end(kReserved)) {
-        warnings.push_back({"FileReserved", "ConfigMap " + map->name + ": its " + file + " is not used"});
+        warnings.push_back({"FileReserved", "ConfigMap " + map->name + ": its file " + file +
+                                                " is ignored, because the operator writes that file itself"});
         continue;
       }
       const NamedFiles*& other = seen[file];
       if (other != nullptr && other->files.at(file) != text) {
         warnings.push_back({"FileHidden", "ConfigMaps " + other->name + " and " + map->name + " both have a file " + file +
-                                              ": in /etc/slurm that of the latter hides the other, so one needs another name"});
+                                              ": in /etc/slurm the one of " + map->name +
+                                              " hides the other, so rename one of them"});
       }
       other = map;
     }
@@ -124,9 +126,9 @@ void keep_accounting(conf::Conf& out, const Observed& observed, const ConfigStat
   }
   const std::string type = out.get("AccountingStorageType").value_or("");
   rendered.warnings.push_back(
-      {"AccountingNotSupported", "spec.accountingRef is not acted on by this version: slurmctld " +
+      {"AccountingNotSupported", "spec.accountingRef has no effect in this release: slurmctld " +
                                      (type == kNoAccounting ? "runs without accounting, and jobs are not recorded"
-                                                            : "keeps the accounting that it has, " + type)});
+                                                            : "keeps the accounting that it already has, " + type)});
 }
 
 void add_scripts(conf::Conf& out, const Observed& observed) {
@@ -166,16 +168,14 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     const std::string& name = nodeset.slurm_name;
     if (const auto [first, added] = seen.emplace(name, nodeset.object); !added) {
       rendered.warnings.push_back({std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": NodeSet " + first->second +
-                                                                       " was there first, and has the name " + name +
-                                                                       " in Slurm"});
+                                                                       " already uses the name " + name + " in Slurm"});
       continue;
     }
     if (const auto whose = find_namesake(observed, state, name, rendered.guessed)) {
       if (whose->empty()) continue;
       rendered.warnings.push_back(
           {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": " + *whose + " has the name " + name +
-                                               " in Slurm, so there can be no NodeSet, nor partition, of "
-                                               "that name"});
+                                               " in Slurm, so there cannot be a NodeSet or partition with that name"});
       continue;
     }
     out.add_record("NodeSet", name, "Feature=" + name);
@@ -204,13 +204,13 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     // Without its words another partition may be to blame, which is being found out.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
-      wrong = "slurmctld refuses it, and goes on as before: " + known->refusal +
+      wrong = "slurmctld refuses it, and keeps the previous configuration: " + known->refusal +
               partition_doubts(name, nodeset.partition_config) + log_hint(observed, known->refusal);
     }
     if (line && left_out && known != nullptr && known->refusal.empty() && observed.restapis.empty()) {
       wrong =
-          "slurmctld ended again and again with it, or with another partition, and without a RestApi nobody can tell which: "
-          "the partition is there without these settings until they are changed";
+          "slurmctld ended repeatedly with it, or with another partition, and without a RestApi the operator cannot tell "
+          "which: the partition exists without these settings until you change them";
     }
     if (!wrong.empty()) {
       rendered.warnings.push_back(
@@ -234,11 +234,12 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
     if (line == nullptr) continue;
     out.add(*line);
     if (const conf::Entry* partition = before.record("PartitionName", name)) out.add(*partition);
-    rendered.warnings.push_back({"Waiting",
-                                 "NodeSet " + object +
-                                     " is gone, and workers of it are still there: what slurm.conf says of it "
-                                     "stays until they are gone, for their jobs",
-                                 false});
+    rendered.warnings.push_back(
+        {"Waiting",
+         "NodeSet " + object +
+             " is gone, but some of its workers still exist: its lines in slurm.conf stay until these workers "
+             "are gone, because of their jobs",
+         false});
   }
 }
 
@@ -255,7 +256,8 @@ std::optional<conf::Problem> probes_problem(const Observed& observed, const conf
   for (const conf::Entry& entry : user.entries()) {
     const conf::Setting& head = entry.head();
     if (head.key == kKey && has_word(head.value))
-      return conf::Problem{head.line, head.key, std::string(kWord) + ": the probes of slurmctld and slurmd need it; remove it"};
+      return conf::Problem{head.line, head.key,
+                           std::string(kWord) + ": the probes of slurmctld and slurmd need HTTP; remove this parameter"};
   }
   return {};
 }
@@ -342,8 +344,9 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
     }
   }
   if (names_own_map(observed)) {
-    out.problems.push_back({"ConfigMapReserved", "ConfigMap " + ns + "/" + config_map_name(observed.object->meta.name) +
-                                                     " is the operator's own: files of yours need one of another name"});
+    out.problems.push_back(
+        {"ConfigMapReserved", "ConfigMap " + ns + "/" + config_map_name(observed.object->meta.name) +
+                                  " is written by the operator: put your files into a ConfigMap with another name"});
   }
   check_hidden(observed, out.warnings);
 

@@ -67,21 +67,21 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
   const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
-  if (observed.stopped) add("the stop switch (take off the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
-  if (!observed.workers.empty()) add("workers (bring all NodeSets to replicas: 0): " + some_of(observed.workers));
+  if (observed.stopped) add("the stop switch (remove the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
+  if (!observed.workers.empty()) add("workers (scale all NodeSets to 0): " + some_of(observed.workers));
   const auto running = jobs(observed, [](const slurm::Job& job) { return job.holds_nodes(); });
   if (!running.empty()) add("jobs on nodes (let them end, or cancel them): " + some_of(running));
   if (state_at_stake) {
     const auto waiting = jobs(observed, [](const slurm::Job& job) { return job.state == "PENDING"; });
     if (!waiting.empty())
-      add("jobs that wait, which would be lost with slurmctld's pod, for spec.persistence.enabled is false (cancel them, or "
+      add("pending jobs, which would be lost with slurmctld's pod, because spec.persistence.enabled is false (cancel them, or "
           "set the annotation " +
           lose + "): " + some_of(waiting));
   }
   if (unheard(observed) || (state_at_stake && out.empty()))
-    add("Slurm does not answer, which may have jobs on nodes that are no workers (mend slurmctld and slurmrestd; or set the "
-        "annotation " +
-        lose + ", and such jobs are cut off)");
+    add("Slurm to answer, because it may have jobs on nodes that are not workers (repair slurmctld and slurmrestd, or set "
+        "the annotation " +
+        lose + ", which cuts off such jobs)");
   return out;
 }
 
@@ -146,26 +146,30 @@ std::string source_text(const Observed& observed) {
 }
 
 Problem changed(const Observed& observed) {
-  return {kChanged, source_text(observed) +
-                        ": these are not the data that the cluster runs with, and they would cut off what runs. Put the former "
-                        "data back, or see condition KeyChanged for what they wait for"};
+  return {
+      kChanged,
+      source_text(observed) +
+          ": these data differ from what the cluster runs with, and would cut off running daemons. Restore the previous data, "
+          "or see condition KeyChanged for what the new data wait for"};
 }
 
 Problem lost(const Observed& observed) {
   return {kLost,
-          fmt::format("Secret {}/{}, which daemons mount, is gone, and {}: these are not known to be the data that the "
-                      "cluster runs with. Put the former data back into the same Secret, or see condition KeyChanged for "
-                      "what it waits for to be made anew. Until then nothing new starts; what runs has its key",
-                      observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
+          fmt::format(
+              "Secret {}/{}, which daemons mount, is missing, and {}: these data may not be what the cluster runs with. "
+              "Put the previous data back into that same Secret, or see condition KeyChanged for what the operator waits for "
+              "before it creates the missing one again. Until then no new daemon starts; running ones have their key",
+              observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
 Problem edited(const Observed& observed) {
   return {kLost,
-          fmt::format("Secret {}/{}, which daemons mount, was edited, and {}: these are not known to be the data that the "
-                      "cluster runs with. Put the former data back into either, or see condition KeyChanged for what it "
-                      "waits for to be made anew. Until then nothing new starts, and slurmctld is neither reconfigured "
-                      "nor replaced; what runs has its key, and what restarts is cut off",
-                      observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
+          fmt::format(
+              "Secret {}/{}, which daemons mount, was edited, and {}: these data may not be what the cluster runs with. "
+              "Put the previous data back into either Secret, or see condition KeyChanged for what the operator waits for "
+              "before it writes the edited one again. Until then no new daemon starts, and slurmctld is neither reconfigured "
+              "nor replaced; running daemons have their key, and those that restart are cut off",
+              observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
 /// It was told that other data wait. Nothing else tells, where StatefulSet and copy are gone.
@@ -238,11 +242,11 @@ Keyring plan_keyring(const Observed& observed, bool state_at_stake) {
   if (copy.presence == kube::Presence::kAbsent) {
     out = without_copy(observed, state_at_stake);
   } else if (others) {
-    out.problem =
-        Problem{"SecretTaken", fmt::format("Secret {}/{} is not this Controller's, which wants to keep a copy of its key "
-                                           "there: delete it, or give it another name. Until then slurmctld is neither "
-                                           "reconfigured nor replaced",
-                                           observed.object->meta.ns, copy.ref.secret)};
+    out.problem = Problem{"SecretTaken",
+                          fmt::format("Secret {}/{} does not belong to this Controller, which needs that name for the copy of "
+                                      "its key: delete the Secret, or give it another name. Until then slurmctld is "
+                                      "neither reconfigured nor replaced",
+                                      observed.object->meta.ns, copy.ref.secret)};
   } else if (copy.presence == kube::Presence::kPresent && !goes(observed)) {
     out = with_copy(observed, state_at_stake);
   }

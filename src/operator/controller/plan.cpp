@@ -118,14 +118,14 @@ void set_key_condition(Conditions& conditions, Pass& pass, const std::optional<P
   if (!problem) return;
   std::string text = problem->message;
   if (!waits_for.empty())
-    text +=
-        ". They come into force by themselves, with a restart of slurmctld and slurmrestd, once nothing stands in the way. "
-        "What does: " +
-        waits_for;
+    text += ". The data in Secret " + pass.observed.slurm_key.ref.secret +
+            " take effect automatically, with a restart of slurmctld and slurmrestd, as soon as nothing is in the way. Waiting "
+            "for: " +
+            waits_for;
   if (const std::vector<std::string>& old = pass.observed.old_mounts; !old.empty()) {
     text +=
-        "; pods of an earlier version mount that Secret itself: until they are replaced, or its data are the former ones, "
-        "slurmctld is neither reconfigured nor replaced: " +
+        "; slurmctld is neither reconfigured nor replaced until the previous data are restored, or these pods are replaced, "
+        "which an earlier version created and which mount that Secret directly: " +
         some_of(old);
   }
   conditions.set(api::kConditionKeyChanged, true, problem->reason, std::move(text));
@@ -218,8 +218,8 @@ void plan_records(Pass& pass) {
 }
 
 std::string refusal_text(const Observed& observed, const ConfigState& state) {
-  return "slurmctld refuses the configuration, and goes on with the one before: " + state.refused_reason +
-         topology_hint(observed) + log_hint(observed, state.refused_reason);
+  return "slurmctld refuses the configuration, and keeps the previous one: " + state.refused_reason + topology_hint(observed) +
+         log_hint(observed, state.refused_reason);
 }
 
 void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
@@ -263,14 +263,14 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set, std:
   // Without their number: each other message is another event.
   pass.problems.push_back(
       {"RestartWithheld",
-       "slurmctld's pod is to be replaced, for its template or a key has changed, and with its state all jobs would be lost, "
-       "for " +
+       "slurmctld's pod has to be replaced, because its template or a key has changed, but all jobs would be lost with its "
+       "state, because " +
            std::string(claim_goes(observed) ? "the claim of its volume has been deleted"
                                             : "spec.persistence.enabled is false") +
-           ": that waits until " +
-           std::string(observed.restapis.empty() ? "a RestApi shows that there is none, until no worker is left"
-                                                 : "none is left") +
-           ", or for the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
+           ". It will be replaced when " +
+           std::string(observed.restapis.empty() ? "a RestApi shows that there are no jobs, when no worker is left"
+                                                 : "no jobs are left") +
+           ", or when the Controller has the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
 /// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
@@ -336,17 +336,17 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     std::string text;
     for (const auto& [name, item] : state.left_out) text += (text.empty() ? "" : ", ") + name;
     conditions.set("ConfigAccepted", text.empty(), text.empty() ? "Accepted" : "PartitionInvalid",
-                   text.empty() ? "" : "slurmctld refuses what NodeSets want of their partitions: " + text);
+                   text.empty() ? "" : "slurmctld refuses the partition settings of NodeSets: " + text);
     const std::vector<Withheld> held = told_of(wanted.withheld);
     conditions.set(api::kConditionReconfigured, held.empty(), held.empty() ? "Loaded" : kWithheld,
-                   held.empty() ? "" : "loaded, but for what is withheld");
+                   held.empty() ? "" : "loaded, except for the changes that are withheld");
     return;
   }
-  const std::string unseen = "no RestApi names this Controller: what slurmctld has loaded cannot be seen, and ";
+  const std::string unseen = "no RestApi refers to this Controller, so the operator cannot see what slurmctld has loaded; ";
   const std::string why = !observed.restapis.empty() ? kNotLoaded
                           : observed.controller.spec.inplace_reconfigure
-                              ? unseen + "a change is loaded by the sidecar reconfigure; a refusal stands in its log"
-                              : unseen + "a change is loaded when slurmctld restarts";
+                              ? unseen + "changes are loaded by the sidecar reconfigure, whose log has any refusal"
+                              : unseen + "changes are loaded when slurmctld restarts";
   const std::string_view reason = observed.restapis.empty() ? "NoRestApi" : "Loading";
   conditions.set("ConfigAccepted", api::ConditionStatus::kUnknown, reason, why);
   conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
@@ -358,7 +358,7 @@ void set_state_in_memory(Conditions& conditions, const Observed& observed) {
   conditions.set(
       api::kConditionStateInMemory, true, "PersistenceDisabled",
       "spec.persistence.enabled is false: all jobs are lost when slurmctld's pod is replaced, or its Kubernetes node is "
-      "lost or drained, and workers are replaced three minutes later, with what still runs on them");
+      "lost or drained. The workers are replaced three minutes later, which ends what still runs on them");
 }
 
 /// There only where something is withheld.
@@ -372,9 +372,9 @@ void set_withheld_condition(Conditions& conditions, Pass& pass, const Rendered& 
     (stays ? stuck : slow).push_back(item.what);
   }
   if (!slow.empty())
-    pass.problems.push_back({kWithheld, "jobs still need what is no longer asked for: " + some_of(slow), false});
+    pass.problems.push_back({kWithheld, "removed from the spec, but still needed by jobs: " + some_of(slow), false});
   if (!stuck.empty())
-    pass.problems.push_back({kWithheld, "it does not go by itself, see condition ChangesWithheld: " + some_of(stuck)});
+    pass.problems.push_back({kWithheld, "not removed automatically, see condition ChangesWithheld: " + some_of(stuck)});
 }
 
 void set_secrets_condition(Conditions& conditions, Pass& pass) {
@@ -383,9 +383,10 @@ void set_secrets_condition(Conditions& conditions, Pass& pass) {
   for (const auto& [key, field] :
        {std::pair(&pass.observed.slurm_key, "spec.slurmKeyRef"), {&pass.observed.jwt_key, jwt_field}}) {
     if (lost(pass.observed, *key)) {
-      found.push_back({"SecretMissing", "Secret " + pass.observed.object->meta.ns + "/" + key->ref.secret +
-                                            " was generated, and is gone, while what runs still has its key: restore it, or "
-                                            "delete the Controller"});
+      found.push_back(
+          {"SecretMissing", "Secret " + pass.observed.object->meta.ns + "/" + key->ref.secret +
+                                " was generated and is now missing, but running daemons still use its key: restore it, or "
+                                "delete the Controller"});
     } else if (auto problem = key_problem(*key, pass.observed.object->meta.ns, field)) {
       found.push_back(std::move(*problem));
     }
@@ -469,18 +470,18 @@ void find_missing_pod(Pass& pass) {
   const auto told = told_by_events(pass, "StatefulSet", meta, "FailedCreate");
   if (!told) return;
   const std::string& why = *told;
-  const std::string where = "; why is told by `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
+  const std::string where = "; for the reason, run `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
   pass.problems.push_back(
-      {"PodNotCreated", "StatefulSet " + meta.name + " has made no pod" + (why.empty() ? where : ": " + why)});
+      {"PodNotCreated", "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)});
 }
 
 /// A StorageClass that does not exist, or that has no room.
 void find_deleted_claim(Pass& pass) {
   if (!claim_goes(pass.observed)) return;
-  pass.problems.push_back({"ClaimDeleted", "PersistentVolumeClaim " + pass.observed.claim->meta.name +
-                                               " has been deleted, and goes with slurmctld's pod: with the next restart of it "
-                                               "Slurm forgets all jobs, its nodes and its reservations. To keep them, have the "
-                                               "jobs end first, or copy the volume"});
+  pass.problems.push_back(
+      {"ClaimDeleted", "PersistentVolumeClaim " + pass.observed.claim->meta.name +
+                           " is being deleted, and will be gone when slurmctld's pod ends: Slurm then loses all jobs, "
+                           "nodes and reservations. Let the jobs end before that, or copy the volume"});
 }
 
 void find_unbound_claim(Pass& pass) {
@@ -504,7 +505,7 @@ void find_lost_pod(Pass& pass) {
     if (!pod->meta.deletion_timestamp) {
       const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
       if (slurmctld != pod->containers.end() && slurmctld->ready)
-        pass.waiting = "Kubernetes node " + pod->node_name + " does not answer, on which slurmctld was last seen to run";
+        pass.waiting = "Kubernetes node " + pod->node_name + ", where slurmctld was last seen running, does not respond";
       continue;
     }
     const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - pass.observed.context.now;
@@ -514,10 +515,10 @@ void find_lost_pod(Pass& pass) {
     }
     pass.blocked = true;
     pass.problems.push_back(
-        {"PodLost", "pod " + pod->meta.name + " was to have ended by " + core::format_rfc3339(*pod->meta.deletion_timestamp) +
-                        ", and Kubernetes node " + pod->node_name +
-                        " does not say that it has: slurmctld starts again once that node answers. If the machine is off, "
-                        "delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"});
+        {"PodLost", "pod " + pod->meta.name + " should have ended by " + core::format_rfc3339(*pod->meta.deletion_timestamp) +
+                        ", but Kubernetes node " + pod->node_name +
+                        " does not confirm it: slurmctld starts again when that node responds. If the machine is off, "
+                        "delete the Node, or taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"});
   }
 }
 
@@ -581,10 +582,10 @@ void plan_running(Pass& pass) {
   }
   append(pass.problems, observed.missing);
   if (!observed.older_cluster.empty()) {
-    pass.problems.push_back({"ClusterNameTaken", "Controller " + observed.older_cluster +
-                                                     " is older and has the same cluster name, " +
-                                                     api::cluster_name(observed.controller.spec, meta.ns, meta.name) +
-                                                     ": create this one anew with another spec.clusterName"});
+    pass.problems.push_back(
+        {"ClusterNameTaken", "Controller " + observed.older_cluster + " is older and has the same cluster name, " +
+                                 api::cluster_name(observed.controller.spec, meta.ns, meta.name) +
+                                 ": delete this one, and create it again with a different spec.clusterName"});
     pass.plan.wake_after(kLookAgain, "a cluster's name may be free");
   }
   append(pass.problems, immutable_problems(observed));
@@ -704,16 +705,17 @@ void plan_end(Pass& pass) {
     if (restapi.terminating) restapis.push_back(restapi.name);
   }
   if (!observed.workers.empty()) {
-    pass.waiting = "workers are still there: " + some_of(observed.workers);
+    pass.waiting = "waiting for workers to end: " + some_of(observed.workers);
     if (observed.nodesets.empty() && (observed.left_workers.empty() || !ends_workers(observed))) {
-      pass.waiting += "; without a NodeSet nobody deletes them: apply it again, or delete the pods";
+      pass.waiting += "; they have no NodeSet, so nothing deletes them: apply the NodeSet again, or delete the pods";
     }
   } else if (!nodesets.empty()) {
-    pass.waiting = "NodeSets end first: " + some_of(nodesets);
+    pass.waiting = "waiting for NodeSets to be deleted: " + some_of(nodesets);
   } else if (!restapis.empty()) {
-    pass.waiting = "RestApis end first: " + some_of(restapis);
+    pass.waiting = "waiting for RestApis to be deleted: " + some_of(restapis);
   }
-  if (observed.stopped && pass.waiting.empty()) pass.waiting = "its stop switch is on";
+  if (observed.stopped && pass.waiting.empty())
+    pass.waiting = "waiting for the annotation " + std::string(api::kAnnotationStopDeletions) + " to be removed";
   pass.plan.intent.summary = "end the cluster";
   if (pass.waiting.empty()) plan_key_removal(pass);
   if (pass.waiting.empty()) return remove_finalizer(pass, "nothing depends on this slurmctld any more");
@@ -735,7 +737,7 @@ plan::Plan plan(const Observed& observed) {
   } else if (!observed.parse_error.empty()) {
     plan_invalid(pass, {"Invalid", observed.parse_error});
   } else if (observed.controller.spec.external) {
-    plan_invalid(pass, {"NotSupported", "spec.external: a slurmctld outside of Kubernetes is not supported by this version"});
+    plan_invalid(pass, {"NotSupported", "spec.external: a slurmctld outside of Kubernetes is not supported in this release"});
   } else {
     plan_running(pass);
   }

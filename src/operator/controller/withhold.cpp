@@ -283,15 +283,15 @@ void withhold_tables(conf::Conf& wanted, const Observed& observed, const ConfigS
     if (wish >= was || (seen && wish > static_cast<std::int64_t>(rows))) return;
     wanted.set(key, std::to_string(was));
     warnings.push_back(
-        {std::string(kTableTooSmall),
-         fmt::format("spec.extraConf: {}={} waits, and {} stays: {}; slurmctld would forget what is more, with its jobs", key,
-                     wish, was,
-                     seen ? fmt::format("Slurm has {} {}", rows, what)
-                          : std::string("Slurm does not tell how many ") + what + " it has")});
+        {std::string(kTableTooSmall), fmt::format("spec.extraConf: {}={} is not applied yet, and {} stays: {}; slurmctld would "
+                                                  "forget what exceeds the limit, with its jobs",
+                                                  key, wish, was,
+                                                  seen ? fmt::format("Slurm has {} {}", rows, what)
+                                                       : std::string("it is not known how many ") + what + " Slurm has")});
   };
   const bool any = slurm::has_answered(observed.snapshot);
   keep("MaxNodeCount", 0, any ? observed.snapshot->nodes.size() : 0, "nodes");
-  keep("MaxJobCount", 10000, any ? observed.snapshot->jobs.size() : 0, "jobs, ended ones too");
+  keep("MaxJobCount", 10000, any ? observed.snapshot->jobs.size() : 0, "jobs (ended ones included)");
 }
 
 conf::Entry drained(conf::Entry entry) {
@@ -322,12 +322,13 @@ std::string describe(const Observed& observed, const std::vector<Withheld>& with
     if (!jobs.empty()) text += std::string(": job") + (jobs.size() > 1 ? "s " : " ") + some_of(jobs);
     if (item.unlimited) text += ", without a time limit";
     if (jobs.empty()) {
-      text += observed.restapis.empty() ? ": without a RestApi its jobs cannot be seen" : ": Slurm does not tell its jobs now";
+      text += observed.restapis.empty() ? ": without a RestApi its jobs cannot be seen"
+                                        : ": Slurm does not report its jobs at the moment";
     }
     all += (all.empty() ? "" : ",") + item.what;
   }
-  return "stays in slurm.conf until no job needs it, for slurmctld would end or spoil what does: " + text +
-         "; to have it go at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
+  return "stays in slurm.conf until no job needs it, because slurmctld would end these jobs or forget what they hold: " + text +
+         "; to remove it at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
 }
 
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {

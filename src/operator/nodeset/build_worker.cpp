@@ -245,13 +245,13 @@ core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_
   for (const std::string& text : split_items(spec.extra_conf)) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return core::fail(core::ErrorCode::kInvalid, fmt::format("spec.extraConf: \"{}\" is not of the form Key=Value", text));
+      return core::fail(core::ErrorCode::kInvalid, fmt::format("spec.extraConf: \"{}\" must have the form Key=Value", text));
     }
     std::string key = text.substr(0, equals);
     if (lower(key) == "feature") key = "Features";
     if (lower(key) == "nodename") {
       return core::fail(core::ErrorCode::kInvalid,
-                        "spec.extraConf: NodeName cannot be set, slurmd takes it from the pod's hostname");
+                        "spec.extraConf: NodeName cannot be set, because slurmd uses the hostname of the pod");
     }
     const auto same = std::find_if(items.begin(), items.end(), [&](const ConfItem& i) { return lower(i.key) == lower(key); });
     if (same == items.end()) {

@@ -45,7 +45,8 @@ void choose_goal(Pass& pass) {
     if (!pass.in.controller_error.empty()) {
       pass.wrong("ControllerInvalid", pass.in.controller_error);
     } else if (!controller && !pass.in.pods.empty()) {
-      pass.wrong("ControllerNotFound", absent + ", so whether workers run jobs cannot be told; delete their pods by hand");
+      pass.wrong("ControllerNotFound",
+                 absent + ", so the operator cannot tell whether workers run jobs: delete their pods by hand");
     }
   } else if (!pass.in.invalid.empty()) {
     hold(pass, "InvalidSpec", pass.in.invalid);
@@ -54,7 +55,8 @@ void choose_goal(Pass& pass) {
   } else if (!controller) {
     hold(pass, "ControllerNotFound", absent);
   } else if (spec.scaling_mode != api::ScalingMode::kStatefulSet) {
-    hold(pass, "ScalingModeNotActedOn", "spec.scalingMode: DaemonSet is not acted on by this version, no workers are created");
+    hold(pass, "ScalingModeNotActedOn",
+         "spec.scalingMode: DaemonSet is not supported in this release, so no workers are created");
   }
   if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll) pass.desired = 0;
 }
@@ -68,10 +70,11 @@ void tell_unnumbered(Pass& pass) {
   if (names.empty()) return;
   pass.wrong(
       "PodsWithoutOrdinal",
-      fmt::format("{} Pods of this NodeSet have no number at the end of their names, as scalingMode DaemonSet of another "
-                  "operator makes them: {}. They are not counted, drained nor protected here; drain their Slurm nodes, "
-                  "and delete them with kubectl when they run no job",
-                  names.size(), core::compress_hostlist(names)));
+      fmt::format(
+          "{} Pods of this NodeSet have no number at the end of their names, as another operator creates them with scalingMode "
+          "DaemonSet: {}. This operator does not count, drain or protect them: drain their Slurm nodes, and delete the pods "
+          "with kubectl when they run no jobs",
+          names.size(), core::compress_hostlist(names)));
 }
 
 /// What slurmd would end at is told where users wrote it, also while no worker is to be created with it yet.

@@ -132,7 +132,7 @@ TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
   world.settle(3);
   EXPECT_EQ(world.pods.size(), 1U) << "the others are waited for: no further ordinals are used";
   EXPECT_EQ(world.condition("Degraded"), "True HostnameConflict");
-  EXPECT_THAT(world.message("Degraded"), HasSubstr("NodeSet later, older have the same names, cpu-[0-1,3]"));
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("NodeSet later, older have the same names (cpu-[0-1,3])"));
   world.rivals.clear();
   world.settle(3);
   EXPECT_EQ(world.pods.size(), 4U);
@@ -354,7 +354,7 @@ TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
   world.settle(5);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
   EXPECT_EQ(world.condition("Degraded"), "False AsExpected") << "it may register again";
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("workers that would be deleted stay: cpu-1"));
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("deletions are stopped, so these workers are not deleted: cpu-1"));
   world.advance(core::Duration{181000});
   world.settle(5);
   EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
@@ -403,7 +403,7 @@ TEST(NodeSetPlan, AWorkerForWhichSlurmHasNoRoomIsToldAndNotReplaced) {
   EXPECT_TRUE(world.pods.contains("cpu-1"));
   EXPECT_THAT(world.done, Not(Contains(StartsWith("delete Pod"))));
   EXPECT_EQ(world.condition("Degraded"), "True TooManyNodes");
-  EXPECT_THAT(world.message("Degraded"), HasSubstr("MaxNodeCount, which is 1"));
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("MaxNodeCount allows (1)"));
   // With room again it is replaced: slurmd, which was told that all is well, does not try again.
   world.controller->max_nodes = 5;
   for (int minute = 0; minute < 5; ++minute) {
@@ -508,7 +508,7 @@ TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
   EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
   EXPECT_EQ(world.pod("cpu-1").condition("SlurmNodeStateDrain")->message, "bad disk");
   EXPECT_EQ(world.condition("Ready"), "True Ready") << "the others serve";
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("1 of 3 workers take no jobs: cpu-1 is IDLE+DRAIN (bad disk)"));
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("1 of 3 workers do not accept jobs: cpu-1 is IDLE+DRAIN (bad disk)"));
   EXPECT_EQ(world.condition("Progressing"), "False NotUsable") << "nothing comes by itself";
   for (const char* node : {"cpu-0", "cpu-2"}) {
     world.node(node).state.flags.insert("DRAIN");
@@ -726,7 +726,7 @@ TEST(NodeSetPlan, WithHostNetworkingGoesWhenNoRecordIsLeft) {
   world.pods.clear();
   world.settle(3);
   EXPECT_FALSE(world.nodeset["metadata"]["finalizers"].empty());
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("the slurmd of kube-1"));
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("the slurmd of node kube-1"));
   world.node("kube-1").state.base = "DOWN";
   world.settle(3);
   EXPECT_FALSE(world.nodes.contains("kube-1"));
@@ -919,8 +919,8 @@ TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   for (const char* name : {"cpu-0", "cpu-1"}) twin.add_node(name).state.base = "DOWN";
   twin.settle(2);
   EXPECT_EQ(twin.condition("Degraded"), "True HostnameConflict");
-  EXPECT_THAT(twin.message("Degraded"), HasSubstr("delete this one and create it with another spec.template.spec.hostname"));
-  EXPECT_THAT(twin.events, Contains(StartsWith("Warning HostnameConflict: NodeSet other was there first")));
+  EXPECT_THAT(twin.message("Degraded"), HasSubstr("create it again with a different spec.template.spec.hostname"));
+  EXPECT_THAT(twin.events, Contains(StartsWith("Warning HostnameConflict: NodeSet other already uses the name")));
   twin.settle(100);
   EXPECT_EQ(std::ranges::count_if(twin.events, [](const std::string& e) { return e.starts_with("Warning"); }), 1);
   EXPECT_TRUE(twin.pods.empty());
@@ -972,7 +972,7 @@ TEST(NodeSetPlan, AChangedTemplateLeavesRunningPodsAsTheyAre) {
   EXPECT_EQ(world.status()["updatedReplicas"], 1);
   EXPECT_EQ(world.condition("Ready"), "True Ready");
   EXPECT_EQ(world.condition("Progressing"), "False OnDelete") << "nothing comes by itself, and it is not done";
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("workers are of an earlier template"));
+  EXPECT_THAT(world.message("Progressing"), HasSubstr("workers still use an earlier template"));
   EXPECT_THAT(world.message("Progressing"), HasSubstr("RollingUpdate")) << "it would replace them";
   EXPECT_EQ(world.condition("FieldsNotActedOn"), "") << "nobody has set one";
   world.edit("updateStrategy", Json{{"type", "OnDelete"}});
@@ -1479,7 +1479,7 @@ TEST(NodeSetPlan, WorkersOfAnotherClusterAreLeftAlone) {
   EXPECT_THAT(world.done, ::testing::Not(::testing::Contains("adopt Pod default/cpu-0")));
   EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
   EXPECT_EQ(world.condition("Degraded"), "True NamesTaken");
-  EXPECT_THAT(world.message("Degraded"), ::testing::HasSubstr("Pods cpu-0 have names of our workers"));
+  EXPECT_THAT(world.message("Degraded"), ::testing::HasSubstr("Pods cpu-0 have names of workers of this NodeSet"));
 }
 
 TEST(NodeSetPlan, AWorkerThatWasTakenApartIsReplacedUnderAnotherName) {

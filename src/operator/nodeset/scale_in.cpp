@@ -153,7 +153,8 @@ void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evide
   delete_pod(pass, worker, evidence, why, kube::PodVersion::kAny, late);
 }
 
-constexpr std::string_view kReserved = " is kept by a reservation in Slurm until that ends, or no longer names it";
+constexpr std::string_view kReserved =
+    " is in a reservation in Slurm, and stays until the reservation ends or no longer names it";
 
 std::string what_holds(const Worker& worker) {
   if (worker.work.jobs > 0)
@@ -189,8 +190,9 @@ void tell_waiting_jobs(Pass& pass, const Worker& worker) {
   if (jobs.count == 0) return;
   std::string names = fmt::format("{}", fmt::join(jobs.first, ", "));
   if (jobs.first.size() < jobs.count) names += fmt::format(" and {} more", jobs.count - jobs.first.size());
-  pass.lasting_event("Warning", "JobsLoseTheirNode", "Delete",
-                     fmt::format("Jobs {} wait for {}, which goes: without it Slurm ends them", names, worker.node));
+  pass.lasting_event(
+      "Warning", "JobsLoseTheirNode", "Delete",
+      fmt::format("Node {} is being deleted in Slurm, which ends the pending jobs that require it: {}", worker.node, names));
 }
 
 /// A victim that once ran, or may run, jobs.
@@ -224,16 +226,17 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     if (evidence) {
       delete_fenced(pass, worker, *evidence, why);
     } else if (!stamped) {
-      pass.waiting("ScalingIn", fmt::format("Pod {} may be starting: it is drained once it has registered with Slurm, and goes "
-                                            "when it has not for three minutes",
-                                            pod_text(worker)));
-    } else if (missed(pass, worker) && pass.registration_left(worker).count() > 0) {
       pass.waiting("ScalingIn",
-                   fmt::format("Pod {} goes once Slurm has had no node {} for three minutes", pod_text(worker), worker.node));
+                   fmt::format("Pod {} may still be starting: it is drained when it registers with Slurm, or deleted if "
+                               "it does not register within three minutes",
+                               pod_text(worker)));
+    } else if (missed(pass, worker) && pass.registration_left(worker).count() > 0) {
+      pass.waiting("ScalingIn", fmt::format("Pod {} will be deleted when Slurm has had no node {} for three minutes",
+                                            pod_text(worker), worker.node));
     } else {
       pass.wrong("SlurmNodeNotRegistered",
-                 fmt::format("Pod {}: its Slurm node {} is gone, so whether it runs jobs cannot be told; "
-                             "delete the pod by hand if it does not",
+                 fmt::format("Pod {}: Slurm no longer has its node {}, so the operator cannot tell whether it runs jobs: "
+                             "delete the pod by hand if it runs none",
                              pod_text(worker), worker.node),
                  "Delete");
     }
@@ -293,7 +296,7 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
     const core::Duration wait = backoff(before->second);
     if (waited < wait) {
       pass.out.wake_after(wait - waited, "a worker ended again soon after it was replaced");
-      pass.waiting("Replacing", fmt::format("Pod {} ended {} times, it is replaced in {} s", pod_text(worker),
+      pass.waiting("Replacing", fmt::format("Pod {} has ended {} times, and will be replaced in {} s", pod_text(worker),
                                             before->second.count + 1, (wait - waited).count() / 1000 + 1));
       return;
     }
@@ -304,9 +307,10 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
 }
 
 std::string why_lost(const Worker& worker) {
-  if (worker.silent) return "its Kubernetes node " + worker.pod->node_name + " is lost, and Slurm hears nothing of it";
+  if (worker.silent)
+    return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd does not respond to Slurm";
   if (worker.outdated) return "it never started, and its template has changed since";
-  if (worker.missing_since) return "its Slurm node was deleted under it, and its slurmd does not register again by itself";
+  if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";
   return worker.let_go ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
 }
 
@@ -327,13 +331,13 @@ void tell_silence(Pass& pass) {
   const std::optional<ControllerView>& controller = pass.in.controller;
   if (pass.goal != Goal::kDrainAll || !controller || pass.stops() || pass.slurm_known()) return;
   if (std::ranges::none_of(pass.problems, [](const Problem& problem) { return problem.reason == kWaitingForSlurm; })) return;
-  if (pass.wait_at_most(kSilence, kWaitingForSlurm, "waiting for Slurm to say which workers run no jobs")) return;
+  if (pass.wait_at_most(kSilence, kWaitingForSlurm, "waiting for Slurm to answer, to learn which workers run no jobs")) return;
   std::vector<std::string> ways;
-  if (controller->drain_on_deletion) ways.emplace_back("set its spec.deletionPolicy to Immediate");
-  if (!controller->meta.terminating()) ways.emplace_back("delete it too");
+  if (controller->drain_on_deletion) ways.emplace_back("set spec.deletionPolicy of the Controller to Immediate");
+  if (!controller->meta.terminating()) ways.emplace_back("delete the Controller");
   const std::string text = fmt::format(
-      "Slurm has not answered for 5 minutes, so whether workers run jobs cannot be told, and they stay. Controller {} may say "
-      "why; where the cluster is to end, {}, which ends the workers and their jobs at once",
+      "Slurm has not answered for 5 minutes. The workers are not deleted, because they may run jobs. For the cause, see the "
+      "conditions of Controller {}. To end the cluster anyway, {}: this ends the workers and their jobs at once",
       controller->meta.key().str(), fmt::join(ways, " and "));
   pass.lasting_event("Warning", kWaitingForSlurm, "Delete", text);
   pass.problems.push_back({std::string(kWaitingForSlurm), text});
@@ -435,7 +439,7 @@ void delete_records(Pass& pass) {
     }
     if (reserved(*it->second)) {
       pass.out.intent.add(kDeleteRecord.of(it->first));
-      pass.waiting("RecordReserved", "the record of " + it->first + std::string(kReserved));
+      pass.waiting("RecordReserved", "the record of node " + it->first + std::string(kReserved));
       continue;
     }
     const std::string why = "its worker is gone for good";

@@ -119,9 +119,10 @@ bool judge_workers(Pass& pass) {
   }
   if (pass.no_room && pass.goal == Goal::kServe) {
     pass.wrong("TooManyNodes",
-               fmt::format("Slurm has no room for more nodes than MaxNodeCount, which is {}: scale in, or raise "
-                           "it in extraConf of Controller {}",
-                           *pass.in.controller->max_nodes, pass.in.controller->meta.name));
+               fmt::format(
+                   "Slurm already has as many nodes as MaxNodeCount allows ({}), so more workers cannot register: scale in, or "
+                   "raise MaxNodeCount in spec.extraConf of Controller {}",
+                   *pass.in.controller->max_nodes, pass.in.controller->meta.name));
   }
   if (pass.state_lost && pass.goal != Goal::kEndAll) {
     pass.wrong("SlurmStateLost",
@@ -133,7 +134,7 @@ bool judge_workers(Pass& pass) {
   if (!starting.empty())
     pass.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), pass.desired, some(starting)));
   const auto take_none = [&](const std::vector<std::string>& list) {
-    return fmt::format("{} of {} workers take no jobs: {}", list.size(), pass.desired, some(list));
+    return fmt::format("{} of {} workers do not accept jobs: {}", list.size(), pass.desired, some(list));
   };
   if (!unusable.empty()) pass.waiting(kNotUsable, take_none(unusable));
   if (!broken.empty()) pass.wrong(kNotUsable, take_none(broken));
@@ -141,9 +142,10 @@ bool judge_workers(Pass& pass) {
   if (!otherwise.empty()) {
     pass.up_to_users.push_back(
         {"OldConfiguration",
-         fmt::format("Slurm keeps an earlier extraConf or earlier limits of {}, whose record was held when the pod was made; "
-                     "resume the node if somebody drained it, then delete its pod",
-                     some(otherwise))});
+         fmt::format(
+             "Slurm still has an earlier extraConf or earlier limits of {}, because the node record could not be deleted "
+             "before the pod was created: if somebody drained the node, resume it, then delete its pod",
+             some(otherwise))});
   }
   return usable + static_cast<int>(aside.size()) >= pass.desired && (usable > 0 || aside.empty());
 }
@@ -157,12 +159,13 @@ void judge_revisions(Pass& pass) {
   });
   if (outdated == 0) return;
   std::string text = fmt::format(
-      "{} of {} workers are of an earlier template: each is replaced once somebody deletes its pod, which ends its jobs",
+      "{} of {} workers still use an earlier template: a worker is replaced when you delete its pod, which ends its jobs",
       outdated, pass.desired);
   const api::UpdateStrategyType type = pass.in.nodeset.spec.update_strategy.type;
   if (type != api::UpdateStrategyType::kOnDelete)
-    text += fmt::format("; this version does not replace them by itself, as spec.updateStrategy.type {} asks",
-                        api::to_string(type));
+    text +=
+        fmt::format("; spec.updateStrategy.type {} is not supported in this release, so they are not replaced automatically",
+                    api::to_string(type));
   pass.up_to_users.push_back({"OnDelete", std::move(text)});
 }
 
@@ -189,7 +192,7 @@ bool judge_partition(Pass& pass) {
   if (!pass.slurm_shows() || pass.in.snapshot->partitions.contains(name)) return true;
   if (right) {
     pass.waiting("PartitionNotLoaded",
-                 fmt::format("slurmctld has not loaded partition {} yet; Controller {} says what keeps it", name,
+                 fmt::format("slurmctld has not loaded partition {} yet: see the conditions of Controller {}", name,
                              pass.in.nodeset.spec.controller_ref.name));
   }
   return false;
@@ -267,8 +270,9 @@ void judge_intent(Pass& pass) {
 }
 
 void judge_scaling(Pass& pass) {
-  if (pass.to_create > 0) pass.waiting("ScalingOut", fmt::format("create {} of {} workers", pass.to_create, pass.desired));
-  if (pass.to_delete > 0) pass.waiting("ScalingIn", fmt::format("delete {} workers", pass.to_delete));
+  if (pass.to_create > 0) pass.waiting("ScalingOut", fmt::format("creating {} of {} workers", pass.to_create, pass.desired));
+  if (pass.to_delete > 0)
+    pass.waiting("ScalingIn", fmt::format("deleting {} worker{}", pass.to_delete, pass.to_delete == 1 ? "" : "s"));
 }
 
 /// "pods "cpu-*" is forbidden", for the prefix "cpu-": the same for every worker.
@@ -353,7 +357,7 @@ bool concerned(const Pass& pass) {
 
 void judge_stop(Pass& pass) {
   if (pass.withheld.empty()) return;
-  pass.waiting("DeletionsStopped", "workers that would be deleted stay: " + some(pass.withheld));
+  pass.waiting("DeletionsStopped", "deletions are stopped, so these workers are not deleted: " + some(pass.withheld));
 }
 
 void set_stop(const Pass& pass, Conditions& conditions) {

@@ -69,8 +69,8 @@ constexpr core::Duration kNameMayBeFree{30000};
 bool tell_namesake(Pass& pass) {
   if (pass.in.namesake.empty()) return false;
   pass.wrong(kNameConflict,
-             fmt::format("NodeSet {} was there first, and has the name {} in Slurm: delete this one and create it with "
-                         "another spec.template.spec.hostname",
+             fmt::format("NodeSet {} already uses the name {} in Slurm: delete this NodeSet, and create it again with a "
+                         "different spec.template.spec.hostname",
                          pass.in.namesake, slurm_node_set_name(*pass.in.object)),
              "Create");
   pass.out.wake_after(kNameMayBeFree, "a NodeSet's name may be free");
@@ -90,11 +90,13 @@ void tell_taken(Pass& pass) {
     names.push_back(node);
     whose.insert(nodeset);
   }
-  pass.wrong(kNameConflict,
-             fmt::format("workers of this NodeSet and of NodeSet {} have the same names, {}: no more are created here under "
-                         "these; delete one of the two and create it with another spec.template.spec.hostname",
-                         some_of({whose.begin(), whose.end()}), core::compress_hostlist(std::move(names))),
-             "Create");
+  pass.wrong(
+      kNameConflict,
+      fmt::format(
+          "workers of this NodeSet and of NodeSet {} have the same names ({}), so this NodeSet creates no more workers with "
+          "these names: delete one of the two, and create it again with a different spec.template.spec.hostname",
+          some_of({whose.begin(), whose.end()}), core::compress_hostlist(std::move(names))),
+      "Create");
   pass.out.wake_after(kNameMayBeFree, "workers' names may be free");
 }
 
@@ -169,7 +171,8 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
     const plan::StepId record_id = kDeleteRecord.of(node);
     const OldRecord old = judge_old_record(pass, node);
     if (old == OldRecord::kSettles &&
-        pass.wait_at_most(kSettles, "WaitingForSlurm", "waiting for Slurm to miss the slurmd of " + node)) {
+        pass.wait_at_most(kSettles, "WaitingForSlurm",
+                          "waiting for Slurm to notice that the previous slurmd of node " + node + " is gone")) {
       continue;
     }
     if (record_goes_first(pass, old, record_id)) {
@@ -213,15 +216,15 @@ void tell_strangers(Pass& pass) {
   }
   const auto tell = [&](std::vector<std::string> names, std::string_view label, std::string_view ours, std::string_view what) {
     if (names.empty()) return;
-    pass.wrong(
-        "NamesTaken",
-        fmt::format("Pods {} have names of our workers, but their label {} is not {}: they are left alone, and others are "
-                    "created under the names that follow. {} when they run no jobs",
-                    core::compress_hostlist(std::move(names)), label, ours, what),
-        "Create");
+    pass.wrong("NamesTaken",
+               fmt::format(
+                   "Pods {} have names of workers of this NodeSet, but their label {} is not {}. They are not touched, and the "
+                   "workers are created with the next free names instead. {} when they run no jobs",
+                   core::compress_hostlist(std::move(names)), label, ours, what),
+               "Create");
   };
-  tell(std::move(foreign), api::kLabelCluster, pass.in.nodeset.spec.controller_ref.name, "Nobody owns them: delete them");
-  tell(std::move(apart), api::kLabelInstance, pass.in.meta().name, "Set it again, or delete them");
+  tell(std::move(foreign), api::kLabelCluster, pass.in.nodeset.spec.controller_ref.name, "No NodeSet owns them: delete them");
+  tell(std::move(apart), api::kLabelInstance, pass.in.meta().name, "Set the label again, or delete the pods");
 }
 
 /// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
@@ -323,9 +326,11 @@ void remove_finalizer(Pass& pass) {
     // No longer than an answer is fresh.
     if (pass.slurm_fresh() && !asked_since_podless(pass))
       return pass.out.wake_after(kNextAnswer, "waiting for what Slurm has left");
-    const std::string what = !pass.slurm_fresh() ? "waiting for Slurm, to delete the records of workers that are gone"
-                             : pass.doubtful_record.empty() ? ""
-                                                            : "waiting for Slurm to miss the slurmd of " + pass.doubtful_record;
+    const std::string what = !pass.slurm_fresh()
+                                 ? "waiting for Slurm to answer, to delete the node records of workers that are gone"
+                             : pass.doubtful_record.empty()
+                                 ? ""
+                                 : "waiting for Slurm to notice that the slurmd of node " + pass.doubtful_record + " is gone";
     if (!what.empty() && pass.wait_at_most(kRecordsGrace, "WaitingForSlurm", what)) return;
   }
   if (auto act = kube::remove_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {

@@ -115,11 +115,11 @@ core::Duration still_to_wait(const Observed& observed) {
 
 /// What still needs slurmrestd, in words, or "".
 std::string needed_by(const Observed& observed, const std::vector<std::string>& ending, bool lasting, plan::Plan& plan) {
-  if (!ending.empty()) return "NodeSets end first: " + some_of(ending);
-  if (!observed.ending_workers.empty()) return "workers end first: " + some_of(observed.ending_workers);
+  if (!ending.empty()) return "waiting for NodeSets to be deleted: " + some_of(ending);
+  if (!observed.ending_workers.empty()) return "waiting for workers to end: " + some_of(observed.ending_workers);
   const core::Duration left = lasting ? still_to_wait(observed) : core::Duration{0};
   if (left <= core::Duration{0}) return "";
-  std::string waiting = "waiting whether NodeSets are deleted as well";
+  std::string waiting = "waiting to see whether NodeSets are deleted as well";
   plan.wake_after(left, waiting);
   return waiting;
 }
@@ -140,7 +140,7 @@ std::optional<std::string> needed_live(const Observed& observed, plan::Plan& pla
   const core::Result<core::Json>& nodesets = found->second.value;
   if (!nodesets) {
     plan.wake_after(kAskAgain, "the NodeSets are asked for again");
-    return "waiting for the API server to say which NodeSets there are: " + one_line(nodesets.error().message);
+    return "waiting for the API server to list the NodeSets: " + one_line(nodesets.error().message);
   }
   const std::string controller = core::get_string(observed.object->body, {"spec", "controllerRef", "name"});
   std::vector<std::string> ending;

@@ -220,7 +220,7 @@ plan::Plan plan(const Observed& observed) {
   const auto issued = issued_at(observed);
   const auto left = observed.parse_error.empty() ? time_left(observed) : std::nullopt;
   const bool expired = left && *left <= core::Duration{0};
-  if (expired) problems.push_back({"Expired", "the token has expired, and is not to be refreshed"});
+  if (expired) problems.push_back({"Expired", "the token has expired, and spec.refresh is false"});
   if (left && !expired) out.wake_after(*left, "the token expires then");
   if (issued) out.wake_after(kLongestSleep, "the clock may have been set");
   const bool ready = !expired && observed.parse_error.empty() && observed.secret.record && ours(observed) &&
@@ -229,7 +229,7 @@ plan::Plan plan(const Observed& observed) {
   Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems,
-              ready || expired || std::ranges::any_of(problems, &Problem::degraded) ? "" : "the token is being minted");
+              ready || expired || std::ranges::any_of(problems, &Problem::degraded) ? "" : "the token is being created");
   out.lane("events").add(degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions));
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   if (issued) status["issuedAt"] = core::format_rfc3339(*issued);
