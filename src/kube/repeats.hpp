@@ -20,7 +20,6 @@ class Repeats {
   static constexpr core::Duration kLongest{300000};
   /// What is no wish about an object (to create, to delete, to drain ...) has its opposite, which users may ask for in turn.
   static constexpr core::Duration kLongestElse{10000};
-  /// Finalizers never wait (Patch::finalizer): what they guard does.
   /// Not done for this long, it starts anew.
   static constexpr core::Duration kForgotten{600000};
 
@@ -35,7 +34,7 @@ class Repeats {
  private:
   struct Done {
     std::size_t content = 0;
-    core::Duration longest{0};  ///< Of its waits.
+    core::Duration longest{0};  ///< Of its waits. Finalizers (Patch::finalizer) never wait: what they guard does.
     int count = 1;              ///< Times in a row.
     core::MonoTime first, last;
 
