@@ -29,7 +29,7 @@ others=$(xargs -n1 <<<"
   MaxJobCount MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
 words=$({
-  sources src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
+  sources src/cluster src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
   grep -E 'kCondition[A-Za-z]+ =' src/api/well_known.hpp | grep -oE '"[A-Z][A-Za-z]*"'
 } | tr -d '"')
 # The second column of the tables. Slurm's states are in the sources without what they begin with.

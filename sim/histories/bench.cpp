@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
 
 namespace sim {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "cluster/names.hpp"
 #include "core/base64.hpp"
-#include "operator/common/names.hpp"
 #include "sim/oracles/agents.hpp"
 #include "sim/oracles/policies.hpp"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 
 namespace sim {
 namespace {

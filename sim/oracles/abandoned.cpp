@@ -1,8 +1,8 @@
 #include "sim/oracles/abandoned.hpp"
 
 #include "api/well_known.hpp"
+#include "cluster/names.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/names.hpp"
 #include "sim/oracles/objects.hpp"
 
 namespace sim {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <set>
 
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/oracles/agents.hpp"
 #include "sim/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"

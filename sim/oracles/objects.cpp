@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 
 namespace sim {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "api/well_known.hpp"
+#include "cluster/names.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/names.hpp"
 #include "sim/oracles/objects.hpp"
 
 namespace sim {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/oracles/looks.hpp"
 #include "sim/oracles/objects.hpp"
 

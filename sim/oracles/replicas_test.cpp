@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/oracles/testing/oracles_test.hpp"
 
 namespace sim {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster/names.hpp"
 #include "core/base64.hpp"
-#include "operator/common/names.hpp"
 #include "sim/oracles/testing/oracles_test.hpp"
 
 namespace sim {

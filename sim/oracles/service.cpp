@@ -7,8 +7,8 @@
 
 #include "api/token.hpp"
 #include "api/well_known.hpp"
+#include "cluster/names.hpp"
 #include "core/base64.hpp"
-#include "operator/common/names.hpp"
 #include "sim/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
 
 namespace sim {

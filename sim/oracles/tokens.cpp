@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "operator/token/plan.hpp"
 #include "sim/oracles/agents.hpp"
 #include "sim/oracles/objects.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/oracles/agents.hpp"
 #include "sim/oracles/objects.hpp"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
 
 namespace sim {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "cluster/names.hpp"
 #include "core/base64.hpp"
-#include "operator/common/names.hpp"
 
 namespace sim {
 namespace {

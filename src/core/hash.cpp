@@ -36,6 +36,10 @@ std::string sha256_hex(std::string_view bytes) {
   return hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
+std::string short_digest(std::string_view text) {
+  return sha256_hex(text).substr(0, 16);
+}
+
 std::string short_hash(std::string_view bytes, std::size_t n) {
   constexpr std::string_view kSafe = "bcdfghjklmnpqrstvwxz2456789";
   const Digest digest = sha256(bytes);

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "api/well_known.hpp"
-#include "operator/common/caches.hpp"
-#include "operator/common/config_map.hpp"
-#include "operator/common/names.hpp"
-#include "operator/common/slurm_connections.hpp"
-#include "operator/common/workers.hpp"
+#include "cluster/caches.hpp"
+#include "cluster/config_map.hpp"
+#include "cluster/names.hpp"
+#include "cluster/slurm_connections.hpp"
+#include "cluster/workers.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"

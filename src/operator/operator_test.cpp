@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "cluster/names.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "kube/testing/fake_transport.hpp"
-#include "operator/common/names.hpp"
 
 namespace op {
 namespace {

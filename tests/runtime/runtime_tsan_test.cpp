@@ -33,12 +33,12 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/names.hpp"
 #include "core/json.hpp"
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
 #include "net/http_server.hpp"
 #include "net/testing/identity.hpp"
-#include "operator/common/names.hpp"
 #include "sim/base/http_front.hpp"
 #include "sim/histories/world.hpp"
 #include "sim/oracles/agents.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/names.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/names.hpp"
 #include "plan/plan.hpp"
 #include "sim/histories/world.hpp"
 #include "sim/oracles/agents.hpp"

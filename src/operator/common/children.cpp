@@ -120,8 +120,4 @@ void add_metadata(kube::StringMap& into, const kube::StringMap& from) {
   }
 }
 
-std::string short_digest(std::string_view text) {
-  return core::sha256_hex(text).substr(0, 16);
-}
-
 }  // namespace op

@@ -40,7 +40,4 @@ std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const
 /// and those that tell the operator what to do with a Controller.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 
-/// The pod template's hash of a restart-relevant thing is absent, or its first 16 characters.
-std::string short_digest(std::string_view text);
-
 }  // namespace op

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/names.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/names.hpp"
 #include "operator/common/services.hpp"
 
 namespace op {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "api/common.hpp"
+#include "cluster/status.hpp"
 #include "kube/controller.hpp"
-#include "operator/common/status.hpp"
 
 namespace op {
 

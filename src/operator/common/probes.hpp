@@ -3,8 +3,8 @@
 
 #include <string_view>
 
+#include "cluster/names.hpp"
 #include "core/json.hpp"
-#include "operator/common/names.hpp"
 
 namespace op {
 

@@ -6,13 +6,12 @@
 #include <set>
 #include <sstream>
 
+#include "cluster/config_map.hpp"
+#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
-#include "operator/common/children.hpp"
-#include "operator/common/config_map.hpp"
 #include "operator/common/partition.hpp"
 #include "operator/common/probes.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/flow.hpp"
 #include "slurm/conf/conf.hpp"
@@ -324,7 +323,7 @@ std::string scripts_digest(const Observed& observed) {
   for (const auto* maps : {&observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
     for (const NamedFiles& map : *maps) out[map.name] = map.files;
   }
-  return out.empty() ? "" : short_digest(core::canonical(out));
+  return out.empty() ? "" : core::short_digest(core::canonical(out));
 }
 
 Rendered render_config(const Observed& observed, const ConfigState& state) {
@@ -378,7 +377,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   if (!out.ok()) return out;
 
   std::string text = merged.conf.render();
-  out.hash = short_digest(text + "\n" + other_inputs(observed));
+  out.hash = core::short_digest(text + "\n" + other_inputs(observed));
   if (!text.empty() && text.back() != '\n') text += '\n';
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);

@@ -4,10 +4,9 @@
 #include <charconv>
 
 #include "api/well_known.hpp"
+#include "cluster/workers.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/children.hpp"
-#include "operator/common/workers.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -105,7 +104,7 @@ std::string slurmctld_digest(const Observed& observed) {
     }
     made_of["metadata"]["annotations"] = std::move(notes);
   }
-  return short_digest(core::canonical(made_of));
+  return core::short_digest(core::canonical(made_of));
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
@@ -304,7 +303,7 @@ bool ConfigState::tries_partition() const {
 namespace {
 
 std::string data_digest(const ConfigState& state) {
-  return short_digest(core::canonical(core::Json::array({core::Json(state.offered), core::Json(state.accepted)})));
+  return core::short_digest(core::canonical(core::Json::array({core::Json(state.offered), core::Json(state.accepted)})));
 }
 
 }  // namespace

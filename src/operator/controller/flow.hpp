@@ -35,7 +35,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/common/config_map.hpp"
+#include "cluster/config_map.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/observed.hpp"
 #include "plan/plan.hpp"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "operator/common/children.hpp"
+#include "core/hash.hpp"
 
 namespace op::controller {
 namespace {
@@ -153,7 +153,7 @@ TEST(ConfigState, NothingIsRestartedToTryAgain) {
     return [text](const ConfigState&) {
       Rendered out;
       out.files = {{"slurm.conf", text}};
-      out.hash = short_digest(text);
+      out.hash = core::short_digest(text);
       return out;
     };
   };
@@ -231,7 +231,7 @@ Render wants(Partitions partitions, const std::string& other = "") {
       const std::size_t at = before == files.end() ? std::string::npos : before->second.find("PartitionName=" + name + " ");
       if (at != std::string::npos) text += before->second.substr(at, before->second.find('\n', at) - at + 1);
     }
-    out.hash = short_digest(text);
+    out.hash = core::short_digest(text);
     out.files = {{"slurm.conf", text}};
     return out;
   };

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "api/well_known.hpp"
+#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "kube/apply_helper.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/workers.hpp"
 #include "operator/controller/flow.hpp"
 
 namespace op::controller {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/common/status.hpp"
+#include "cluster/status.hpp"
 #include "operator/controller/observed.hpp"
 #include "plan/plan.hpp"
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "api/nodeset.hpp"
+#include "cluster/keys.hpp"
+#include "cluster/namesakes.hpp"
+#include "cluster/status.hpp"
+#include "cluster/worker_names.hpp"
+#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/keys.hpp"
 #include "operator/common/named_objects.hpp"
-#include "operator/common/namesakes.hpp"
 #include "operator/common/probes.hpp"
-#include "operator/common/status.hpp"
-#include "operator/common/worker_names.hpp"
-#include "operator/common/workers.hpp"
 #include "operator/controller/plan.hpp"
 
 namespace op::controller {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "cluster/caches.hpp"
 #include "kube/controller.hpp"
-#include "operator/common/caches.hpp"
 #include "operator/controller/observed.hpp"
 
 namespace op::controller {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "api/controller.hpp"
+#include "cluster/keys.hpp"
+#include "cluster/names.hpp"
 #include "kube/controller.hpp"
 #include "kube/object.hpp"
-#include "operator/common/keys.hpp"
-#include "operator/common/names.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::controller {

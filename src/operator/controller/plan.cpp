@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/worker_names.hpp"
-#include "operator/common/workers.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/flow.hpp"

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
+#include "cluster/status.hpp"
 #include "core/hostlist.hpp"
-#include "operator/common/config_map.hpp"
-#include "operator/common/status.hpp"
 #include "operator/controller/flow.hpp"
 #include "slurm/conf/loaded.hpp"
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "core/quantity.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
-#include "operator/common/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

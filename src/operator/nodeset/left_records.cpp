@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "operator/common/worker_names.hpp"
+#include "cluster/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/acts.hpp"
 

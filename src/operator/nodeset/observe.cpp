@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "operator/common/config_map.hpp"
-#include "operator/common/keys.hpp"
+#include "cluster/config_map.hpp"
+#include "cluster/keys.hpp"
+#include "cluster/status.hpp"
+#include "cluster/worker_names.hpp"
 #include "operator/common/named_objects.hpp"
-#include "operator/common/status.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "slurm/acts.hpp"

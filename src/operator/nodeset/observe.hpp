@@ -11,12 +11,12 @@
 
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
+#include "cluster/caches.hpp"
+#include "cluster/names.hpp"
+#include "cluster/namesakes.hpp"
+#include "cluster/status.hpp"
+#include "cluster/workers.hpp"
 #include "kube/controller.hpp"
-#include "operator/common/caches.hpp"
-#include "operator/common/names.hpp"
-#include "operator/common/namesakes.hpp"
-#include "operator/common/status.hpp"
-#include "operator/common/workers.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset {

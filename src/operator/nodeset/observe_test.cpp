@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "cluster/keys.hpp"
+#include "cluster/testing/cache_set.hpp"
 #include "kube/record.hpp"
-#include "operator/common/keys.hpp"
-#include "operator/testing/cache_set.hpp"
 
 namespace op::nodeset {
 namespace {

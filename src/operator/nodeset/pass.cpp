@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/revision.hpp"
 #include "slurm/acts.hpp"

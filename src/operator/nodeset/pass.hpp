@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "operator/common/status.hpp"
+#include "cluster/status.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "plan/executor.hpp"
 #include "plan/plan.hpp"

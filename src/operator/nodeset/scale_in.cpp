@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/acts.hpp"
 

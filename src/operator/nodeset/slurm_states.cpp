@@ -8,10 +8,10 @@
 #include <set>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/acts.hpp"

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/partition.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/acts.hpp"
 

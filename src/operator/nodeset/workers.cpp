@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "slurm/acts.hpp"

@@ -1,6 +1,6 @@
 #include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/config_map.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/services.hpp"

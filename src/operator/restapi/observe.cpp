@@ -1,7 +1,7 @@
 #include "operator/restapi/observe.hpp"
 
+#include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
-#include "operator/common/status.hpp"
 #include "operator/restapi/plan.hpp"
 
 namespace op::restapi {

@@ -11,9 +11,9 @@
 
 #include "api/controller.hpp"
 #include "api/restapi.hpp"
+#include "cluster/caches.hpp"
+#include "cluster/keys.hpp"
 #include "kube/controller.hpp"
-#include "operator/common/caches.hpp"
-#include "operator/common/keys.hpp"
 
 namespace op::restapi {
 

@@ -1,10 +1,10 @@
 #include "operator/restapi/plan.hpp"
 
 #include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
+#include "cluster/status.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/config_map.hpp"
-#include "operator/common/status.hpp"
 
 namespace op::restapi {
 namespace {

@@ -14,12 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/names.hpp"
+#include "cluster/testing/cache_set.hpp"
 #include "core/base64.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
+#include "kube/controller.hpp"
 #include "kube/record.hpp"
-#include "operator/common/names.hpp"
-#include "operator/testing/cache_set.hpp"
 #include "plan/ledger.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"

@@ -1,6 +1,6 @@
 #include "operator/token/observe.hpp"
 
-#include "operator/common/status.hpp"
+#include "cluster/status.hpp"
 #include "operator/token/plan.hpp"
 
 namespace op::token {

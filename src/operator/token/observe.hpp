@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "api/token.hpp"
+#include "cluster/caches.hpp"
+#include "cluster/keys.hpp"
 #include "kube/controller.hpp"
-#include "operator/common/caches.hpp"
-#include "operator/common/keys.hpp"
 
 namespace op::token {
 

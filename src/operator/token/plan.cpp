@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
+#include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/status.hpp"
 
 namespace op::token {
 namespace {
@@ -25,8 +25,8 @@ core::Duration lifetime_of(const api::TokenSpec& spec) {
 /// Of all that decides what the token says, but the time.
 std::string input_hash(const Observed& observed) {
   const api::TokenSpec& spec = observed.token.spec;
-  return short_digest(spec.username + "\n" + std::to_string(lifetime_of(spec).count()) + "\n" + observed.key.ref.secret + "\n" +
-                      observed.key.ref.key + "\n" + observed.key.digest);
+  return core::short_digest(spec.username + "\n" + std::to_string(lifetime_of(spec).count()) + "\n" + observed.key.ref.secret +
+                            "\n" + observed.key.ref.key + "\n" + observed.key.digest);
 }
 
 core::Json mint(const Observed& observed) {

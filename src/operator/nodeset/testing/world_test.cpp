@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
 #include "kube/record.hpp"
-#include "operator/common/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/plan.hpp"

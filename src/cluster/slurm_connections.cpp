@@ -1,4 +1,4 @@
-#include "operator/common/slurm_connections.hpp"
+#include "cluster/slurm_connections.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,8 @@
 
 #include "api/controller.hpp"
 #include "api/restapi.hpp"
+#include "cluster/names.hpp"
 #include "core/base64.hpp"
-#include "operator/common/names.hpp"
 
 namespace op {
 namespace {

@@ -1,4 +1,4 @@
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 
 #include <charconv>
 

@@ -1,9 +1,9 @@
-#include "operator/common/namesakes.hpp"
+#include "cluster/namesakes.hpp"
 
 #include <algorithm>
 
-#include "operator/common/names.hpp"
-#include "operator/common/worker_names.hpp"
+#include "cluster/names.hpp"
+#include "cluster/worker_names.hpp"
 
 namespace op {
 namespace {

@@ -15,10 +15,10 @@
 #include <memory>
 #include <string_view>
 
+#include "cluster/caches.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "kube/client.hpp"
-#include "operator/common/caches.hpp"
 #include "slurm/snapshot/registry.hpp"
 
 namespace op {

@@ -1,22 +1,19 @@
 // Containers, pod and Service specs are only passed on, and may hold anything: whatever stands anywhere in them, a pass goes on
-// and says what is wrong.
+// and says what is wrong. Documents to try that with, for the tests of each controller.
+#pragma once
+
 #include <gtest/gtest.h>
 
-#include "operator/common/pod_template.hpp"
-#include "operator/common/services.hpp"
-#include "operator/controller/observe.hpp"
-#include "operator/nodeset/plan.hpp"
-#include "operator/nodeset/testing/world.hpp"
-#include "operator/restapi/observe.hpp"
+#include <string_view>
+#include <vector>
+
+#include "core/json.hpp"
 #include "operator/testing/world.hpp"
+#include "plan/plan.hpp"
 
-namespace op {
-namespace {
+namespace op::testing {
 
-using core::Json;
-using Pointer = Json::json_pointer;
-
-Json some_container(const char* name) {
+inline Json some_container(const char* name) {
   Json out = Json::parse(R"({
     "image": "x:26.05", "command": ["sh"], "args": ["-v"], "imagePullPolicy": "Always",
     "env": [{"name": "SLURM_JWT", "value": "1"}, {"name": "B", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "k"}}}],
@@ -31,7 +28,7 @@ Json some_container(const char* name) {
   return out;
 }
 
-Json some_pod(const char* container) {
+inline Json some_pod(const char* container) {
   Json out = Json::parse(R"({
     "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
     "spec": {
@@ -48,10 +45,11 @@ Json some_pod(const char* container) {
   return out;
 }
 
-const Json kService = Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
+inline const Json kSomeService =
+    Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
 
 /// Every place below `at`, itself first.
-void places(const Json& json, const Pointer& at, std::vector<Pointer>& out) {
+inline void places(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& out) {
   out.push_back(at);
   if (json.is_object()) {
     for (const auto& [name, value] : json.items()) places(value, at / name, out);
@@ -63,10 +61,10 @@ void places(const Json& json, const Pointer& at, std::vector<Pointer>& out) {
 /// Calls `attempt` with the document once for each place and each kind of value there.
 template <class Attempt>
 void with_anything_anywhere(const Json& document, Attempt attempt) {
-  std::vector<Pointer> all;
-  places(document, Pointer(), all);
+  std::vector<Json::json_pointer> all;
+  places(document, Json::json_pointer(), all);
   const Json values = Json::parse(R"(["x", 7, ["x"], [{}], {"x": "y"}])");
-  for (const Pointer& at : all) {
+  for (const Json::json_pointer& at : all) {
     if (at.empty()) continue;
     for (const Json& value : values) {
       if (value.type() == document[at].type() && !value.is_array()) continue;
@@ -77,7 +75,7 @@ void with_anything_anywhere(const Json& document, Attempt attempt) {
   }
 }
 
-bool has_step(const plan::Plan& plan, std::string_view begin) {
+inline bool has_step(const plan::Plan& plan, std::string_view begin) {
   for (const auto& [name, lane] : plan.lanes()) {
     for (const auto& group : lane.groups()) {
       for (const plan::Step& step : group) {
@@ -91,7 +89,7 @@ bool has_step(const plan::Plan& plan, std::string_view begin) {
 /// The plan for an object of that kind in the simplest cluster.
 template <class Controller>
 plan::Plan plan_of(const char* kind, const Json& spec) {
-  testing::World world;
+  World world;
   world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
   for (const std::string name : {"demo", "x"}) {
     const Json note{{std::string(api::kAnnotationSlurmKeyHash), "digest"}};
@@ -106,63 +104,4 @@ plan::Plan plan_of(const char* kind, const Json& spec) {
   return world.plan<Controller>({"default", "x"});
 }
 
-TEST(PassedOn, NothingInAControllerEndsAPass) {
-  const Json key{{"name", "mine"}, {"key", "k"}};
-  const Json fixed{{"slurmKeyRef", key}, {"jwtKeyRef", key}, {"inplaceReconfigure", true}};
-  const auto attempt = [&](const Json& spec) {
-    Json all = fixed;
-    all.update(spec);
-    return plan_of<controller::ControllerController>("Controller", all);
-  };
-  const Json spec{{"slurmctld", some_container("slurmctld")},
-                  {"reconfigure", {{"args", {"-v"}}}},
-                  {"logfile", {{"image", "x"}, {"args", {"-v"}}}},
-                  {"template", some_pod("slurmctld")},
-                  {"service", kService}};
-  ASSERT_TRUE(has_step(attempt(spec), "apply StatefulSet"));
-  with_anything_anywhere(spec, attempt);
-}
-
-TEST(PassedOn, NothingInARestApiEndsAPass) {
-  const auto attempt = [](const Json& spec) {
-    Json all{{"controllerRef", {{"name", "demo"}}}};
-    all.update(spec);
-    return plan_of<restapi::RestApiController>("RestApi", all);
-  };
-  const Json spec{{"slurmrestd", some_container("slurmrestd")}, {"template", some_pod("slurmrestd")}, {"service", kService}};
-  ASSERT_TRUE(has_step(attempt(spec), "apply Deployment"));
-  with_anything_anywhere(spec, attempt);
-}
-
-TEST(PassedOn, NothingInANodeSetEndsAPass) {
-  const auto attempt = [](const Json& spec) {
-    nodeset::testing::World world;
-    world.nodeset["spec"].update(spec);
-    return nodeset::plan_nodeset(world.observe());
-  };
-  const Json spec{{"slurmd", some_container("slurmd")},
-                  {"logfile", {{"image", "x"}, {"args", {"-v"}}}},
-                  {"template", some_pod("slurmd")},
-                  {"volumeClaimTemplates", Json::parse(R"([{"metadata": {"name": "a"}}])")}};
-  ASSERT_TRUE(has_step(attempt(spec), "create Pod"));
-  with_anything_anywhere(spec, attempt);
-}
-
-// The builders see only what the schema lets through, but do not rely on it.
-TEST(PassedOn, NothingEndsAMerge) {
-  const Json container = some_container("c");
-  with_anything_anywhere(container, [&](const Json& over) { return merge_container(container, over); });
-  const Json pod = some_pod("c")["spec"];
-  with_anything_anywhere(pod, [&](const Json& over) {
-    api::PodTemplate wanted;
-    wanted.spec = over;
-    return merge_pod_template(pod, wanted, {}, {{"a", "b"}}, {});
-  });
-  const Json service = kService["spec"];
-  with_anything_anywhere(service, [&](const Json& over) {
-    return merge_service_spec(service, over, {{"a", "b"}}, Json::array({service_port("p", 1, "p")}));
-  });
-}
-
-}  // namespace
-}  // namespace op
+}  // namespace op::testing

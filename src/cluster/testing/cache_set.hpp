@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "operator/common/caches.hpp"
+#include "cluster/caches.hpp"
 
 namespace op::testing {
 

@@ -1,7 +1,7 @@
-#include "operator/common/caches.hpp"
+#include "cluster/caches.hpp"
 
 #include "api/well_known.hpp"
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 
 namespace op {
 namespace {

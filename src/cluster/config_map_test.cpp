@@ -1,4 +1,4 @@
-#include "operator/common/config_map.hpp"
+#include "cluster/config_map.hpp"
 
 #include <gtest/gtest.h>
 

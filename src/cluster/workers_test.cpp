@@ -1,4 +1,4 @@
-#include "operator/common/workers.hpp"
+#include "cluster/workers.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "operator/common/worker_names.hpp"
+#include "cluster/worker_names.hpp"
 
 #include <fmt/format.h>
 

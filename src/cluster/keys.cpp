@@ -1,6 +1,6 @@
-#include "operator/common/keys.hpp"
+#include "cluster/keys.hpp"
 
-#include "operator/common/children.hpp"
+#include "core/hash.hpp"
 
 namespace op {
 
@@ -31,7 +31,7 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
 }
 
 std::string keyring_note(std::string_view controller_uid, std::string_view content) {
-  return short_digest(std::string(controller_uid) + '\n' + std::string(content));
+  return core::short_digest(std::string(controller_uid) + '\n' + std::string(content));
 }
 
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns, const std::string& field) {

@@ -1,8 +1,8 @@
-#include "operator/common/names.hpp"
+#include "cluster/names.hpp"
 
 #include <gtest/gtest.h>
 
-#include "operator/common/worker_names.hpp"
+#include "cluster/worker_names.hpp"
 
 namespace op {
 namespace {

@@ -1,14 +1,14 @@
-#include "operator/common/slurm_connections.hpp"
+#include "cluster/slurm_connections.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "cluster/names.hpp"
+#include "cluster/testing/cache_set.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "kube/record.hpp"
 #include "kube/testing/fake_transport.hpp"
-#include "operator/common/names.hpp"
-#include "operator/testing/cache_set.hpp"
 
 namespace op {
 namespace {

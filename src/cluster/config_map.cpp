@@ -1,10 +1,9 @@
-#include "operator/common/config_map.hpp"
+#include "cluster/config_map.hpp"
 
 #include <charconv>
 
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
-#include "operator/common/children.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op {
@@ -33,7 +32,7 @@ std::string restart_digest(std::string_view text) {
   for (std::string_view key : slurm::conf::restart_keys()) {
     for (const std::string& value : parsed.get_all(key)) values += std::string(key) + "=" + value + "\n";
   }
-  return short_digest(values);
+  return core::short_digest(values);
 }
 
 core::Duration slurmd_timeout(std::string_view text) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cluster/caches.hpp"
 #include "kube/object.hpp"
-#include "operator/common/caches.hpp"
 
 namespace op {
 

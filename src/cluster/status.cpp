@@ -1,4 +1,4 @@
-#include "operator/common/status.hpp"
+#include "cluster/status.hpp"
 
 #include <algorithm>
 #include <array>

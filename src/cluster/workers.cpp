@@ -1,12 +1,12 @@
-#include "operator/common/workers.hpp"
+#include "cluster/workers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "operator/common/names.hpp"
-#include "operator/common/worker_names.hpp"
+#include "cluster/names.hpp"
+#include "cluster/worker_names.hpp"
 
 namespace op {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "cluster/names.hpp"
+#include "cluster/status.hpp"
 #include "kube/controller.hpp"
-#include "operator/common/names.hpp"
-#include "operator/common/status.hpp"
 
 namespace op {
 

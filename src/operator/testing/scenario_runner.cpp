@@ -1,33 +1,27 @@
-// Runs the scenarios of tests/scenarios/{controller,restapi,token}: documents in, what the controller does about them out.
-// tests/scenarios/README.md describes them.
+#include "operator/testing/scenario_runner.hpp"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "core/base64.hpp"
-#include "operator/controller/observe.hpp"
-#include "operator/restapi/observe.hpp"
 #include "operator/testing/scenario.hpp"
-#include "operator/testing/world.hpp"
-#include "operator/token/observe.hpp"
 
 namespace op::testing {
 namespace {
 
-class Scenario : public ::testing::TestWithParam<std::string> {
- protected:
-  World world;
-  std::string controller;
-  kube::Key key;
-  std::vector<std::string> did;
-  plan::Plan last;
+class Runner {
+ public:
+  Runner(std::string_view the_kind, const MakePlan& make_plan, kube::Key the_key)
+      : key(std::move(the_key)), kind_(the_kind), make_plan_(make_plan) {}
 
-  plan::Plan plan() {
-    if (controller == "controller") return world.plan<controller::ControllerController>(key);
-    if (controller == "restapi") return world.plan<restapi::RestApiController>(key);
-    if (controller == "token") return world.plan<token::TokenController>(key);
-    unknown(controller);
-  }
+  World world;
+  const kube::Key key;
 
   kube::Key named(const std::string& name) const { return {key.ns, name}; }
 
@@ -92,7 +86,7 @@ class Scenario : public ::testing::TestWithParam<std::string> {
     world.events.clear();
     last = {};
     for (int pass = 0; pass < how.passes; ++pass) {
-      last = plan();
+      last = make_plan_(world, key);
       if (last.step_count() == 0) return;
       const std::vector<std::string> tried = world.carry_out(last);
       did.insert(did.end(), tried.begin(), tried.end());
@@ -104,14 +98,14 @@ class Scenario : public ::testing::TestWithParam<std::string> {
   }
 
   std::optional<std::string> condition_text(const std::string& type) {
-    const std::map<std::string, std::string> kinds{{"controller", "Controller"}, {"restapi", "RestApi"}, {"token", "Token"}};
-    const Json* object = world.find(kinds.at(controller), key);
+    const Json* object = world.find(kind_, key);
     const Json* conditions = object == nullptr ? nullptr : core::find(*object, {"status", "conditions"});
     if (conditions == nullptr) return {};
     for (const Json& condition : *conditions) {
       if (condition["type"] != type) continue;
       const std::string text = condition["status"].get<std::string>() + " " + condition["reason"].get<std::string>();
-      return condition["message"] == "" ? text : text + " " + condition["message"].get<std::string>();
+      const std::string message = condition["message"];
+      return message.empty() ? text : text + " " + message;
     }
     return {};
   }
@@ -170,27 +164,30 @@ class Scenario : public ::testing::TestWithParam<std::string> {
       }
     }
   }
+
+ private:
+  const std::string kind_;
+  const MakePlan& make_plan_;
+  std::vector<std::string> did;
+  plan::Plan last;
 };
 
-TEST_P(Scenario, Runs) {
-  const Json scenario = from_yaml(YAML::LoadFile(GetParam()));
-  check_keys(scenario, {"controller", "key", "objects", "steps"});
-  controller = scenario.at("controller");
+}  // namespace
+
+void run_scenario(const std::string& file, std::string_view kind, const MakePlan& make_plan) {
+  const Json scenario = from_yaml(YAML::LoadFile(file));
+  check_keys(scenario, {"key", "objects", "steps"});
   const auto [ns, name] = split(scenario.value("key", "default/demo"));
-  key = {ns, name};
-  for (const Json& document : scenario.value("objects", Json::array())) world.put(document);
+  Runner runner(kind, make_plan, {ns, name});
+  for (const Json& document : scenario.value("objects", Json::array())) runner.world.put(document);
   for (const Json& step : scenario.at("steps")) {
     SCOPED_TRACE(step.value("say", "a step"));
     check_keys(step, {"say", "do", "run", "expect"});
-    for (const Json& action : step.value("do", Json::array())) act(action);
-    run(run_of(step));
-    expect(step.value("expect", Json::object()));
-    if (HasFatalFailure()) return;
+    for (const Json& action : step.value("do", Json::array())) runner.act(action);
+    runner.run(run_of(step));
+    runner.expect(step.value("expect", Json::object()));
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, Scenario, ::testing::ValuesIn(scenario_files({"controller", "restapi", "token"})),
-                         scenario_name);
-
-}  // namespace
 }  // namespace op::testing

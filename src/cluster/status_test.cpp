@@ -1,11 +1,11 @@
-#include "operator/common/status.hpp"
+#include "cluster/status.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/token.hpp"
+#include "cluster/names.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/names.hpp"
 
 namespace op {
 namespace {
