@@ -60,8 +60,7 @@ core::Json Delete::describe() const {
   json["propagation"] = "Background";
   if (!resource_version.empty()) json["resourceVersion"] = resource_version;
   if (evidence) {
-    json["evidence"] = {
-        {"kind", plan::to_string(evidence->kind())}, {"subject", evidence->subject()}, {"detail", evidence->detail()}};
+    json["evidence"] = {{"kind", evidence->kind()}, {"subject", evidence->uid()}, {"detail", evidence->detail()}};
   }
   return json;
 }
@@ -101,25 +100,42 @@ plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, cor
   return act;
 }
 
-plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, PodVersion version) {
-  auto act = std::make_shared<Delete>();
-  act->resource = resources::kPod;
-  act->key = pod.meta.key();
-  act->uid = pod.meta.uid;
-  // That it has no node is true of this version of the pod only; the other evidence does not lie in the pod, or cannot be
-  // undone.
-  if (version == PodVersion::kAsSeen || evidence.kind() == plan::Evidence::Kind::kNeverStarted)
-    act->resource_version = pod.meta.resource_version;
-  act->evidence = std::move(evidence);
-  return act;
-}
+namespace {
 
-plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object) {
+std::shared_ptr<Delete> deletion(const Resource& resource, const ObjectMeta& object) {
   auto act = std::make_shared<Delete>();
   act->resource = resource;
   act->key = object.key();
   act->uid = object.uid;
   return act;
+}
+
+std::shared_ptr<Delete> deletion_of_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version) {
+  auto act = deletion(resources::kPod, pod.meta);
+  if (version == PodVersion::kAsSeen) act->resource_version = pod.meta.resource_version;
+  act->evidence = std::move(evidence);
+  return act;
+}
+
+}  // namespace
+
+plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version) {
+  return deletion_of_pod(pod, std::move(evidence), version);
+}
+
+plan::ActPtr delete_pod(const PodRecord& pod, NeverStarted evidence) {
+  // That it has no node is true of this version of the pod only.
+  return deletion_of_pod(pod, std::move(evidence), PodVersion::kAsSeen);
+}
+
+plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version) {
+  auto act = deletion_of_pod(pod, std::move(evidence), version);
+  act->fenced = true;
+  return act;
+}
+
+plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object) {
+  return deletion(resource, object);
 }
 
 bool has_finalizer(const ObjectMeta& object, std::string_view finalizer) {
@@ -165,19 +181,14 @@ plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object
   return act;
 }
 
-std::optional<plan::Evidence> PodWitness::never_started(const PodRecord& pod) {
+std::optional<NeverStarted> NeverStarted::of(const plan::Observing& observing, const PodRecord& pod) {
   if (pod.phase != "Pending" || !pod.node_name.empty()) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kNeverStarted, pod.meta.uid, pod.meta.key().str() + " has no node yet");
+  return NeverStarted(observing, pod, "NeverStarted", pod.meta.key().str() + " has no node yet", std::nullopt);
 }
 
-std::optional<plan::Evidence> PodWitness::ended(const PodRecord& pod) {
+std::optional<Ended> Ended::of(const plan::Observing& observing, const PodRecord& pod) {
   if (pod.phase != "Failed" && pod.phase != "Succeeded") return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kEnded, pod.meta.uid, "phase " + pod.phase);
-}
-
-std::optional<plan::Evidence> OwnerWitness::owner_ends(const ObjectMeta& controller, const PodRecord& worker) {
-  if (!controller.terminating() || controller.ns != worker.meta.ns) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kOwnerEnds, worker.meta.uid, controller.key().str() + " is being deleted");
+  return Ended(observing, pod, "Ended", "phase " + pod.phase, std::nullopt);
 }
 
 }  // namespace kube

@@ -56,14 +56,51 @@ struct Patch final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes with preconditions, in the background; a missing object counts as done. Pods (workers) need evidence; other objects
-/// of ours do not.
+/// That a pod may be deleted: nothing is lost with it, or the user wanted that. Other rooms have kinds of it for pods of
+/// theirs.
+class PodEvidence : public plan::Evidence {
+ public:
+  /// Of the pod that it speaks of, and of no later one of the name.
+  [[nodiscard]] const std::string& uid() const { return uid_; }
+
+ protected:
+  PodEvidence(const plan::Observing& observing, const PodRecord& pod, std::string_view kind, std::string detail,
+              std::optional<core::MonoTime> good_until)
+      : Evidence(observing, kind, std::move(detail), good_until), uid_(pod.meta.uid) {}
+
+ private:
+  std::string uid_;
+};
+
+/// The pod has no Kubernetes node yet. Of a pod that has one, nothing is concluded from what its kubelet has not reported:
+/// slurmd may run jobs a second before the API server hears that its container started.
+class NeverStarted final : public PodEvidence {
+ public:
+  static std::optional<NeverStarted> of(const plan::Observing& observing, const PodRecord& pod);
+
+ private:
+  using PodEvidence::PodEvidence;
+};
+
+/// Its phase is Failed or Succeeded.
+class Ended final : public PodEvidence {
+ public:
+  static std::optional<Ended> of(const plan::Observing& observing, const PodRecord& pod);
+
+ private:
+  using PodEvidence::PodEvidence;
+};
+
+/// Deletes with preconditions, in the background; a missing object counts as done. Refused without a UID (kInvalid); a pod also
+/// without evidence about that very pod (kInvalid), or when the evidence is not good any more (kExpired).
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
   std::string resource_version;  ///< Optional.
-  std::optional<plan::Evidence> evidence;
+  std::optional<PodEvidence> evidence;
+  /// The step before it in its lane has just looked whether the evidence still holds: its age does not count.
+  bool fenced = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
@@ -100,9 +137,12 @@ plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
 /// Whether a delete is refused when the pod has changed since it was seen.
 enum class PodVersion { kAny, kAsSeen };
-/// Deletes a worker pod; there is no way to do it without evidence. With evidence that lies in the pod, and that time can undo,
-/// it is always the pod as seen.
-plan::ActPtr delete_pod(const PodRecord& pod, plan::Evidence evidence, PodVersion version = PodVersion::kAny);
+/// Deletes a pod: there is no way to do it without evidence.
+plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
+/// With evidence that lies in the pod, and that time can undo, it is always the pod as seen.
+plan::ActPtr delete_pod(const PodRecord& pod, NeverStarted evidence);
+/// For the step behind one that fails unless the evidence still holds, asked live: however long that took.
+plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
 /// Deletes an object of ours that is not a pod, by uid.
 plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
 /// The object, of which there is a record or the whole body, has this finalizer.
@@ -111,19 +151,5 @@ plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
 /// Adds or removes one finalizer, guarded by a test so that nobody else's is touched. Null when there is nothing to do.
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
-
-/// Issues the evidence that a pod's own record gives.
-class PodWitness {
- public:
-  /// It has no node yet. Of a pod that has one, nothing is concluded from what its kubelet has not reported: slurmd may run
-  /// jobs a second before the API server hears that its container started.
-  static std::optional<plan::Evidence> never_started(const PodRecord& pod);
-  static std::optional<plan::Evidence> ended(const PodRecord& pod);
-};
-/// Issues the evidence that the user ended the cluster: its Controller is terminating.
-class OwnerWitness {
- public:
-  static std::optional<plan::Evidence> owner_ends(const ObjectMeta& controller, const PodRecord& worker);
-};
 
 }  // namespace kube

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
+
+#include "plan/testing/observing.hpp"
+
 namespace kube {
 namespace {
 
@@ -17,57 +21,67 @@ PodRecord pending() {
   return pod;
 }
 
-TEST(PodWitnessTest, NeverStarted) {
+std::optional<NeverStarted> never_started(const PodRecord& pod) {
+  return NeverStarted::of(plan::testing::Observer::at({}), pod);
+}
+
+std::optional<Ended> ended(const PodRecord& pod) {
+  return Ended::of(plan::testing::Observer::at({}), pod);
+}
+
+TEST(PodEvidenceTest, NeverStarted) {
   PodRecord pod = pending();
-  ASSERT_TRUE(PodWitness::never_started(pod));
-  EXPECT_EQ(PodWitness::never_started(pod)->subject(), "u");
+  ASSERT_TRUE(never_started(pod));
+  EXPECT_EQ(never_started(pod)->uid(), "u");
   for (const char* phase : {"Running", "Unknown", "Failed", ""}) {
     pod.phase = phase;
-    EXPECT_FALSE(PodWitness::never_started(pod)) << phase;
+    EXPECT_FALSE(never_started(pod)) << phase;
   }
   pod.phase = "Pending";
   pod.node_name = "node";
-  EXPECT_FALSE(PodWitness::never_started(pod)) << "a kubelet may have started it and not said so yet";
+  EXPECT_FALSE(never_started(pod)) << "a kubelet may have started it and not said so yet";
   pod.containers.push_back({"init", true, false, true, 0, "", ""});
   pod.containers.push_back({"slurmd", false, false, false, 0, "PodInitializing", ""});
-  EXPECT_FALSE(PodWitness::never_started(pod)) << "slurmd may be past its init container";
+  EXPECT_FALSE(never_started(pod)) << "slurmd may be past its init container";
 }
 
-TEST(PodWitnessTest, Ended) {
+TEST(PodEvidenceTest, Ended) {
   PodRecord pod = pending();
   for (const char* phase : {"Pending", "Running", "Unknown", ""}) {
     pod.phase = phase;
-    EXPECT_FALSE(PodWitness::ended(pod)) << phase;
+    EXPECT_FALSE(ended(pod)) << phase;
   }
   for (const char* phase : {"Failed", "Succeeded"}) {
     pod.phase = phase;
-    EXPECT_TRUE(PodWitness::ended(pod)) << phase;
+    EXPECT_TRUE(ended(pod)) << phase;
   }
 }
 
-TEST(OwnerWitnessTest, TheUserEndedTheCluster) {
-  const PodRecord pod = pending();
-  ObjectMeta controller;
-  controller.ns = "ns";
-  controller.name = "c";
-  EXPECT_FALSE(OwnerWitness::owner_ends(controller, pod));
-  controller.deletion_timestamp = core::WallTime{};
-  EXPECT_TRUE(OwnerWitness::owner_ends(controller, pod));
-  controller.ns = "other";
-  EXPECT_FALSE(OwnerWitness::owner_ends(controller, pod)) << "another namespace's";
+template <class Evidence>
+concept Deletes = requires(const PodRecord& pod, Evidence evidence) {
+  delete_pod(pod, evidence);
+};
+
+TEST(ActsTest, APodIsDeletedWithEvidenceOnly) {
+  static_assert(Deletes<PodEvidence> && Deletes<NeverStarted> && Deletes<Ended>);
+  static_assert(!Deletes<std::string> && !Deletes<plan::Evidence> && !Deletes<std::nullopt_t>);
+  static_assert(!std::invocable<decltype([](const auto& pod) -> decltype(delete_pod(pod)) { return {}; }), PodRecord>);
+  static_assert(!std::is_constructible_v<NeverStarted, const plan::Observing&, const PodRecord&, std::string_view, std::string,
+                                         std::nullopt_t>,
+                "only its own look at the pod issues it");
 }
 
-TEST(ActsTest, DeletingAWorkerCarriesItsEvidence) {
+TEST(ActsTest, DeletingAPodCarriesItsEvidence) {
   const PodRecord pod = pending();
-  const Json never = delete_pod(pod, *PodWitness::never_started(pod))->describe();
+  const Json never = delete_pod(pod, *never_started(pod))->describe();
   EXPECT_EQ(never["act"], "kube.Delete");
   EXPECT_EQ(never["uid"], "u");
   EXPECT_EQ(never["resourceVersion"], "3") << "true of this version only";
   EXPECT_EQ(never["evidence"]["subject"], "u");
   PodRecord failed = pod;
   failed.phase = "Failed";
-  EXPECT_FALSE(delete_pod(failed, *PodWitness::ended(failed))->describe().contains("resourceVersion"));
-  EXPECT_EQ(delete_pod(failed, *PodWitness::ended(failed), PodVersion::kAsSeen)->describe()["resourceVersion"], "3");
+  EXPECT_FALSE(delete_pod(failed, *ended(failed))->describe().contains("resourceVersion"));
+  EXPECT_EQ(delete_pod(failed, *ended(failed), PodVersion::kAsSeen)->describe()["resourceVersion"], "3");
 }
 
 TEST(ActsTest, FinalizersAreChangedOneByOne) {

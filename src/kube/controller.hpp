@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kube/cache.hpp"
+#include "plan/evidence.hpp"
 #include "plan/plan.hpp"
 
 namespace kube {
@@ -37,6 +38,11 @@ struct Context {
   plan::Facts facts;        ///< Answers to the needs of the previous call in this pass.
 };
 
+/// The same, for the time of `observe`: evidence is issued there only.
+struct Observation : Context {
+  plan::Observing observing;
+};
+
 class Controller {
  public:
   virtual ~Controller() = default;
@@ -54,7 +60,7 @@ template <class Observed>
 class TypedController : public Controller {
  public:
   [[nodiscard]] std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) final {
-    return observe_typed(key, recorder, context);
+    return observe_typed(key, recorder, {context, plan::Observing(context.mono)});
   }
   [[nodiscard]] plan::Plan plan(const void* observed) const final {
     return plan_typed(*static_cast<const Observed*>(observed));
@@ -62,7 +68,7 @@ class TypedController : public Controller {
 
  protected:
   [[nodiscard]] virtual std::shared_ptr<const Observed> observe_typed(const Key& key, Recorder& recorder,
-                                                                      const Context& context) = 0;
+                                                                      const Observation& context) = 0;
   [[nodiscard]] virtual plan::Plan plan_typed(const Observed& observed) const = 0;
 };
 

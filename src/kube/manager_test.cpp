@@ -193,7 +193,7 @@ class TestController final : public TypedController<Seen> {
   [[nodiscard]] std::string share(const Key& key) const override { return shares ? shares(key) : ""; }
 
  protected:
-  std::shared_ptr<const Seen> observe_typed(const Key& key, Recorder& recorder, const Context& context) override {
+  std::shared_ptr<const Seen> observe_typed(const Key& key, Recorder& recorder, const Observation& context) override {
     if (cannot_observe) return nullptr;
     if (key.name == throws_on) throw std::logic_error("bug");
     auto seen = std::make_shared<Seen>();

@@ -360,15 +360,18 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                   });
   }
 
-  static std::optional<core::Error> refuse(const Delete& act) {
-    const auto error = [](std::string message) {
-      return core::Error{core::ErrorCode::kInvalid, std::move(message), 0, {}, {}};
+  [[nodiscard]] std::optional<core::Error> refuse(const Delete& act) const {
+    const auto error = [](std::string message, core::ErrorCode code = core::ErrorCode::kInvalid) {
+      return core::Error{code, std::move(message), 0, {}, {}};
     };
     if (act.uid.empty()) return error("a delete needs the uid of " + act.key.str());
     if (act.resource != resources::kPod) return std::nullopt;
     if (!act.evidence) return error("deleting pod " + act.key.str() + " needs evidence");
-    if (act.evidence->subject() != act.uid)
-      return error("the evidence for deleting pod " + act.key.str() + " is about another");
+    if (act.evidence->uid() != act.uid) return error("the evidence for deleting pod " + act.key.str() + " is about another");
+    if (!act.fenced && !act.evidence->good_at(loop.clock().mono())) {
+      return error("the evidence for deleting pod " + act.key.str() + " is too old by now: " + act.evidence->detail(),
+                   core::ErrorCode::kExpired);
+    }
     return std::nullopt;
   }
 

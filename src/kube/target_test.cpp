@@ -6,14 +6,7 @@
 #include "core/base64.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "kube/testing/fake_transport.hpp"
-
-// In place of the room's, which is not to be seen from here: it issues whatever it is asked for.
-namespace slurm {
-class SnapshotWitness {
- public:
-  static plan::Evidence issue(plan::Evidence::Kind kind, std::string subject) { return {kind, std::move(subject), "test"}; }
-};
-}  // namespace slurm
+#include "plan/testing/observing.hpp"
 
 namespace kube {
 namespace {
@@ -198,24 +191,53 @@ TEST_F(TargetTest, DeletesNeedAUidAndPodsNeedEvidence) {
   EXPECT_TRUE(api.sent.empty());
 }
 
+/// A kind of another room.
+class TestEvidence final : public PodEvidence {
+ public:
+  TestEvidence(const PodRecord& pod, std::optional<core::MonoTime> good_until)
+      : PodEvidence(plan::testing::Observer::at({}), pod, "Test", "seen by a test", good_until) {}
+};
+
+PodEvidence evidence(const std::string& uid, std::optional<core::MonoTime> good_until = std::nullopt) {
+  PodRecord pod;
+  pod.meta.uid = uid;
+  return TestEvidence(pod, good_until);
+}
+
 TEST_F(TargetTest, EvidenceIsGoodForThePodThatItSpeaksOf) {
-  using enum plan::Evidence::Kind;
-  for (const auto kind : {kDrained, kNeverStarted, kEnded, kNeverRegistered, kForgotten, kOwnerEnds}) {
-    auto act = std::make_shared<Delete>();
-    act->resource = resources::kPod;
-    act->key = {"ns", "p"};
-    act->uid = "u";
-    for (const char* other : {"other-uid", "p", ""}) {
-      act->evidence = slurm::SnapshotWitness::issue(kind, other);
-      run(act);
-      ASSERT_TRUE(api.sent.empty()) << to_string(kind) << " of \"" << other << '"';
-      ASSERT_TRUE(done);
-      EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
-    }
-    act->evidence = slurm::SnapshotWitness::issue(kind, "u");
+  auto act = std::make_shared<Delete>();
+  act->resource = resources::kPod;
+  act->key = {"ns", "p"};
+  act->uid = "u";
+  for (const char* other : {"other-uid", "p", ""}) {
+    act->evidence = evidence(other);
     run(act);
-    EXPECT_EQ(api.take("DELETE").body()["preconditions"]["uid"], "u") << to_string(kind);
+    ASSERT_TRUE(api.sent.empty()) << "of \"" << other << '"';
+    ASSERT_TRUE(done);
+    EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
   }
+  act->evidence = evidence("u");
+  run(act);
+  EXPECT_EQ(api.take("DELETE").body()["preconditions"]["uid"], "u");
+}
+
+TEST_F(TargetTest, EvidenceThatHasGrownOldDeletesNothing) {
+  PodRecord pod;
+  pod.meta.ns = "ns";
+  pod.meta.name = "p";
+  pod.meta.uid = "u";
+  const core::MonoTime until = loop.clock().mono() + 3s;
+  loop.advance(3s);
+  run(delete_pod(pod, evidence("u", until)));
+  api.take("DELETE").reply(404, status_json(404, "NotFound"));
+  loop.advance(1ms);
+  run(delete_pod(pod, evidence("u", until)));
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kExpired);
+  EXPECT_THAT(result.value.error().message, HasSubstr("too old by now: seen by a test"));
+  EXPECT_TRUE(api.sent.empty());
+  run(delete_fenced_pod(pod, evidence("u", until)));
+  EXPECT_EQ(api.take("DELETE").body()["preconditions"]["uid"], "u") << "the step before it has looked again";
 }
 
 TEST_F(TargetTest, AGracefulDeleteWaitsUntilTheCacheShowsItOnItsWay) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/evidence.hpp"
+#include "plan/testing/observing.hpp"
 
 namespace plan {
 namespace {
@@ -102,13 +103,32 @@ TEST(Plan, ALaneIsFoundAgainByName) {
 }
 
 // They are written on pods, and read by later releases.
-TEST(Evidence, KindsHaveNames) {
-  EXPECT_EQ(to_string(Evidence::Kind::kDrained), "Drained");
-  EXPECT_EQ(to_string(Evidence::Kind::kNeverStarted), "NeverStarted");
-  EXPECT_EQ(to_string(Evidence::Kind::kEnded), "Ended");
-  EXPECT_EQ(to_string(Evidence::Kind::kNeverRegistered), "NeverRegistered");
-  EXPECT_EQ(to_string(Evidence::Kind::kForgotten), "Forgotten");
-  EXPECT_EQ(to_string(Evidence::Kind::kOwnerEnds), "OwnerEnds");
+/// A kind of a room.
+class Seen final : public Evidence {
+ public:
+  Seen(const Observing& observing, std::optional<core::MonoTime> good_until)
+      : Evidence(observing, "Seen", "it was seen", good_until) {}
+};
+
+TEST(Evidence, IsIssuedByWhoObservesOnly) {
+  static_assert(!std::is_default_constructible_v<Observing>);
+  static_assert(!std::is_constructible_v<Observing, core::MonoTime>, "only the runtime makes one");
+  static_assert(!std::is_copy_constructible_v<Observing> && !std::is_move_constructible_v<Observing>,
+                "no Observed can keep it for its plan");
+  static_assert(!std::is_constructible_v<Evidence, const Observing&, std::string_view, std::string, std::nullopt_t>,
+                "only a room's own kinds are issued");
+  static_assert(!std::is_default_constructible_v<Seen>);
+  const Seen seen(testing::Observer::at(core::MonoTime{}), std::nullopt);
+  EXPECT_EQ(seen.kind(), "Seen");
+  EXPECT_EQ(seen.detail(), "it was seen");
+}
+
+TEST(Evidence, IsGoodUntilItsTime) {
+  const core::MonoTime until{core::Duration{5000}};
+  const Seen passing(testing::Observer::at(core::MonoTime{}), until), lasting(testing::Observer::at(until), std::nullopt);
+  EXPECT_TRUE(passing.good_at(until));
+  EXPECT_FALSE(passing.good_at(until + core::Duration{1}));
+  EXPECT_TRUE(lasting.good_at(core::MonoTime{core::Duration::max()}));
 }
 
 }  // namespace

@@ -28,17 +28,21 @@ core::Json UpdateNode::describe() const {
 
 core::Json DeleteNode::describe() const {
   core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"node", node}, {"why", why}};
-  if (expect_down) out["expectDown"] = true;
-  if (expect_silent) out["expectSilent"] = true;
+  if (expected == NodeEvidence::Live::kKept) out["expectDown"] = true;
+  if (expected == NodeEvidence::Live::kSilent) out["expectSilent"] = true;
+  if (evidence) out["evidence"] = {{"kind", evidence->kind()}, {"detail", evidence->detail()}};
   return out;
 }
 
 core::Json EndNode::describe() const {
-  return {{"act", "slurm.EndNode"}, {"cluster", cluster}, {"node", node}, {"slurmd", core::format_rfc3339(slurmd)}};
+  return {{"act", "slurm.EndNode"},
+          {"cluster", evidence.node().cluster},
+          {"node", evidence.node().name},
+          {"slurmd", core::format_rfc3339(evidence.slurmd())}};
 }
 
 core::Json ConfirmIdle::describe() const {
-  return {{"act", "slurm.ConfirmIdle"}, {"cluster", cluster}, {"node", node}};
+  return {{"act", "slurm.ConfirmIdle"}, {"cluster", evidence.node().cluster}, {"node", evidence.node().name}};
 }
 
 core::Json ConfirmNoJobs::describe() const {
@@ -72,36 +76,27 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
   return act;
 }
 
-plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down) {
-  auto act = std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why));
-  act->expect_down = expect_down;
+plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, std::optional<NodeEvidence::Live> expected) {
+  return std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why), expected);
+}
+
+plan::ActPtr delete_node(NodeEvidence evidence, std::string why) {
+  auto act = std::make_shared<DeleteNode>(evidence.node().cluster, evidence.node().name, std::move(why), evidence.live());
+  act->evidence = std::move(evidence);
   return act;
 }
 
-plan::ActPtr end_node(ClusterKey cluster, std::string node, core::WallTime slurmd) {
-  auto act = std::make_shared<EndNode>();
-  act->cluster = std::move(cluster);
-  act->node = std::move(node);
-  act->slurmd = slurmd;
-  return act;
+plan::ActPtr end_node(SlurmdEnded evidence) {
+  return std::make_shared<EndNode>(std::move(evidence));
 }
 
-plan::ActPtr confirm_idle(ClusterKey cluster, std::string node) {
-  auto act = std::make_shared<ConfirmIdle>();
-  act->cluster = std::move(cluster);
-  act->node = std::move(node);
-  return act;
+plan::ActPtr confirm_idle(Drained evidence) {
+  return std::make_shared<ConfirmIdle>(std::move(evidence));
 }
 
 plan::ActPtr confirm_no_jobs(ClusterKey cluster) {
   auto act = std::make_shared<ConfirmNoJobs>();
   act->cluster = std::move(cluster);
-  return act;
-}
-
-plan::ActPtr delete_silent_node(ClusterKey cluster, std::string node, std::string why) {
-  auto act = std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why));
-  act->expect_silent = true;
   return act;
 }
 

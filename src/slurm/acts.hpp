@@ -1,12 +1,13 @@
 // What can be done to Slurm, as steps of plans. Carried out by slurm::Target, which reads the node live just before it writes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "plan/evidence.hpp"
 #include "plan/plan.hpp"
+#include "slurm/evidence.hpp"
 #include "slurm/model.hpp"
 
 namespace slurm {
@@ -58,34 +59,36 @@ struct UpdateNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes the record of a worker that goes for good: the fence, since slurmctld refuses while jobs hold it. Suspended jobs are
-/// looked up live first. An unknown node counts as done. `expect_down`: also refused unless the live node is DOWN or drained.
+/// Deletes the record of a node that goes for good. slurmctld refuses while jobs hold it; suspended jobs are looked up live
+/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected. With evidence, which the
+/// deletion of a worker's record needs, it is the fence before the deletion of its pod: refused (kExpired) when that is too
+/// old.
 struct DeleteNode final : plan::Act {
-  DeleteNode(ClusterKey in_cluster, std::string name, std::string because)
-      : cluster(std::move(in_cluster)), node(std::move(name)), why(std::move(because)) {}
+  DeleteNode(ClusterKey in_cluster, std::string name, std::string because, std::optional<NodeEvidence::Live> live)
+      : cluster(std::move(in_cluster)), node(std::move(name)), why(std::move(because)), expected(live) {}
   ClusterKey cluster;
   std::string node;
   std::string why;
-  bool expect_down = false;
-  bool expect_silent = false;  ///< Refused unless the live node is DOWN and does not respond.
+  std::optional<NodeEvidence::Live> expected;
+  std::optional<NodeEvidence> evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Sets a node DOWN whose pod has ended, so that its jobs are requeued at once. Refused (kConflict) unless the live node is
-/// drained by us, and still that of the slurmd that was started at `slurmd`.
+/// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Refused when the evidence is too old
+/// (kExpired), and unless the live node is drained by us, and still that of the very slurmd (kConflict).
 struct EndNode final : plan::Act {
-  ClusterKey cluster;
-  std::string node;
-  core::WallTime slurmd;
+  explicit EndNode(SlurmdEnded why) : evidence(std::move(why)) {}
+  SlurmdEnded evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Fails (kConflict, kBusy) unless Slurm, asked live, keeps the node from work and no job holds it. Changes nothing.
+/// The fence that keeps the record: fails (kConflict, kBusy) unless Slurm, asked live, keeps the node from work and no job
+/// holds it; and when the evidence is too old (kExpired). Changes nothing.
 struct ConfirmIdle final : plan::Act {
-  ClusterKey cluster;
-  std::string node;
+  explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
+  Drained evidence;
   [[nodiscard]] core::Json describe() const override;
 };
 
@@ -104,11 +107,14 @@ struct Reconfigure final : plan::Act {
 plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason);
 plan::ActPtr resume_node(ClusterKey cluster, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
-plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, bool expect_down = false);
-plan::ActPtr end_node(ClusterKey cluster, std::string node, core::WallTime slurmd);
-plan::ActPtr confirm_idle(ClusterKey cluster, std::string node);
+/// Of a node that has no worker behind it.
+plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why,
+                         std::optional<NodeEvidence::Live> expected = std::nullopt);
+/// Of a worker's node.
+plan::ActPtr delete_node(NodeEvidence evidence, std::string why);
+plan::ActPtr end_node(SlurmdEnded evidence);
+plan::ActPtr confirm_idle(Drained evidence);
 plan::ActPtr confirm_no_jobs(ClusterKey cluster);
-plan::ActPtr delete_silent_node(ClusterKey cluster, std::string node, std::string why);
 plan::ActPtr reconfigure(ClusterKey cluster);
 
 }  // namespace slurm

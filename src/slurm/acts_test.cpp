@@ -12,7 +12,7 @@ TEST(Acts, DescribeThemselves) {
   EXPECT_EQ(resume_node("c", "n")->describe(), (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"node", "n"}}));
   EXPECT_EQ(delete_node("c", "n", "gone")->describe(),
             (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"node", "n"}, {"why", "gone"}}));
-  EXPECT_EQ(delete_node("c", "n", "gone", true)->describe()["expectDown"], true);
+  EXPECT_EQ(delete_node("c", "n", "gone", NodeEvidence::Live::kKept)->describe()["expectDown"], true);
   EXPECT_EQ(reconfigure("c")->describe(), (core::Json{{"act", "slurm.Reconfigure"}, {"cluster", "c"}}));
   NodeUpdate update;
   update.comment = "x";

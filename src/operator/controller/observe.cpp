@@ -110,7 +110,7 @@ bool synced(const Caches& caches) {
 }  // namespace
 
 std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                    const kube::Context& context) {
+                                                                    const kube::Observation& context) {
   if (!synced(caches_)) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
@@ -162,7 +162,10 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
       // Kubernetes takes the finalizer away once it has left its workers.
       facts->ending = false;
     }
-    if (owner_is_gone(caches_, *pod)) out->left_workers.push_back(pod);
+    if (!owner_is_gone(caches_, *pod)) continue;
+    out->left_workers.push_back({pod, {}});
+    if (out->parse_error.empty() && spec.deletion_policy != api::DeletionPolicy::kDrain)
+      out->left_workers.back().ends = OwnerEnds::of(context.observing, out->object->meta, *pod);
   }
 
   const auto named = [&](std::string name) { return kube::Key{key.ns, std::move(name)}; };

@@ -12,6 +12,7 @@
 #include "cluster/names.hpp"
 #include "kube/controller.hpp"
 #include "kube/object.hpp"
+#include "operator/common/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::controller {
@@ -42,6 +43,12 @@ struct RestApiFacts {
   bool terminating = false;  ///< And it still serves NodeSets that end.
 };
 
+/// A worker that no NodeSet ends any more.
+struct LeftWorker {
+  kube::PodPtr pod;
+  std::optional<OwnerEnds> ends;  ///< The Controller takes it with it.
+};
+
 struct Observed {
   kube::Context context;
   slurm::ClusterKey cluster;
@@ -60,10 +67,10 @@ struct Observed {
   std::string older_cluster;           ///< "ns/name" of an older Controller with the same cluster name.
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
   std::vector<RestApiFacts> restapis;
-  std::vector<std::string> workers;        ///< Names of worker pods that still exist.
-  std::set<std::string> worker_nodes;      ///< Slurm nodes' names of the same.
-  bool workers_registered = false;         ///< Slurm has known one of them, or its slurmd began, which waits for slurmctld.
-  std::vector<kube::PodPtr> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
+  std::vector<std::string> workers;      ///< Names of worker pods that still exist.
+  std::set<std::string> worker_nodes;    ///< Slurm nodes' names of the same.
+  bool workers_registered = false;       ///< Slurm has known one of them, or its slurmd began, which waits for slurmctld.
+  std::vector<LeftWorker> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;
 

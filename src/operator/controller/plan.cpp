@@ -213,7 +213,9 @@ void plan_records(Pass& pass) {
       return pass.plan.wake_after(core::Duration{1000}, "records of workers are left");
     }
     const std::string why = "its worker and its NodeSet are gone";
-    lane.add({{"delete", "Slurm node", name}, why, slurm::delete_node(observed.cluster, name, why, /*expect_down=*/true)});
+    lane.add({{"delete", "Slurm node", name},
+              why,
+              slurm::delete_node(observed.cluster, name, why, slurm::NodeEvidence::Live::kKept)});
   }
 }
 
@@ -651,23 +653,16 @@ void remove_finalizer(Pass& pass, const char* why) {
   }
 }
 
-/// Whether the Controller takes the workers with it that no NodeSet ends.
-bool ends_workers(const Observed& observed) {
-  return observed.parse_error.empty() && observed.controller.spec.deletion_policy != api::DeletionPolicy::kDrain;
-}
-
 /// Nobody else deletes the workers of a NodeSet that is gone: neither it, nor the garbage collector, which may not.
 void delete_left_workers(Pass& pass) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = pass.observed;
-  if (!ends_workers(observed)) return;
-  for (const kube::PodPtr& pod : observed.left_workers) {
-    const auto evidence = kube::OwnerWitness::owner_ends(observed.object->meta, *pod);
-    if (pod->meta.terminating() || !evidence) continue;
+  for (const auto& [pod, ends] : observed.left_workers) {
+    if (pod->meta.terminating() || !ends) continue;
     if (pass.plan.step_count() >= kPerPass) return pass.plan.wake_after(core::Duration{50}, "more workers to delete");
     pass.plan.lane("workers").add({{"delete", "Pod", pod->meta.key().str()},
                                    "the cluster ends, and the NodeSet that it is of is gone",
-                                   kube::delete_pod(*pod, *evidence)});
+                                   kube::delete_pod(*pod, *ends)});
   }
 }
 
@@ -706,7 +701,9 @@ void plan_end(Pass& pass) {
   }
   if (!observed.workers.empty()) {
     pass.waiting = "waiting for workers to end: " + some_of(observed.workers);
-    if (observed.nodesets.empty() && (observed.left_workers.empty() || !ends_workers(observed))) {
+    const bool ends_any =
+        std::ranges::any_of(observed.left_workers, [](const LeftWorker& worker) { return worker.ends.has_value(); });
+    if (observed.nodesets.empty() && !ends_any) {
       pass.waiting += "; they have no NodeSet, so nothing deletes them: apply the NodeSet again, or delete the pods";
     }
   } else if (!nodesets.empty()) {

@@ -64,7 +64,7 @@ OldRecord judge_old_record(const Pass& pass, const std::string& name) {
   if (record == nullptr || pass.keeps(name, -1) || pass.stops()) return OldRecord::kStays;
   const slurm::NodeState& state = record->state;
   if (!refused_by_slurm(pass, *record)) {
-    if (!has_other_conf(pass, *record, pass.hash)) return OldRecord::kStays;
+    if (!has_other_conf(pass, *record, pass.in.hash)) return OldRecord::kStays;
     // What an administrator said is meant for the next pod too.
     const bool taken = state.has("DRAIN") || state.has("FAIL");
     if (slurm::given_by_others(record->reason) || (taken && !slurm::ours(record->reason))) return OldRecord::kStays;
@@ -96,7 +96,7 @@ void delete_moved(Pass& pass) {
     ++pass.records_left;
     const std::string why = "its worker has moved to another Kubernetes node";
     pass.step(pass.out.lane("record " + name), kDeleteRecord.of(name), why,
-              slurm::delete_node(pass.cluster(), name, why, /*expect_down=*/true));
+              slurm::delete_node(pass.cluster(), name, why, slurm::NodeEvidence::Live::kKept));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "operator/common/named_objects.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/plan.hpp"
+#include "operator/nodeset/revision.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -134,7 +135,35 @@ bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
          node.reason == "slurm-operator: Pod is terminating";
 }
 
+/// What cannot be read may be there.
+void read_live(Observed& out, const plan::Facts& facts) {
+  for (const auto& [node, pod] : out.seen.gone) {
+    for (const LiveObject& object : {live_pod(out.meta(), pod), live_host(pod)}) {
+      const auto fact = facts.find(object.id());
+      if (fact == facts.end()) continue;
+      const bool absent = !fact->second.value && fact->second.value.error().code == core::ErrorCode::kNotFound;
+      out.live[object] = {absent ? kube::Presence::kAbsent : kube::Presence::kPresent, fact->second.asked_at};
+    }
+  }
+}
+
 }  // namespace
+
+LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod) {
+  return {kube::resources::kPod, {nodeset.ns, pod.name}};
+}
+
+LiveObject live_host(const SeenPod& pod) {
+  return {kube::resources::kNode, {"", pod.kube_node}};
+}
+
+void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing) {
+  read_live(observed, answers);
+  observed.hash = observed.invalid.empty() ? revision_hash(observed.nodeset.spec) : "";
+  observed.work = read_work(observed.snapshot);
+  observed.slots = read_slots(observed, observing);
+  observed.ended = read_ended(observed, observing);
+}
 
 const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker) {
   if (observed.snapshot == nullptr) return nullptr;
@@ -252,7 +281,7 @@ NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Optio
 }
 
 std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                 const kube::Context& context) {
+                                                                 const kube::Observation& context) {
   if (!caches_.nodesets.synced() || !caches_.controllers.synced() || !caches_.pods.synced() ||
       !caches_.controller_revisions.synced()) {
     return nullptr;
@@ -267,7 +296,6 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->now = context.now;
   out->mono = context.mono;
   out->outcomes = context.outcomes;
-  out->facts = context.facts;
   out->object = object;
   out->cluster_domain = options_.cluster_domain;
   out->worker_priority_class = options_.worker_priority_class;
@@ -315,6 +343,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
        caches_.controller_revisions.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     out->revisions.push_back(left);
   }
+  conclude(*out, context.facts, context.observing);
   if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;
 }

@@ -17,17 +17,11 @@
 #include "cluster/status.hpp"
 #include "cluster/workers.hpp"
 #include "kube/controller.hpp"
+#include "operator/nodeset/slots.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset {
 
-/// What matters of a Kubernetes node that runs workers.
-struct KubeNode {
-  bool unschedulable = false;
-  std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
-  bool ready = true;          ///< Its kubelet says so, and was heard lately.
-  friend bool operator==(const KubeNode&, const KubeNode&) = default;
-};
 /// What is known of a Kubernetes node by name; empty when it is unknown or gone.
 using KubeNodeSource = std::function<std::optional<KubeNode>(std::string_view)>;
 
@@ -89,6 +83,20 @@ struct Seen {
   void note_gone(const Observed& observed);
 };
 
+/// An object that the API server itself is asked for.
+struct LiveObject {
+  kube::Resource resource;
+  kube::Key key;
+  /// Names the need for it.
+  [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
+  bool operator<(const LiveObject& other) const { return id() < other.id(); }
+};
+/// Whether there is such an object, as it has answered.
+struct LiveAnswer {
+  kube::Presence presence = kube::Presence::kUnknown;
+  core::MonoTime asked_at;
+};
+
 struct Observed {
   core::WallTime now;
   core::MonoTime mono;
@@ -115,13 +123,27 @@ struct Observed {
   std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, or of nobody and under its name.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
   std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.
-  plan::Facts facts;                                   ///< What the API server itself has answered.
+  std::map<LiveObject, LiveAnswer> live;               ///< What the API server itself has answered in this pass.
   slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class;  ///< Of workers whose NodeSet names none.
 
+  // What follows from the above; see conclude().
+  std::string hash;  ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
+  WorkByNode work;
+  std::vector<Slot> slots;  ///< By place. Pods without an ordinal have none.
+  /// By Slurm node: nothing that its slurmd ran is there any more.
+  std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
+
   [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
+  [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
 };
+
+/// What is asked about a pod that is no more, and about its Kubernetes node.
+[[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
+[[nodiscard]] LiveObject live_host(const SeenPod& pod);
+/// Fills in what follows from what was copied, and from the answers to what the plan before it needed; evidence included.
+void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing);
 
 /// The Slurm node behind a worker, as last seen; null: there is none. With host networking slurmd registers under the host's
 /// own name, which need not be the Kubernetes node's: until that is stamped on the pod, it is known by our feature or comment,
@@ -148,7 +170,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
 
  protected:
   [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                              const kube::Context& context) override;
+                                                              const kube::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

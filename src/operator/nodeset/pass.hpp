@@ -26,48 +26,37 @@ enum class Goal {
   kHold,      ///< Change no worker: what is wanted cannot be told, or cannot be done.
 };
 
-enum class Life {
-  kLive,
-  kEnded,        ///< Phase Failed or Succeeded.
-  kTerminating,  ///< Deleted, but not gone.
+/// What is to become of a worker.
+struct Fate {
+  enum class Kind {
+    kKeep,
+    kScaleIn,  ///< It is not wanted any more.
+    kReplace,  ///< It cannot serve: another one comes in its place.
+    kEnd,      ///< Its cluster ends: it goes at once, whatever it runs.
+  };
+  enum class Cause {
+    kNone,
+    kSurplus,   ///< There are more than are wanted.
+    kSilent,    ///< It is lost with its host.
+    kOutdated,  ///< Prospect::kOutdated.
+    kLost,      ///< Prospect::kLost.
+  };
+  Kind kind = Kind::kKeep;
+  Cause cause = Cause::kNone;
+  std::string reason;       ///< For people; "" for one that is kept.
+  bool place_taken = true;  ///< Nobody else is created for it as long as it is there.
+
+  [[nodiscard]] bool goes() const { return kind != Kind::kKeep; }
 };
 
-/// What holds a Slurm node.
-struct Work {
-  int jobs = 0;
-  bool running = false;                    ///< At least one job is RUNNING.
-  bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
-};
+struct Worker : Slot {
+  Fate fate;
 
-struct Worker {
-  kube::PodPtr pod;
-  int ordinal = -1;
-  std::string node;  ///< Its Slurm node's name.
-  Life life = Life::kLive;
-  const slurm::Node* record = nullptr;  ///< What Slurm last said of it; null: absent, or nothing is known.
-  Work work;
-  bool stamped = false;      ///< It was seen in Slurm before.
-  bool user_cordon = false;  ///< Annotation pod-cordon.
-  bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
-  bool kube_cordon = false;  ///< Its Kubernetes node is cordoned.
-  bool unplaced = false;     ///< Its Kubernetes node is gone, or not known (yet).
-  bool let_go = false;       ///< Slurm had let it go when it was cleared: its slurmd does not register again by itself.
-  bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
-  bool victim = false;       ///< It goes.
-  bool silent = false;       ///< Lost with its host.
-  bool lost = false;         ///< Its slurmd will not register (again): it can only be replaced.
-  bool outdated = false;     ///< Lost, for it is of an earlier template and got stuck before its slurmd ever ran.
-  /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
-  std::optional<core::WallTime> missing_since;
-
-  [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
-  [[nodiscard]] bool drained_by_us() const;
-  [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
-  /// ALLOCATED, MIXED or COMPLETING, or a job holds it.
-  [[nodiscard]] bool busy() const;
-  /// Slurm would start jobs on it, or runs some.
-  [[nodiscard]] bool usable() const;
+  [[nodiscard]] bool goes() const { return fate.goes(); }
+  [[nodiscard]] bool silent() const { return fate.cause == Fate::Cause::kSilent; }
+  [[nodiscard]] bool outdated() const { return prospect == Prospect::kOutdated; }
+  /// It can only be replaced.
+  [[nodiscard]] bool lost() const { return silent() || outdated() || prospect == Prospect::kLost; }
 };
 
 class Pass {
@@ -77,8 +66,7 @@ class Pass {
   const Observed& in;
   plan::Plan out;
   Goal goal = Goal::kServe;
-  int desired = 0;   ///< How many workers there are to be.
-  std::string hash;  ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
+  int desired = 0;                                              ///< How many workers there are to be.
   std::map<std::string, std::string, std::less<>> conf_hashes;  ///< Of extraConf and limits, by revision.
   std::vector<Worker> workers;                                  ///< By ordinal.
   std::vector<Problem> problems;                                ///< What is wrong, or takes time.
@@ -93,9 +81,7 @@ class Pass {
   std::set<std::string, std::less<>> draining;                  ///< Slurm nodes that a step of this pass drains or ends.
   bool conf_refused = false;          ///< slurmd would end at spec.extraConf: no worker is made with it.
   std::string conf_doubts;            ///< What slurmd may not know in spec.extraConf; "": nothing.
-  bool state_lost = false;            ///< Slurm should remember our workers, and has not for long, nor many others.
   std::vector<std::string> withheld;  ///< Workers that would go, but for the stop switch or the doubt.
-  bool no_room = false;               ///< A worker does not register, and slurmctld has as many nodes as MaxNodeCount lets it.
 
   /// Slurm answered completely, and lately enough to conclude from what is missing.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
@@ -106,7 +92,7 @@ class Pass {
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
   /// What Slurm last said may still be shown: a restart of slurmctld does not change what workers are.
   [[nodiscard]] bool slurm_shows();
-  [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(in.meta().ns, in.nodeset.spec.controller_ref.name); }
+  [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   [[nodiscard]] Work work_on(std::string_view node) const;
   struct Waiting {
     std::vector<std::int64_t> first;  ///< The first few of them.
@@ -117,10 +103,6 @@ class Pass {
   [[nodiscard]] const Waiting& jobs_waiting_for(std::string_view node) const;
   /// Nothing is deleted now but what has nothing to do with Slurm's word, or nothing at all.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
-  /// How much longer a ready worker that Slurm does not know may take to register (again); not positive: it is overdue.
-  [[nodiscard]] core::Duration registration_left(const Worker& worker) const;
-  /// Since when the slurmd of a worker that Slurm does not know may be about to register; nullopt: it cannot.
-  [[nodiscard]] std::optional<core::MonoTime> may_register_since(const Worker& worker) const;
   /// A pod has that Slurm node's name, or will have it.
   [[nodiscard]] bool keeps(std::string_view node, int ordinal) const {
     return nodes_.contains(node) || vacant.contains(ordinal);
@@ -171,17 +153,6 @@ class Pass {
   bool wait_at_most(core::Duration limit, std::string_view reason, const std::string& note);
 
  private:
-  void read_work();
-  void add_work(std::string_view node, const slurm::Job& job);
-  void read_workers();
-  /// Its record was deleted by us or by somebody else, or it never came.
-  [[nodiscard]] bool will_not_register(const Worker& worker);
-  /// Its template was mended since, which helps only its successor; nothing ever ran on it.
-  [[nodiscard]] bool stuck_outdated(const Worker& worker);
-  /// None of its containers has started for long, though its kubelet has it: a volume that does not exist is told nowhere else.
-  [[nodiscard]] bool hangs(const kube::PodRecord& pod);
-
-  std::unordered_map<std::string_view, Work> work_;
   mutable std::optional<std::unordered_map<std::string_view, Waiting>> waiting_;  ///< Found out when it is first asked for.
   std::unordered_set<std::string_view> nodes_;                                    ///< Slurm node names of all workers.
   bool slurm_fresh_ = false;
@@ -217,9 +188,6 @@ inline const plan::StepId kEvent{"event"};
 /// Whether it is to be protected from eviction; empty: that cannot be told now, and it stays as it is.
 [[nodiscard]] std::optional<bool> wants_protection(Pass& pass, const Worker& worker);
 
-/// That the worker is lost with its host, by what Slurm says; empty: it may not be.
-[[nodiscard]] std::optional<plan::Evidence> silence_of(const Pass& pass, const Worker& worker);
-
 /// How long to wait for the n-th try after n failures of this kind.
 core::Duration backoff(const plan::Outcome& outcome);
 
@@ -227,8 +195,7 @@ core::Duration backoff(const plan::Outcome& outcome);
 void choose_goal(Pass& pass);     // plan.cpp
 void check_conf(Pass& pass);      // plan.cpp
 void keep_revisions(Pass& pass);  // revision.cpp
-void find_silent(Pass& pass);     // silent.cpp
-void choose_victims(Pass& pass);  // scale_in.cpp
+void judge_fates(Pass& pass);     // fates.cpp
 /// The lowest free ordinals, as many as workers are missing.
 void find_vacancies(Pass& pass);  // workers.cpp
 void set_drains(Pass& pass);      // slurm_states.cpp
@@ -247,6 +214,10 @@ void stamp_comments(Pass& pass);      // slurm_states.cpp
 void remove_finalizer(Pass& pass);    // workers.cpp
 void write_status(Pass& pass);        // status.cpp
 
+/// Somebody deleted its record, and no job goes with it: unless it registers again, it can only be replaced.
+[[nodiscard]] bool missed(const Pass& pass, const Worker& worker);
+/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
+[[nodiscard]] bool reserved(const slurm::Node& node);
 /// Our worker was the last behind the node.
 [[nodiscard]] bool stamped_by_us(const Pass& pass, const slurm::Node& node);
 /// Slurm took no slurmd like the last one, and its reason is slurmctld's own for that, which each such registration writes over
@@ -269,9 +240,6 @@ enum class OldRecord { kStays, kGoesFirst, kSettles };
 [[nodiscard]] inline std::string pod_text(const Worker& worker) {
   return worker.pod->meta.key().str();
 }
-/// An administrator drained its node, or set it down or failing.
-[[nodiscard]] bool keeps_others_word(const slurm::Node& node);
-[[nodiscard]] bool keeps_others_word(const Worker& worker);
 /// "NodeSet default/cpu".
 [[nodiscard]] std::string self_text(const Pass& pass);
 /// The reason, without prefix, with which workers that go are drained; by it a victim stays a victim.

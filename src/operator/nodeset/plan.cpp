@@ -97,8 +97,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   choose_goal(pass);
   tell_unnumbered(pass);
   check_conf(pass);
-  find_silent(pass);
-  choose_victims(pass);
+  judge_fates(pass);
   keep_revisions(pass);
   find_vacancies(pass);
   set_drains(pass);

@@ -25,12 +25,10 @@ bool slurmd_runs(const kube::PodRecord& pod) {
 /// It has no node in Slurm, and is not about to get one: its slurmd does not run, or has had its time.
 bool never_registered(Pass& pass, const Worker& worker) {
   if (worker.record != nullptr) return false;
-  const auto since = slurmd_runs(*worker.pod) ? pass.may_register_since(worker) : std::nullopt;
+  const auto since = slurmd_runs(*worker.pod) ? worker.may_register_since : std::nullopt;
   const core::Duration left = since ? slurm::kRegistration - (pass.in.mono - *since) : core::Duration{0};
   if (left.count() > 0) pass.out.wake_after(left, "a cordoned worker that does not register may go");
-  return slurm::SnapshotWitness::never_registered(*pass.in.snapshot, worker.node, worker.pod->meta.uid, worker.stamped, since,
-                                                  pass.in.mono)
-      .has_value();
+  return slurm::absent_for_good(*pass.in.snapshot, worker.node, worker.stamped, since, pass.in.mono);
 }
 
 /// What makes it tolerate the taint for ever, as operations of a JSON patch. Kubernetes lets nothing else be changed of a
@@ -61,7 +59,7 @@ std::optional<bool> wants_protection(Pass& pass, const Worker& worker) {
   if (!pass.in.nodeset.spec.workload_disruption_protection || worker.released) return false;
   if (!always_protected(pass.in.nodeset.spec)) return runs_jobs(pass, worker);
   // Without a cordon, whoever drained it in Slurm may end that at any moment. Those that we scale in we delete ourselves.
-  if (!worker.kube_cordon && !worker.user_cordon) return true;
+  if (!worker.kube_cordon() && !worker.user_cordon) return true;
   // A Slurm that has fallen silent ends no job: what it last told protects, but of a pod before this one it says nothing here.
   if (worker.record != nullptr && (pass.slurm_known() || worker.stamped) && !at_rest(worker)) return true;
   if (!pass.slurm_known() || (worker.cleared && worker.record == nullptr)) return std::nullopt;

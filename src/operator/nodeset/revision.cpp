@@ -19,7 +19,7 @@ std::int64_t number(const kube::Object& revision) {
 core::Json new_revision(const Pass& pass, const std::string& name, std::int64_t revision) {
   const kube::ObjectMeta& self = pass.in.meta();
   kube::StringMap labels = worker_labels(self.name, pass.in.nodeset.spec.controller_ref.name);
-  labels.emplace(api::kLabelRevisionHash, pass.hash);
+  labels.emplace(api::kLabelRevisionHash, pass.in.hash);
   core::Json out = child_json(kube::resources::kControllerRevision, {self.ns, name}, resources::kNodeSet, self, labels);
   out["revision"] = revision;
   out["data"] = revision_data(pass.in.nodeset.spec);
@@ -39,7 +39,7 @@ plan::Step adoption(const Pass& pass, const kube::Object& revision) {
 
 /// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
 void truncate_history(Pass& pass, std::vector<kube::ObjectPtr> revisions, const std::string& current) {
-  std::set<std::string, std::less<>> used{pass.hash};
+  std::set<std::string, std::less<>> used{pass.in.hash};
   for (const Worker& worker : pass.workers) used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
   std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {
     return revision->meta.name == current || revision->meta.terminating() ||
@@ -77,7 +77,7 @@ std::string revision_hash(const api::NodeSetSpec& spec) {
 void keep_revisions(Pass& pass) {
   if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll || pass.in.meta().terminating() || !pass.in.invalid.empty())
     return;
-  const std::string name = pass.in.meta().name + "-" + pass.hash;
+  const std::string name = pass.in.meta().name + "-" + pass.in.hash;
   std::int64_t newest = 0;
   kube::ObjectPtr current;
   plan::Lane& lane = pass.out.lane("revision");

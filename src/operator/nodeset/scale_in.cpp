@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <tuple>
+#include <type_traits>
 
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
@@ -31,51 +30,6 @@ constexpr std::string_view kWaitingForSlurm = "WaitingForSlurm";
 /// A worker that ended later than this after it was replaced is replaced at once again.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
-/// A kubelet that does not hear of a worker's slurmd, or of which nothing is heard, ends no job.
-int phase_rank(const Worker& worker) {
-  if (worker.busy()) return 2;
-  if (worker.pod->phase == "Pending") return 0;
-  return worker.pod->phase == "Unknown" ? 1 : 2;
-}
-
-std::int64_t deletion_cost(const kube::PodRecord& pod) {
-  const std::string_view text = pod.meta.annotation(api::kAnnotationPodDeletionCost);
-  std::int64_t cost = 0;
-  std::from_chars(text.data(), text.data() + text.size(), cost);
-  return cost;
-}
-
-/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit, or one that is suspended.
-std::int64_t deadline_rank(const Worker& worker) {
-  if (!worker.work.running) return worker.work.suspended ? INT64_MAX : 0;
-  return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
-}
-
-/// Somebody deleted its record, and no job goes with it: unless it registers again, it can only be replaced.
-bool missed(const Pass& pass, const Worker& worker) {
-  return pass.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
-         !pass.in.snapshot->job_names(worker.node);
-}
-
-/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
-bool reserved(const slurm::Node& node) {
-  return node.state.has("RESERVED");
-}
-
-/// Smaller goes first. Who is lost, to be replaced: where another went in its stead, its place would be given away before it
-/// is gone. Then a worker that goes already, so that a second look does not drain a second one.
-auto rank(const Pass& pass, const Worker& worker) {
-  const kube::PodRecord& pod = *worker.pod;
-  const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
-                      worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
-  const core::WallTime never{core::Duration{0}};
-  return std::tuple(
-      !worker.lost, !worker.cleared, !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
-      pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker), pass.jobs_waiting_for(worker.node).count > 0,
-      deadline_rank(worker), worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon),
-      -worker.ordinal, -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
-}
-
 plan::StepId delete_id(const Worker& worker) {
   return kDeletePod.of(pod_text(worker));
 }
@@ -92,65 +46,80 @@ plan::Lane& lane_of(Pass& pass, const Worker& worker) {
   return pass.out.lane("delete " + worker.pod->meta.name);
 }
 
-plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const plan::Evidence& evidence) {
+plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const kube::PodEvidence& evidence) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kPod;
   act->key = pod.meta.key();
   act->uid = pod.meta.uid;
-  act->patch = {{"metadata",
-                 {{"annotations",
-                   {{std::string(api::kAnnotationDeletionEvidence),
-                     fmt::format("{}: {}", plan::to_string(evidence.kind()), evidence.detail())}}}}}};
+  act->patch = {
+      {"metadata",
+       {{"annotations",
+         {{std::string(api::kAnnotationDeletionEvidence), fmt::format("{}: {}", evidence.kind(), evidence.detail())}}}}}};
   return act;
 }
 
-void delete_pod(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why,
-                kube::PodVersion version = kube::PodVersion::kAny, core::Duration late = {}) {
+/// The pod's deletion, and the event that tells of it.
+void delete_pod(Pass& pass, const Worker& worker, const std::string& why, plan::ActPtr deletion, core::Duration late = {}) {
   plan::Lane& lane = lane_of(pass, worker);
-  if (!pass.step(lane, {delete_id(worker), why, kube::delete_pod(*worker.pod, evidence, version), late}) || !pass.room(1))
-    return;
+  if (!pass.step(lane, {delete_id(worker), why, std::move(deletion), late}) || !pass.room(1)) return;
   lane.then();
   pass.step(lane, pass.event_step("Normal", "SuccessfulDelete", "Delete",
                                   fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
 }
 
+/// Slurm is asked last about the worker's node. False: not now.
+bool confirm_idle(Pass& pass, const Worker& worker, const slurm::Drained& drained, std::string why) {
+  if (!pass.step(lane_of(pass, worker), kConfirm.of(worker.node), std::move(why), slurm::confirm_idle(drained))) return false;
+  lane_of(pass, worker).then();
+  return true;
+}
+
 /// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. A group
-/// each: the mark says why the record is gone, should we not live to see the third; the record's deletion is refused while a
-/// job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering meanwhile. One
-/// whose slurmd never ran may go late only as it was seen, with the mark on it.
-void delete_fenced(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
+/// each: the mark says why the record is gone, should we not live to see the third; the record's deletion, the fence, is
+/// refused while a job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering
+/// meanwhile. One whose slurmd never ran may go late only as it was seen, with the mark on it.
+template <class Kind>
+void delete_with_record(Pass& pass, const Worker& worker, const WorkerEvidence<Kind>& evidence) {
+  constexpr bool kUnregistered = std::is_same_v<Kind, slurm::NeverRegistered>;
+  const std::string& why = worker.fate.reason;
   for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) {
     pass.wish(id);
     if (!pass.due(id)) return;
   }
   if (!pass.room(kFencedSteps)) return;
   plan::Lane& lane = lane_of(pass, worker);
-  const bool confirms = !worker.cleared && evidence.kind() == plan::Evidence::Kind::kDrained && pass.in.meta().terminating();
-  if (confirms) {
-    // From the mark on Kubernetes' own cleaning may delete the pod, which asks nobody: so Slurm is asked before.
-    if (!pass.step(lane, kConfirm.of(worker.node), "the mark lets Kubernetes' own cleaning delete the pod",
-                   slurm::confirm_idle(pass.cluster(), worker.node)))
-      return;
-    lane.then();
+  core::Duration mark_late{0};
+  if constexpr (std::is_same_v<Kind, slurm::Drained>) {
+    if (!worker.cleared && pass.in.meta().terminating()) {
+      // From the mark on Kubernetes' own cleaning may delete the pod, which asks nobody: so Slurm is asked before.
+      if (!confirm_idle(pass, worker, evidence.node(), "the mark lets Kubernetes' own cleaning delete the pod")) return;
+      mark_late = kConfirmed;
+    }
   }
-  if (!worker.cleared)
-    pass.step(lane,
-              {mark_id(worker), why, clear_for_deletion(*worker.pod, evidence), confirms ? kConfirmed : core::Duration{}});
-  const bool unregistered = evidence.kind() == plan::Evidence::Kind::kNeverRegistered;
+  if (!worker.cleared) pass.step(lane, {mark_id(worker), why, clear_for_deletion(*worker.pod, evidence), mark_late});
   // Its kubelet may start it after all: with the mark on it, it goes as it was seen.
-  if (unregistered && !worker.cleared && !slurmd_started(*worker.pod)) return;
+  if (kUnregistered && !worker.cleared && !slurmd_started(*worker.pod)) return;
   lane.then();
-  pass.step(lane, record_id(worker), why,
-            worker.silent ? slurm::delete_silent_node(pass.cluster(), worker.node, why)
-                          : slurm::delete_node(pass.cluster(), worker.node, why, /*expect_down=*/true));
+  pass.step(lane, record_id(worker), why, slurm::delete_node(evidence.node(), why));
   lane.then();
   if (!slurmd_started(*worker.pod)) {
-    return worker.cleared ? delete_pod(pass, worker, evidence, why, kube::PodVersion::kAsSeen, core::Duration::max())
-                          : delete_pod(pass, worker, evidence, why);
+    if (!worker.cleared) return delete_pod(pass, worker, worker.fate.reason, kube::delete_fenced_pod(*worker.pod, evidence));
+    return delete_pod(pass, worker, worker.fate.reason,
+                      kube::delete_fenced_pod(*worker.pod, evidence, kube::PodVersion::kAsSeen), core::Duration::max());
   }
-  const bool let_go = worker.let_go || !unregistered;
-  const core::Duration late = let_go ? core::Duration::max() : worker.lost ? kStillLost : core::Duration{0};
-  delete_pod(pass, worker, evidence, why, kube::PodVersion::kAny, late);
+  const bool let_go = worker.let_go || !kUnregistered;
+  const core::Duration late = let_go ? core::Duration::max() : worker.lost() ? kStillLost : core::Duration{0};
+  delete_pod(pass, worker, worker.fate.reason, kube::delete_fenced_pod(*worker.pod, evidence), late);
+}
+
+/// The same without the deletion of the record: the fence is a live look, directly before the deletion of the pod. A slurmd
+/// that does not serve needs none; it is deleted only as it was seen.
+void delete_leaving_record(Pass& pass, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence) {
+  if (worker.outdated())
+    return delete_pod(pass, worker, worker.fate.reason, kube::delete_pod(*worker.pod, evidence, kube::PodVersion::kAsSeen),
+                      kConfirmed);
+  if (!confirm_idle(pass, worker, evidence.node(), "its record stays, with the word of who took it from work")) return;
+  delete_pod(pass, worker, worker.fate.reason, kube::delete_fenced_pod(*worker.pod, evidence), kConfirmed);
 }
 
 constexpr std::string_view kReserved =
@@ -168,20 +137,8 @@ std::string what_holds(const Worker& worker) {
 /// that wait for the node of a worker that only is replaced.
 bool leaves_record(const Pass& pass, const Worker& worker) {
   if (worker.record == nullptr) return false;
-  if (worker.outdated) return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
+  if (worker.outdated()) return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
   return outlives_worker(pass, *worker.record);
-}
-
-/// Without the fence. A slurmd that does not serve is deleted only as it was seen; of one that does, Slurm is asked last.
-void delete_leaving_record(Pass& pass, const Worker& worker, const plan::Evidence& evidence, const std::string& why) {
-  if (!worker.outdated) {
-    if (!pass.step(lane_of(pass, worker), kConfirm.of(worker.node), "its record stays, with the word of who took it from work",
-                   slurm::confirm_idle(pass.cluster(), worker.node))) {
-      return;
-    }
-    lane_of(pass, worker).then();
-  }
-  delete_pod(pass, worker, evidence, why, worker.outdated ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny, kConfirmed);
 }
 
 /// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.
@@ -196,7 +153,7 @@ void tell_waiting_jobs(Pass& pass, const Worker& worker) {
 }
 
 /// A victim that once ran, or may run, jobs.
-void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
+void delete_drained(Pass& pass, const Worker& worker) {
   if (!leaves_record(pass, worker)) {
     if (!worker.cleared) pass.out.intent.add(mark_id(worker));
     pass.out.intent.add(record_id(worker));
@@ -212,25 +169,18 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     pass.waiting(kWaitingForSlurm, none ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return;
   }
-  const slurm::Snapshot& snapshot = *pass.in.snapshot;
-  const std::string& uid = worker.pod->meta.uid;
   if (worker.record == nullptr) {
-    // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
-    // one that never started was an earlier pod's.
-    const bool stamped = worker.stamped && !worker.cleared && !worker.outdated;
-    const std::optional<core::MonoTime> since = pass.may_register_since(worker);
-    const auto evidence =
-        worker.lost && worker.missing_since
-            ? slurm::SnapshotWitness::forgotten(snapshot, worker.node, uid, *worker.missing_since, pass.in.mono)
-            : slurm::SnapshotWitness::never_registered(snapshot, worker.node, uid, stamped, since, pass.in.mono);
-    if (evidence) {
-      delete_fenced(pass, worker, *evidence, why);
+    const bool stamped = worker.stamped && !worker.cleared && !worker.outdated();
+    if (worker.evidence.forgotten) {
+      delete_with_record(pass, worker, *worker.evidence.forgotten);
+    } else if (worker.evidence.never_registered) {
+      delete_with_record(pass, worker, *worker.evidence.never_registered);
     } else if (!stamped) {
       pass.waiting("ScalingIn",
                    fmt::format("Pod {} may still be starting: it is drained when it registers with Slurm, or deleted if "
                                "it does not register within three minutes",
                                pod_text(worker)));
-    } else if (missed(pass, worker) && pass.registration_left(worker).count() > 0) {
+    } else if (missed(pass, worker) && worker.registration_left.count() > 0) {
       pass.waiting("ScalingIn", fmt::format("Pod {} will be deleted when Slurm has had no node {} for three minutes",
                                             pod_text(worker), worker.node));
     } else {
@@ -242,39 +192,33 @@ void delete_drained(Pass& pass, const Worker& worker, const std::string& why) {
     }
     return;
   }
-  if (worker.silent) {
-    if (const auto evidence = silence_of(pass, worker)) delete_fenced(pass, worker, *evidence, why);
+  if (worker.silent()) {
+    if (worker.evidence.silent) delete_with_record(pass, worker, *worker.evidence.silent);
     return;
   }
-  if (!worker.busy() && !reserved(*worker.record)) {
-    if (const auto evidence = slurm::SnapshotWitness::drained(snapshot, worker.node, uid, pass.in.mono)) {
-      if (leaves_record(pass, worker)) return delete_leaving_record(pass, worker, *evidence, why);
-      tell_waiting_jobs(pass, worker);
-      delete_fenced(pass, worker, *evidence, why);
-      return;
-    }
+  if (worker.evidence.drained && !worker.busy() && !reserved(*worker.record)) {
+    if (leaves_record(pass, worker)) return delete_leaving_record(pass, worker, *worker.evidence.drained);
+    tell_waiting_jobs(pass, worker);
+    return delete_with_record(pass, worker, *worker.evidence.drained);
   }
   pass.waiting("ScalingIn", what_holds(worker));
 }
 
-void delete_worker(Pass& pass, const Worker& worker, const std::string& why) {
+void delete_worker(Pass& pass, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   if (pass.in.stopped) return pass.withheld.push_back(pod.meta.name);
-  if (pass.goal == Goal::kEndAll) {
-    if (const auto evidence = kube::OwnerWitness::owner_ends(pass.in.controller->meta, pod)) {
-      delete_pod(pass, worker, *evidence, why);
-    }
+  if (worker.fate.kind == Fate::Kind::kEnd) {
+    if (worker.evidence.owner_ends)
+      delete_pod(pass, worker, worker.fate.reason, kube::delete_pod(pod, *worker.evidence.owner_ends));
     return;
   }
-  if (const auto evidence = kube::PodWitness::never_started(pod)) {
-    delete_pod(pass, worker, *evidence, why);
-    return;
-  }
+  if (worker.evidence.never_started)
+    return delete_pod(pass, worker, worker.fate.reason, kube::delete_pod(pod, *worker.evidence.never_started));
   if (!pass.in.doubt.empty()) {
     pass.out.wake_after(kDoubtAgain, pass.in.doubt);
     return pass.withheld.push_back(pod.meta.name);
   }
-  delete_drained(pass, worker, why);
+  delete_drained(pass, worker);
 }
 
 /// How often a worker was replaced lately is known from the deletions: they are kept in mind while its successors live.
@@ -286,8 +230,7 @@ void remember_replacements(Pass& pass) {
 
 /// Ended pods make room for their successors. One that ended soon after it was made, again and again, is not replaced as fast.
 void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
-  const auto evidence = kube::PodWitness::ended(*worker.pod);
-  if (!evidence) return;
+  if (!worker.evidence.ended) return;
   const plan::StepId id = delete_id(worker);
   pass.wish(id);
   const auto before = pass.in.outcomes.find(id);
@@ -303,27 +246,7 @@ void delete_ended(Pass& pass, const Worker& worker, bool replaced) {
   }
   const std::string why =
       fmt::format("its phase is {}{}", worker.pod->phase, worker.pod->reason.empty() ? "" : " (" + worker.pod->reason + ")");
-  delete_pod(pass, worker, *evidence, why);
-}
-
-std::string why_lost(const Worker& worker) {
-  if (worker.silent)
-    return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd does not respond to Slurm";
-  if (worker.outdated) return "it never started, and its template has changed since";
-  if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";
-  return worker.let_go ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
-}
-
-std::string why_workers_go(const Pass& pass) {
-  switch (pass.goal) {
-    case Goal::kEndAll:
-      return "Controller " + pass.in.controller->meta.name + " is being deleted, and with it the cluster";
-    case Goal::kDrainAll:
-      return pass.in.meta().terminating() ? self_text(pass) + " is being deleted"
-                                          : "Controller " + pass.in.controller->meta.name + " is being deleted";
-    default:
-      return fmt::format("{} wants {} workers", self_text(pass), pass.desired);
-  }
+  delete_pod(pass, worker, why, kube::delete_pod(*worker.pod, *worker.evidence.ended));
 }
 
 /// For as long as Slurm does not answer, no worker that has run is let go of. It may never have come up.
@@ -370,44 +293,23 @@ bool is_orphans(const Pass& pass, std::string_view node) {
   return std::ranges::any_of(pass.in.orphans, named) || std::ranges::any_of(pass.in.strangers, named);
 }
 
-void choose_victims(Pass& pass) {
-  if (pass.goal == Goal::kHold) return;
-  std::vector<Worker*> live;
-  for (Worker& worker : pass.workers) {
-    if (worker.life == Life::kLive) live.push_back(&worker);
-  }
-  std::size_t surplus = live.size();
-  if (pass.goal == Goal::kServe) {
-    const auto wanted = static_cast<std::size_t>(pass.desired);
-    const auto lost = static_cast<std::size_t>(std::count_if(live.begin(), live.end(), [](Worker* w) { return w->lost; }));
-    surplus = live.size() - lost > wanted ? live.size() - wanted : lost;
-  }
-  if (surplus == 0) return;
-  std::vector<std::pair<decltype(rank(pass, *live.front())), Worker*>> ranked;
-  ranked.reserve(live.size());
-  for (Worker* worker : live) ranked.emplace_back(rank(pass, *worker), worker);
-  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < surplus; ++i) ranked[i].second->victim = true;
-}
-
 void delete_workers(Pass& pass) {
   remember_replacements(pass);
-  const std::string why = why_workers_go(pass);
   const auto live = static_cast<int>(std::count_if(pass.workers.begin(), pass.workers.end(),
-                                                   [](const Worker& w) { return w.life == Life::kLive && !w.victim; }));
+                                                   [](const Worker& w) { return w.life == Life::kLive && !w.goes(); }));
   int missing = pass.goal == Goal::kServe ? std::max(0, pass.desired - live) : 0;
   for (const Worker& worker : pass.workers) {
     if (worker.life == Life::kEnded && pass.goal != Goal::kHold && !pass.in.stopped) {
       delete_ended(pass, worker, missing-- > 0);
-    } else if (worker.victim) {
+    } else if (worker.goes()) {
       ++pass.to_delete;
       pass.out.intent.add(delete_id(worker));
       pass.out.intent.jobs += worker.work.jobs;
-      delete_worker(pass, worker, worker.lost ? why_lost(worker) : why);
-      if (worker.silent) {
+      delete_worker(pass, worker);
+      if (worker.silent()) {
         pass.lasting_event("Warning", "WorkerLost", "Delete",
-                           fmt::format("Pod {} is replaced: {}", pod_text(worker), why_lost(worker)));
-      } else if (worker.lost && !worker.cleared && !worker.outdated) {
+                           fmt::format("Pod {} is replaced: {}", pod_text(worker), worker.fate.reason));
+      } else if (worker.lost() && !worker.cleared && !worker.outdated()) {
         const std::string what = worker.missing_since ? fmt::format("Slurm has had no node {} since {}", worker.node,
                                                                     core::format_rfc3339(*worker.missing_since))
                                                       : "it is ready, but does not register with Slurm";

@@ -83,10 +83,10 @@ bool has_anothers_record(const Pass& pass, const Worker& worker) {
 std::string drain_reason(const Pass& pass, const Worker& worker) {
   // Its preStop says the same, if it runs, and if slurmctld answers it in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  if (worker.silent) return {};
-  if (worker.victim && !pass.stops()) return scale_in_reason(pass);
-  if (worker.kube_cordon) {
-    const std::string given = clean_reason(pass.in.nodes.find(worker.pod->node_name)->second.cordon_reason);
+  if (worker.silent()) return {};
+  if (worker.goes() && !pass.stops()) return scale_in_reason(pass);
+  if (worker.kube_cordon()) {
+    const std::string given = clean_reason(worker.kube_node->cordon_reason);
     return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;
   }
   if (worker.user_cordon) return "Pod (" + pod_text(worker) + ") was cordoned";
@@ -100,7 +100,7 @@ bool takes_jobs(const slurm::Node& node) {
 
 bool needs_drain(const Worker& worker) {
   if (worker.record == nullptr) return false;
-  return worker.victim ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
+  return worker.goes() ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
 }
 
 /// Its record is not deleted at once: a successor comes, or Slurm keeps it for jobs or a reservation.
@@ -144,16 +144,14 @@ bool must_end(const Pass& pass, const std::string& name, const SeenPod& pod) {
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// The API server has no such object, by its own word. nullopt: it is being asked. On doubt there is one.
-std::optional<bool> is_gone(Pass& pass, const kube::Resource& resource, kube::Key key) {
-  const std::string need = resource.kind + " " + key.name;
-  if (const auto live = pass.in.facts.find(need); live != pass.in.facts.end())
-    return !live->second.value && live->second.value.error().code == core::ErrorCode::kNotFound;
+/// The API server is asked whether it has such an object; false: it has answered.
+bool asks(Pass& pass, const LiveObject& object) {
+  if (pass.in.live.contains(object)) return false;
   auto get = std::make_shared<kube::Get>();
-  get->resource = resource;
-  get->key = std::move(key);
-  pass.out.need({need, std::move(get)});
-  return std::nullopt;
+  get->resource = object.resource;
+  get->key = object.key;
+  pass.out.need({object.id(), std::move(get)});
+  return true;
 }
 
 /// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
@@ -180,7 +178,8 @@ bool down_though_back(const Worker& worker) {
 
 /// Nothing but our word, or Slurm's about a slurmd that is back, keeps it from taking jobs.
 bool wants_resume(const Worker& worker) {
-  if (worker.victim || worker.user_cordon || worker.kube_cordon || worker.unplaced || worker.life != Life::kLive) return false;
+  if (worker.goes() || worker.user_cordon || worker.kube_cordon() || worker.unplaced() || worker.life != Life::kLive)
+    return false;
   // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there; and a fail, which resuming
   // would end, is never ours.
   return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
@@ -227,7 +226,7 @@ Json marks(Pass& pass, const Worker& worker) {
     }
   }
   // Wanted again before its record was deleted, or somebody resumed it, and a job was faster than we.
-  if (worker.cleared && (!worker.victim || worker.busy()) && worker.record != nullptr && pass.slurm_known())
+  if (worker.cleared && (!worker.goes() || worker.busy()) && worker.record != nullptr && pass.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   Json out = Json::object();
   // A write of its own where the pod does not tell which node it is: of the other workers the conditions say that they were
@@ -342,7 +341,7 @@ void set_drains(Pass& pass) {
     const std::string reason = drain_reason(pass, worker);
     if (reason.empty() || !needs_drain(worker)) continue;
     nodes[reason].push_back(worker.node);
-    if (worker.life == Life::kLive && !worker.victim && reason != kPodGone) cordoned.insert(reason);
+    if (worker.life == Life::kLive && !worker.goes() && reason != kPodGone) cordoned.insert(reason);
   }
   if (auto gone = nodes_of_gone_pods(pass); !gone.empty())
     std::ranges::move(gone, std::back_inserter(nodes[std::string(kPodGone)]));
@@ -366,13 +365,13 @@ void end_gone_nodes(Pass& pass) {
     if (!must_end(pass, name, pod)) continue;
     pass.wish(id);
     if (!pass.due(id)) continue;
-    const auto pod_gone = is_gone(pass, kube::resources::kPod, {pass.in.meta().ns, pod.name});
-    const auto host_gone = pod.ended ? true : is_gone(pass, kube::resources::kNode, {"", pod.kube_node});
-    const bool asking = !pod_gone || !host_gone;
-    const bool ends = !asking && *pod_gone && *host_gone &&
+    const bool asks_pod = asks(pass, live_pod(pass.in.meta(), pod));
+    const bool asking = (!pod.ended && asks(pass, live_host(pod))) || asks_pod;
+    const auto ended = pass.in.ended.find(name);
+    const bool ends = !asking && ended != pass.in.ended.end() &&
                       pass.step(pass.out.lane("end"), id,
                                 pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
-                                slurm::end_node(pass.cluster(), name, *pod.slurmd));
+                                slurm::end_node(ended->second));
     if (asking || ends) pass.draining.insert(name);
   }
 }
@@ -382,7 +381,7 @@ void resume_workers(Pass& pass) {
   for (const Worker& worker : pass.workers) {
     if (wants_resume(worker)) pass.out.intent.add(kResume.of(worker.node));
     if (!must_resume(pass, worker)) {
-      if (!worker.victim && worker.drained_by_us() && worker.ready())
+      if (!worker.goes() && worker.drained_by_us() && worker.ready())
         pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
       continue;
     }

@@ -43,7 +43,7 @@ api::NodeSetStatus count(Pass& pass) {
   for (const Worker& worker : pass.workers) {
     if (worker.life == Life::kEnded) continue;
     ++out.replicas;
-    if (worker.life == Life::kLive && worker.pod->meta.label(api::kLabelRevisionHash) == pass.hash) ++out.updated_replicas;
+    if (worker.life == Life::kLive && worker.pod->meta.label(api::kLabelRevisionHash) == pass.in.hash) ++out.updated_replicas;
     if (worker.pod->phase == "Running" && worker.pod->ready()) {
       ++out.ready_replicas;
       if (available(pass, worker)) ++out.available_replicas;
@@ -65,7 +65,7 @@ api::NodeSetStatus count(Pass& pass) {
   out.desired = pass.desired;
   out.unavailable_replicas = std::max(0, out.replicas - out.available_replicas);
   out.observed_generation = pass.in.meta().generation;
-  out.nodeset_hash = pass.hash.empty() ? before.nodeset_hash : pass.hash;
+  out.nodeset_hash = pass.in.hash.empty() ? before.nodeset_hash : pass.in.hash;
   out.collision_count = before.collision_count;
   out.ordinal_to_node = before.ordinal_to_node;
   out.selector = fmt::format("{}={},{}={}", api::kLabelInstance, pass.in.meta().name, api::kLabelName, kAppWorker);
@@ -92,7 +92,11 @@ std::string some(const std::vector<std::string>& items) {
 /// Somebody took it from work, and it is his to give it back.
 bool set_aside(const Worker& worker) {
   if (worker.has_flag("INVALID_REG")) return false;
-  return worker.user_cordon || worker.kube_cordon || (worker.record != nullptr && keeps_others_word(worker));
+  return worker.user_cordon || worker.kube_cordon() || (worker.record != nullptr && keeps_others_word(worker));
+}
+
+bool expects(const Pass& pass, Prospect prospect) {
+  return std::ranges::any_of(pass.workers, [&](const Worker& worker) { return worker.prospect == prospect; });
 }
 
 /// What keeps wanted workers from being usable; true when nothing does but people, and some are.
@@ -100,7 +104,7 @@ bool judge_workers(Pass& pass) {
   std::vector<std::string> starting, unusable, aside, broken, otherwise;
   int usable = 0;
   for (const Worker& worker : pass.workers) {
-    if (worker.life != Life::kLive || worker.victim) continue;
+    if (worker.life != Life::kLive || worker.goes()) continue;
     if (worker.record != nullptr && has_other_conf(pass, *worker.record, worker.pod->meta.label(api::kLabelRevisionHash)))
       otherwise.push_back(worker.node);
     if (!worker.ready()) {
@@ -117,14 +121,14 @@ bool judge_workers(Pass& pass) {
     pass.waiting("WaitingForSlurm", silent ? "waiting for Slurm" : "waiting for Slurm: " + pass.in.snapshot->error);
     return false;
   }
-  if (pass.no_room && pass.goal == Goal::kServe) {
+  if (expects(pass, Prospect::kNoRoom) && pass.goal == Goal::kServe) {
     pass.wrong("TooManyNodes",
                fmt::format(
                    "Slurm already has as many nodes as MaxNodeCount allows ({}), so more workers cannot register: scale in, or "
                    "raise MaxNodeCount in spec.extraConf of Controller {}",
                    *pass.in.controller->max_nodes, pass.in.controller->meta.name));
   }
-  if (pass.state_lost && pass.goal != Goal::kEndAll) {
+  if (expects(pass, Prospect::kStateLost) && pass.goal != Goal::kEndAll) {
     pass.wrong("SlurmStateLost",
                pass.in.doubt +
                    ": slurmctld has lost its state, or its nodes were deleted by hand. The workers do not register again by "
@@ -152,10 +156,10 @@ bool judge_workers(Pass& pass) {
 
 /// Workers of an earlier template, which nobody replaces but who deletes their pods.
 void judge_revisions(Pass& pass) {
-  if (pass.goal != Goal::kServe || pass.hash.empty()) return;
+  if (pass.goal != Goal::kServe || pass.in.hash.empty()) return;
   const auto outdated = std::ranges::count_if(pass.workers, [&](const Worker& worker) {
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
-    return worker.life == Life::kLive && !worker.victim && !revision.empty() && revision != pass.hash;
+    return worker.life == Life::kLive && !worker.goes() && !revision.empty() && revision != pass.in.hash;
   });
   if (outdated == 0) return;
   std::string text = fmt::format(
@@ -202,13 +206,13 @@ bool judge_partition(Pass& pass) {
 std::set<int> ordinals_to_create(const Pass& pass) {
   std::set<int> out = pass.vacant;
   if (pass.goal != Goal::kServe) return out;
-  const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.victim; };
+  const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.goes(); };
   auto missing = pass.desired - static_cast<std::ptrdiff_t>(out.size()) - std::ranges::count_if(pass.workers, stays) -
                  std::ranges::count_if(pass.in.orphans, to_be_adopted);
   if (missing <= 0) return out;
   std::set<int> used = out;
   for (const Worker& worker : pass.workers) {
-    if (stays(worker)) used.insert(worker.ordinal);
+    if (stays(worker)) used.insert(worker.key.ordinal);
   }
   for (const auto* pods : {&pass.in.orphans, &pass.in.strangers}) {
     for (const kube::PodPtr& pod : *pods) {
@@ -257,9 +261,9 @@ void judge_intent(Pass& pass) {
   }
   if (named && (pass.goal == Goal::kServe || pass.goal == Goal::kDrainAll) && pass.in.namesake.empty()) {
     for (const Worker& worker : pass.workers) {
-      const bool goes = worker.victim || worker.life != Life::kLive;
+      const bool goes = worker.goes() || worker.life != Life::kLive;
       const bool record_goes = worker.record != nullptr && !outlives_worker(pass, *worker.record);
-      if (goes && record_goes && !created.contains(worker.ordinal)) intent.add(kDeleteRecord.of(worker.node));
+      if (goes && record_goes && !created.contains(worker.key.ordinal)) intent.add(kDeleteRecord.of(worker.node));
     }
   }
   if (self.terminating() && kube::has_finalizer(self, api::kFinalizerNodeSet)) intent.add(kRemoveFinalizer);
@@ -339,9 +343,9 @@ void judge_pods(Pass& pass) {
   }
   std::vector<kube::PodPtr> live, current;
   for (const Worker& worker : pass.workers) {
-    if (worker.life != Life::kLive || worker.victim || worker.ready()) continue;
+    if (worker.life != Life::kLive || worker.goes() || worker.ready()) continue;
     live.push_back(worker.pod);
-    if (worker.pod->meta.label(api::kLabelRevisionHash) == pass.hash) current.push_back(worker.pod);
+    if (worker.pod->meta.label(api::kLabelRevisionHash) == pass.in.hash) current.push_back(worker.pod);
   }
   for (Alike& alike : merge_alike(pass, pod_problems(live), kNames)) add_alike(pass, std::move(alike), true, "Run");
   // Only beside a worker that does not run: a slurmd that does knows more than we.

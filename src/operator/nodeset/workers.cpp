@@ -40,7 +40,7 @@ core::Duration holds_for(const Pass& pass, const kube::PodRecord& pod) {
 
 /// Whether the worker's place is its own: nobody else is created for it.
 bool holds_place(const Pass& pass, const Worker& worker) {
-  if (worker.life != Life::kTerminating) return !worker.victim || worker.lost;
+  if (worker.life != Life::kTerminating) return worker.fate.place_taken;
   return holds_for(pass, *worker.pod) > core::Duration{0};
 }
 
@@ -180,7 +180,7 @@ void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
       const std::string because =
           "Slurm ignores --conf of a node that it knows, and what it knows of this one does not fit the next worker";
       plan::Lane& own = pass.out.lane("create " + name);
-      pass.step(own, record_id, because, slurm::delete_node(pass.cluster(), node, because, /*expect_down=*/true));
+      pass.step(own, record_id, because, slurm::delete_node(pass.cluster(), node, because, slurm::NodeEvidence::Live::kKept));
       own.then();
       if (!pass.step(own, create_id(pass, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
       own.then();
@@ -247,7 +247,7 @@ void find_vacancies(Pass& pass) {
     wait = wait ? std::min(*wait, left) : left;
   };
   for (const Worker& worker : pass.workers) {
-    used.insert(worker.ordinal);
+    used.insert(worker.key.ordinal);
     if (holds_place(pass, worker)) hold(*worker.pod);
   }
   for (const kube::PodPtr& pod : pass.in.orphans) {
@@ -310,7 +310,7 @@ void create_workers(Pass& pass) {
     pass.wrong("InvalidHostname", problem, "Create");
     return;
   }
-  const core::Result<core::Json> pod = worker_template(pass.in, pass.hash);
+  const core::Result<core::Json> pod = worker_template(pass.in, pass.in.hash);
   if (!pod) {
     pass.wrong("InvalidSpec", pod.error().message, "Create");
     return;

@@ -15,7 +15,7 @@ bool synced(const Caches& caches) {
 }  // namespace
 
 std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                 const kube::Context& context) {
+                                                                 const kube::Observation& context) {
   if (!synced(caches_)) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;

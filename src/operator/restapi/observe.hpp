@@ -45,7 +45,7 @@ class RestApiController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Context& context) override;
+                                                const kube::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

@@ -6,7 +6,7 @@
 namespace op::token {
 
 std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                               const kube::Context& context) {
+                                                               const kube::Observation& context) {
   if (!caches_.tokens.synced() || !caches_.token_secrets.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;

@@ -33,7 +33,7 @@ class TokenController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Context& context) override;
+                                                const kube::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

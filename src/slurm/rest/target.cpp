@@ -245,54 +245,65 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// What the live node is expected to be.
-  struct Expected {
-    bool down = false;    ///< DOWN or drained.
-    bool silent = false;  ///< DOWN and not responding.
-  };
-
-  void remove(const DeleteNode& act, Done done) {
-    begin(act.cluster, "delete " + act.node, std::move(done),
-          [this, name = act.node, expected = Expected{act.expect_down, act.expect_silent}](const JobPtr& job) {
-            if_let_go(job, name, expected, [this, job, name] {
-              Client* to = client(job);
-              if (to == nullptr) return;
-              job->wrote = loop.clock().mono();
-              to->delete_node(name, guard<void>([job, name](Impl& self, core::Result<void> result) {
-                                if (result) return self.succeed(job, {{"deleted", true}});
-                                if (result.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                                self.fail(job, result.error());
-                              }));
-            });
+  /// As begin(), unless the evidence is too old by now.
+  void begin_by(const NodeEvidence& evidence, std::string what, Done done, std::function<void(const JobPtr&)> then) {
+    begin(evidence.node().cluster, std::move(what), std::move(done),
+          [this, evidence, then = std::move(then)](const JobPtr& job) {
+            if (evidence.good_at(loop.clock().mono())) return then(job);
+            fail(job, {ErrorCode::kExpired, "the evidence for it is too old by now: " + evidence.detail(), 0, {}, {}});
           });
   }
 
-  void end(const EndNode& act, Done done) {
-    begin(act.cluster, "end " + act.node, std::move(done), [this, name = act.node, slurmd = act.slurmd](const JobPtr& job) {
-      Client* to = client(job);
-      if (to == nullptr) return;
-      to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
-                 if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                 if (!node) return self.fail(job, node.error());
-                 if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
-                 if (!node->state.has("DRAIN") || !ours(node->reason) || node->state.has("FAIL"))
-                   return self.fail(job, {ErrorCode::kConflict, "it is not drained by us", 0, {}, {}});
-                 if (node->slurmd_start_time != slurmd)
-                   return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
-                 NodeUpdate update;
-                 update.state = "DOWN";
-                 update.reason = node->reason;
-                 if (Client* again = self.client(job))
-                   again->update_node(name, update, self.finish_write(job, {{"down", name}}));
-               }));
+  using Live = NodeEvidence::Live;
+
+  void remove(const DeleteNode& act, Done done) {
+    const auto start = [&](std::string what, std::function<void(const JobPtr&)> then) {
+      if (!act.evidence) return begin(act.cluster, std::move(what), std::move(done), std::move(then));
+      begin_by(*act.evidence, std::move(what), std::move(done), std::move(then));
+    };
+    start("delete " + act.node, [this, name = act.node, expected = act.expected](const JobPtr& job) {
+      if_let_go(job, name, expected, [this, job, name] {
+        Client* to = client(job);
+        if (to == nullptr) return;
+        job->wrote = loop.clock().mono();
+        to->delete_node(name, guard<void>([job, name](Impl& self, core::Result<void> result) {
+                          if (result) return self.succeed(job, {{"deleted", true}});
+                          if (result.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                          self.fail(job, result.error());
+                        }));
+      });
     });
   }
 
+  void end(const EndNode& act, Done done) {
+    const std::string& node = act.evidence.node().name;
+    begin_by(act.evidence, "end " + node, std::move(done),
+             [this, name = node, slurmd = act.evidence.slurmd()](const JobPtr& job) {
+               Client* to = client(job);
+               if (to == nullptr) return;
+               to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
+                          if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                          if (!node) return self.fail(job, node.error());
+                          if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
+                          if (!node->state.has("DRAIN") || !ours(node->reason) || node->state.has("FAIL"))
+                            return self.fail(job, {ErrorCode::kConflict, "it is not drained by us", 0, {}, {}});
+                          if (node->slurmd_start_time != slurmd)
+                            return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
+                          NodeUpdate update;
+                          update.state = "DOWN";
+                          update.reason = node->reason;
+                          if (Client* again = self.client(job))
+                            again->update_node(name, update, self.finish_write(job, {{"down", name}}));
+                        }));
+             });
+  }
+
   void confirm(const ConfirmIdle& act, Done done) {
-    begin(act.cluster, "look at " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
+    const std::string& node = act.evidence.node().name;
+    begin_by(act.evidence, "look at " + node, std::move(done), [this, name = node](const JobPtr& job) {
       // Nothing refuses the deletion of a pod. So the node is asked last: it shows a job that began meanwhile.
       unless_held(job, name, [this, job, name] {
-        if_kept(job, name, {.down = true}, [job](Impl& self, const Node& node) {
+        if_kept(job, name, Live::kKept, [job](Impl& self, const Node& node) {
           if (node.state.base != "IDLE" && node.state.base != "DOWN")
             return self.fail(job, {ErrorCode::kBusy, "it is " + node.state.base, 0, {}, {}});
           if (node.state.has("COMPLETING")) return self.fail(job, {ErrorCode::kBusy, "a job is completing there", 0, {}, {}});
@@ -316,21 +327,22 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// Calls `then` when the live node is as expected, and no job holds it: slurmctld refuses to delete a node with running jobs,
   /// but not one whose jobs are all suspended. Done when there is no such node.
-  void if_let_go(const JobPtr& job, const std::string& name, Expected expected, std::function<void()> then) {
+  void if_let_go(const JobPtr& job, const std::string& name, std::optional<Live> expected, std::function<void()> then) {
     if_kept(job, name, expected,
             [job, name, then = std::move(then)](Impl& self, const Node&) { self.unless_held(job, name, then); });
   }
 
   /// Calls `then` when the live node is as expected. Done when there is no such node.
-  void if_kept(const JobPtr& job, const std::string& name, Expected expected, std::function<void(Impl&, const Node&)> then) {
+  void if_kept(const JobPtr& job, const std::string& name, std::optional<Live> expected,
+               std::function<void(Impl&, const Node&)> then) {
     Client* to = client(job);
     if (to == nullptr) return;
     to->node(name, guard<Node>([job, name, expected, then = std::move(then)](Impl& self, core::Result<Node> node) {
                if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
                if (!node) return self.fail(job, node.error());
-               if (expected.silent && !is_silent(*node))
+               if (expected == Live::kSilent && !is_silent(*node))
                  return self.fail(job, {ErrorCode::kConflict, "it is not down, or responds", 0, {}, {}});
-               if (expected.down && !kept_from_work(*node)) {
+               if (expected == Live::kKept && !kept_from_work(*node)) {
                  return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
                }
                then(self, *node);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/testing/manual_loop.hpp"
+#include "plan/testing/observing.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/testing/fake_transport.hpp"
 #include "slurm/testing/replies.hpp"
@@ -60,6 +61,8 @@ struct TargetTest : ::testing::Test {
     return http.asked("POST", "/") + http.asked("DELETE", "/") + http.asked("GET", kBase + "/reconfigure");
   }
 
+  [[nodiscard]] Drained drained();
+
   core::ManualLoop loop;
   ZeroRandom random;
   core::NullLogger log;
@@ -70,6 +73,18 @@ struct TargetTest : ::testing::Test {
                     {},   {.write_deadline = [this] { return until; }}};
   Target target{loop, clusters};
 };
+
+/// That n1 is drained, seen now.
+Drained TargetTest::drained() {
+  Snapshot snapshot;
+  snapshot.health = Snapshot::Health::kComplete;
+  snapshot.requested_at = loop.clock().mono();
+  Node node;
+  node.name = "n1";
+  node.state = {"IDLE", {"DRAIN"}};
+  snapshot.nodes[node.name] = std::make_shared<const Node>(node);
+  return *Drained::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "n1"});
+}
 
 TEST_F(TargetTest, KnowsItsActs) {
   struct Other final : plan::Act {
@@ -199,7 +214,9 @@ TEST_F(TargetTest, ResumesADownOfSlurmsOwn) {
 }
 
 TEST_F(TargetTest, EndsOnlyANodeOfOurDrainAndOfTheSlurmdThatWasSeen) {
-  const auto act = [](std::int64_t seconds) { return end_node("c", "n1", core::WallTime{std::chrono::seconds{seconds}}); };
+  const auto act = [](std::int64_t seconds) {
+    return end_node({plan::testing::Observer::at({}), {"c", "n1"}, core::WallTime{std::chrono::seconds{seconds}}, "", {}});
+  };
   const auto node = [&](const std::string& states, const std::string& reason) {
     http.on("GET", kBase + "/node/n1",
             testing::nodes(R"({"name":"n1","state":[)" + states + R"(],"reason":")" + reason +
@@ -296,13 +313,29 @@ TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {
   EXPECT_EQ(writes(), 0);
 }
 
+TEST_F(TargetTest, EvidenceThatHasGrownOldIsNotActedOn) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
+  const Drained evidence = drained();
+  const SlurmdEnded ended(plan::testing::Observer::at({}), {"c", "n1"}, {}, "its pod is gone", evidence.good_until());
+  loop.advance(*evidence.good_until() - loop.clock().mono());
+  EXPECT_TRUE(run(confirm_idle(evidence)).value);
+  for (const auto& act : {confirm_idle(evidence), delete_node(evidence, "x"), end_node(ended)}) {
+    const auto refused = run(act);
+    ASSERT_FALSE(refused.value) << act->describe();
+    EXPECT_EQ(refused.value.error().code, ErrorCode::kExpired) << act->describe();
+    EXPECT_NE(refused.value.error().message.find("too old by now: "), std::string::npos);
+  }
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(run(delete_node(drained(), "x")).value) << "a later answer says the same";
+}
+
 TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
-  EXPECT_TRUE(run(confirm_idle("c", "n1")).value);
+  EXPECT_TRUE(run(confirm_idle(drained())).value);
   // A job begins while a slow slurmctld lists the others.
   http.held = "/jobs/";
   std::optional<plan::ActResult> told;
-  target.execute(confirm_idle("c", "n1"), [&](plan::ActResult result) { told = std::move(result); });
+  target.execute(confirm_idle(drained()), [&](plan::ActResult result) { told = std::move(result); });
   loop.advance(20ms);
   live("n1", R"("MIXED","DRAIN")", "slurm-operator: x");
   http.release();
@@ -312,10 +345,10 @@ TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
   EXPECT_EQ(told->value.error().code, ErrorCode::kBusy);
   for (const char* states : {R"("IDLE","DRAIN","COMPLETING")", R"("ALLOCATED","DRAIN")"}) {
     live("n1", states, "slurm-operator: x");
-    EXPECT_EQ(failure(confirm_idle("c", "n1")), ErrorCode::kBusy) << states;
+    EXPECT_EQ(failure(confirm_idle(drained())), ErrorCode::kBusy) << states;
   }
   live("n1", R"("IDLE")");
-  EXPECT_EQ(failure(confirm_idle("c", "n1")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(confirm_idle(drained())), ErrorCode::kConflict);
 }
 
 TEST_F(TargetTest, NoJobIsOneThatNeitherRunsNorWaits) {
@@ -367,20 +400,20 @@ TEST_F(TargetTest, SlurmsBusyIsBusy) {
 TEST_F(TargetTest, WhatWasSilentIsLookedAtLive) {
   for (const char* state : {R"("DOWN")", R"("IDLE","NOT_RESPONDING")", R"("IDLE","DRAIN")"}) {
     live("n1", state);
-    EXPECT_EQ(failure(delete_silent_node("c", "n1", "x")), ErrorCode::kConflict) << state;
+    EXPECT_EQ(failure(delete_node("c", "n1", "x", NodeEvidence::Live::kSilent)), ErrorCode::kConflict) << state;
   }
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN","NOT_RESPONDING","DYNAMIC_NORM")");
-  EXPECT_TRUE(run(delete_silent_node("c", "n1", "x")).value);
+  EXPECT_TRUE(run(delete_node("c", "n1", "x", NodeEvidence::Live::kSilent)).value);
   EXPECT_EQ(writes(), 1);
 }
 
 TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
   live("n1", R"("IDLE")");
-  EXPECT_EQ(failure(delete_node("c", "n1", "x", true)), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node("c", "n1", "x", NodeEvidence::Live::kKept)), ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN","NOT_RESPONDING")");
-  EXPECT_TRUE(run(delete_node("c", "n1", "x", true)).value);
+  EXPECT_TRUE(run(delete_node("c", "n1", "x", NodeEvidence::Live::kKept)).value);
 }
 
 TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {

@@ -344,9 +344,9 @@ TEST_F(RegistryTest, AServerThatIsLastinglySlowGivesEvidenceAllTheSame) {
     ++seen;
     const core::MonoTime now = loop.clock().mono();
     EXPECT_EQ(now - change.now->requested_at, 8s);
-    EXPECT_TRUE(SnapshotWitness::drained(*change.now, "n1", "uid", now));
-    EXPECT_TRUE(SnapshotWitness::drained(*change.now, "n1", "uid", now + 5s)) << "time for a pass";
-    EXPECT_FALSE(SnapshotWitness::drained(*change.now, "n1", "uid", now + 15s));
+    EXPECT_TRUE(change.now->fresh(now));
+    EXPECT_TRUE(change.now->fresh(now + 5s)) << "time for a pass";
+    EXPECT_FALSE(change.now->fresh(now + 15s));
   });
   add();
   loop.advance(120s);

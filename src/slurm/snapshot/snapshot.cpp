@@ -61,45 +61,4 @@ void Snapshot::index_jobs() {
   holders = std::make_shared<const decltype(index)>(std::move(index));
 }
 
-std::optional<plan::Evidence> SnapshotWitness::drained(const Snapshot& snapshot, std::string_view name,
-                                                       std::string_view pod_uid, core::MonoTime now) {
-  if (!snapshot.fresh(now)) return std::nullopt;
-  const Node* node = snapshot.node(name);
-  if (node == nullptr) return std::nullopt;
-  const NodeState& state = node->state;
-  if (!state.has("DRAIN") || state.has("UNDRAIN")) return std::nullopt;
-  if (state.base != "IDLE" && state.base != "DOWN") return std::nullopt;
-  for (const char* busy : {"COMPLETING", "ALLOCATED", "MIXED"}) {
-    if (state.has(busy)) return std::nullopt;
-  }
-  if (!snapshot.jobs_on(name).empty()) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kDrained, std::string(pod_uid), "drained in Slurm: " + node->reason);
-}
-
-std::optional<plan::Evidence> SnapshotWitness::never_registered(const Snapshot& snapshot, std::string_view node,
-                                                                std::string_view pod_uid, bool stamped,
-                                                                std::optional<core::MonoTime> since, core::MonoTime now) {
-  if (stamped || !snapshot.fresh(now) || snapshot.node(node) != nullptr) return std::nullopt;
-  if (since && now - *since < kRegistration) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kNeverRegistered, std::string(pod_uid),
-                        "node " + std::string(node) + " never registered with Slurm");
-}
-
-std::optional<plan::Evidence> SnapshotWitness::forgotten(const Snapshot& snapshot, std::string_view node,
-                                                         std::string_view pod_uid, core::WallTime since, core::MonoTime now) {
-  if (!snapshot.fresh(now) || snapshot.node(node) != nullptr || snapshot.job_names(node)) return std::nullopt;
-  return plan::Evidence(
-      plan::Evidence::Kind::kForgotten, std::string(pod_uid),
-      "Slurm has had no node " + std::string(node) + " since " + core::format_rfc3339(since) + ", and no job names it");
-}
-
-std::optional<plan::Evidence> SnapshotWitness::silent(const Snapshot& snapshot, std::string_view name, std::string_view pod_uid,
-                                                      std::string_view host, core::MonoTime now) {
-  if (!snapshot.fresh(now)) return std::nullopt;
-  const Node* node = snapshot.node(name);
-  if (node == nullptr || !is_silent(*node) || snapshot.job_names(name)) return std::nullopt;
-  return plan::Evidence(plan::Evidence::Kind::kSilent, std::string(pod_uid),
-                        "Kubernetes node " + std::string(host) + " is lost, and Slurm hears nothing of " + std::string(name));
-}
-
 }  // namespace slurm

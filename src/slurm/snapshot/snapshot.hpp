@@ -11,7 +11,6 @@
 
 #include "core/clock.hpp"
 #include "core/result.hpp"
-#include "plan/evidence.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/shared_map.hpp"
 
@@ -59,26 +58,6 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 [[nodiscard]] inline bool has_answered(const SnapshotPtr& snapshot) {
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
-
-/// Issues the evidence that a snapshot gives about the pod behind a node.
-class SnapshotWitness {
- public:
-  /// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
-  static std::optional<plan::Evidence> drained(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
-                                               core::MonoTime now);
-  /// Absent from a fresh snapshot, for a worker that was never stamped as seen in Slurm (`stamped` false), and whose slurmd may
-  /// have registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get a job.
-  static std::optional<plan::Evidence> never_registered(const Snapshot& snapshot, std::string_view node,
-                                                        std::string_view pod_uid, bool stamped,
-                                                        std::optional<core::MonoTime> since, core::MonoTime now);
-  /// Absent from a fresh snapshot in which no job names it, for a worker whose node the caller has missed since `since`.
-  static std::optional<plan::Evidence> forgotten(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
-                                                 core::WallTime since, core::MonoTime now);
-  /// DOWN and NOT_RESPONDING in a fresh snapshot in which no job names it, for a worker whose Kubernetes node the caller knows
-  /// to be lost.
-  static std::optional<plan::Evidence> silent(const Snapshot& snapshot, std::string_view node, std::string_view pod_uid,
-                                              std::string_view host, core::MonoTime now);
-};
 
 /// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};

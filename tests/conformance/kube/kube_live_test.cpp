@@ -337,7 +337,7 @@ class CopyController final : public kube::TypedController<Seen> {
   int plans = 0;
 
  protected:
-  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const kube::Context&) override {
+  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const kube::Observation&) override {
     ++plans;
     auto seen = std::make_shared<Seen>();
     seen->source = sources_.find(key);

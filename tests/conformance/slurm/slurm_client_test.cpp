@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "fixture.hpp"
+#include "plan/testing/observing.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
 #include "slurm/rest/client.hpp"
@@ -20,6 +21,10 @@
 
 namespace conformance {
 namespace {
+
+bool shows_drained(const slurm::Snapshot& snapshot, core::MonoTime now) {
+  return slurm::Drained::of(plan::testing::Observer::at(now), snapshot, {kCluster, "n1"}).has_value();
+}
 
 INSTANTIATE_TEST_SUITE_P(Slurm, SlurmTest, kWorlds, [](const auto& which) { return which.param; });
 
@@ -179,7 +184,7 @@ TEST_P(SlurmTest, DrainsAndResumes) {
   ASSERT_TRUE(drained.value) << drained.value.error().message;
   EXPECT_TRUE(opens(drained));
   const auto snapshot = clusters->snapshot(kCluster);
-  EXPECT_TRUE(slurm::SnapshotWitness::drained(*snapshot, "n1", "uid-1", world->loop().clock().mono()));
+  EXPECT_TRUE(shows_drained(*snapshot, world->loop().clock().mono()));
   EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in");
   for (const char* name : {"n1", "n2"}) {
     const auto resumed = run(slurm::resume_node(kCluster, name));
@@ -272,17 +277,14 @@ TEST_P(SlurmTest, ABusyNodeIsNotDeleted) {
   ASSERT_TRUE(drained.value);
   EXPECT_EQ(state("n1"), "MIXED+DRAIN");
   EXPECT_TRUE(opens(drained));
-  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", "uid-1", world->loop().clock().mono()));
+  EXPECT_FALSE(shows_drained(*clusters->snapshot(kCluster), world->loop().clock().mono()));
   const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
   ASSERT_FALSE(deleted.value);
   EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
   EXPECT_EQ(job_state(job), "RUNNING");
   world->cancel(job);
   EXPECT_TRUE(becomes("n1", "IDLE+DRAIN"));
-  EXPECT_TRUE(world->until([&] {
-    return slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", "uid-1", world->loop().clock().mono())
-        .has_value();
-  }));
+  EXPECT_TRUE(world->until([&] { return shows_drained(*clusters->snapshot(kCluster), world->loop().clock().mono()); }));
   const auto gone = run(slurm::delete_node(kCluster, "n1", "test"));
   ASSERT_TRUE(gone.value) << gone.value.error().message;
   EXPECT_EQ(*gone.value, (core::Json{{"deleted", true}}));
@@ -302,7 +304,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   const std::string words = state("n1");
   EXPECT_TRUE(words == "IDLE+DRAIN" || words == "MIXED+DRAIN") << words;
   EXPECT_TRUE(opens(drained));
-  EXPECT_FALSE(slurm::SnapshotWitness::drained(*clusters->snapshot(kCluster), "n1", "uid-1", world->loop().clock().mono()));
+  EXPECT_FALSE(shows_drained(*clusters->snapshot(kCluster), world->loop().clock().mono()));
   const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
   ASSERT_FALSE(deleted.value);
   EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
@@ -329,7 +331,7 @@ TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
 TEST_P(SlurmTest, ARecordOutlivesItsSlurmdAndCanBeDeletedWithoutIt) {
   world->stop_node("n1");
   ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: pod ended"));
-  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test", true));
+  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test", slurm::NodeEvidence::Live::kKept));
   ASSERT_TRUE(deleted.value) << deleted.value.error().message;
   EXPECT_EQ(state("n1"), "absent");
 }

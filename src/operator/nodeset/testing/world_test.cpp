@@ -13,6 +13,7 @@
 #include "operator/nodeset/pass.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "plan/executor.hpp"
+#include "plan/testing/observing.hpp"
 
 namespace op::nodeset::testing {
 namespace {
@@ -117,7 +118,7 @@ Observed World::observe() {
   seen_.look(out);
   out.seen = seen_;
   for (auto& [node, pod] : out.seen.gone) pod.host_gone = pod.placed && gone_kube_nodes.contains(pod.kube_node);
-  out.facts = std::exchange(facts_, {});
+  conclude(out, std::exchange(facts_, {}), plan::testing::Observer::at(mono));
   return out;
 }
 
@@ -289,10 +290,10 @@ core::Result<void> World::remove(const kube::Delete& act) {
   if (!act.resource_version.empty() && act.resource_version != pod.meta.resource_version) {
     return core::fail(core::ErrorCode::kConflict, "resourceVersion");
   }
+  if (act.evidence && !act.fenced && !act.evidence->good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
   if (!act.evidence) {
     violations.push_back("deletion without evidence: " + text(act.key));
-  } else if (act.evidence->kind() != plan::Evidence::Kind::kOwnerEnds && act.evidence->kind() != plan::Evidence::Kind::kEnded &&
-             job_on(slurm_node_name(pod))) {
+  } else if (act.evidence->kind() != "OwnerEnds" && act.evidence->kind() != "Ended" && job_on(slurm_node_name(pod))) {
     violations.push_back("deleted while it runs a job: " + text(act.key));
   }
   if (!pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = now + core::Duration{30000};
@@ -340,28 +341,32 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     if (job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
     const auto it = nodes.find(gone->node);
     if (it == nodes.end()) return {};
-    if (gone->expect_silent && !slurm::is_silent(it->second)) return core::fail(core::ErrorCode::kConflict, "it answers");
-    if (gone->expect_down && it->second.state.base != "DOWN" && !it->second.state.has("DRAIN")) {
+    if (gone->expected == slurm::NodeEvidence::Live::kSilent && !slurm::is_silent(it->second))
+      return core::fail(core::ErrorCode::kConflict, "it answers");
+    if (gone->expected == slurm::NodeEvidence::Live::kKept && it->second.state.base != "DOWN" &&
+        !it->second.state.has("DRAIN")) {
       return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
     }
     nodes.erase(it);
     return {};
   }
   if (const auto* end = dynamic_cast<const slurm::EndNode*>(&act)) {
-    slurm::Node& node = nodes.at(end->node);
-    if (!node.state.has("DRAIN") || !slurm::ours(node.reason) || node.slurmd_start_time != end->slurmd)
+    slurm::Node& node = nodes.at(end->evidence.node().name);
+    if (!node.state.has("DRAIN") || !slurm::ours(node.reason) || node.slurmd_start_time != end->evidence.slurmd())
       return core::fail(core::ErrorCode::kConflict, "not ours, or of another slurmd");
     for (const auto& [name, pod] : pods) {
-      if (slurm_node_name(pod) == end->node) violations.push_back("ended under a pod: " + end->node);
+      if (slurm_node_name(pod) == end->evidence.node().name)
+        violations.push_back("ended under a pod: " + end->evidence.node().name);
     }
-    std::erase_if(jobs,
-                  [&](const auto& job) { return std::ranges::find(job.second.nodes, end->node) != job.second.nodes.end(); });
+    std::erase_if(jobs, [&](const auto& job) {
+      return std::ranges::find(job.second.nodes, end->evidence.node().name) != job.second.nodes.end();
+    });
     node.state.base = "DOWN";
     return {};
   }
   if (const auto* confirm = dynamic_cast<const slurm::ConfirmIdle*>(&act)) {
-    if (job_on(confirm->node)) return core::fail(core::ErrorCode::kBusy, "a job holds it");
-    const auto it = nodes.find(confirm->node);
+    if (job_on(confirm->evidence.node().name)) return core::fail(core::ErrorCode::kBusy, "a job holds it");
+    const auto it = nodes.find(confirm->evidence.node().name);
     if (it == nodes.end() || it->second.state.base == "DOWN" || it->second.state.has("DRAIN")) return {};
     return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
   }

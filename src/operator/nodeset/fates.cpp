@@ -1,0 +1,183 @@
+// What becomes of each worker: kept, scaled in, replaced, or ended with its cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "api/well_known.hpp"
+#include "operator/nodeset/pass.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+constexpr int kPercentAtOnce = 5;
+/// One that was deleted longer ago has its successor.
+constexpr core::Duration kReplaced{2 * 60 * 1000};
+
+/// A kubelet that does not hear of a worker's slurmd, or of which nothing is heard, ends no job.
+int phase_rank(const Worker& worker) {
+  if (worker.busy()) return 2;
+  if (worker.pod->phase == "Pending") return 0;
+  return worker.pod->phase == "Unknown" ? 1 : 2;
+}
+
+std::int64_t deletion_cost(const kube::PodRecord& pod) {
+  const std::string_view text = pod.meta.annotation(api::kAnnotationPodDeletionCost);
+  std::int64_t cost = 0;
+  std::from_chars(text.data(), text.data() + text.size(), cost);
+  return cost;
+}
+
+/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit, or one that is suspended.
+std::int64_t deadline_rank(const Worker& worker) {
+  if (!worker.work.running) return worker.work.suspended ? INT64_MAX : 0;
+  return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
+}
+
+/// Smaller goes first. Who is lost, to be replaced: where another went in its stead, its place would be given away before it
+/// is gone. Then a worker that goes already, so that a second look does not drain a second one.
+auto rank(const Pass& pass, const Worker& worker) {
+  const kube::PodRecord& pod = *worker.pod;
+  const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
+                      worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
+  const core::WallTime never{core::Duration{0}};
+  return std::tuple(!worker.lost(), !worker.cleared, !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
+                    pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker),
+                    pass.jobs_waiting_for(worker.node).count > 0, deadline_rank(worker),
+                    worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon()),
+                    -worker.key.ordinal, -pod.ready_since.value_or(never).since_epoch.count(),
+                    -pod.meta.created.since_epoch.count());
+}
+
+// Workers that are lost with their host: Kubernetes and Slurm both hear nothing, and nothing runs there for Slurm. Workers
+// outlast the absence of their kubelet, so Kubernetes itself replaces none. All cut off together are not all lost: that is the
+// fault of whoever asks.
+
+bool is_silent(const Worker& worker) {
+  return worker.life == Life::kLive && !worker.lost() && worker.evidence.silent && !reserved(*worker.record) &&
+         !keeps_others_word(worker);
+}
+
+/// Of the cluster's nodes beside one that is silent, whoever they belong to.
+bool most_others_answer(const Pass& pass) {
+  const auto& nodes = pass.in.snapshot->nodes;
+  const auto silent =
+      std::count_if(nodes.begin(), nodes.end(), [](const auto& item) { return item.second->state.has("NOT_RESPONDING"); });
+  const auto others = static_cast<std::ptrdiff_t>(nodes.size()) - 1;
+  return others == 0 || 2 * (silent - 1) < others;
+}
+
+/// How long slurmctld is still to run before it knows who answers; empty: it does not run.
+std::optional<core::Duration> until_slurmctld_knows(const Pass& pass) {
+  const ControllerView& controller = *pass.in.controller;
+  if (!controller.ready_since) return std::nullopt;
+  return controller.slurmd_timeout - (pass.in.now - *controller.ready_since);
+}
+
+struct Silence {
+  std::size_t budget = 0;       ///< So many silent workers may be replaced now.
+  std::vector<Change> changes;  ///< When that may be more.
+};
+
+Silence judge_silence(const Pass& pass) {
+  Silence out;
+  std::size_t under_way = 0;
+  for (const Worker& worker : pass.workers) {
+    if (worker.life != Life::kTerminating || !worker.host_lost()) continue;
+    const core::Duration left = kReplaced - (pass.in.mono - pass.in.seen.terminating_since.at(worker.pod->meta.uid));
+    if (left.count() <= 0) continue;
+    ++under_way;
+    out.changes.push_back({left, "a worker whose host is lost is replaced by then"});
+  }
+  if (std::ranges::none_of(pass.workers, is_silent)) return out;
+  const std::optional<core::Duration> left = until_slurmctld_knows(pass);
+  if (left && left->count() >= 0)
+    out.changes.push_back({*left + core::Duration{1000}, "slurmctld has not run for SlurmdTimeout yet"});
+  if (!left || left->count() >= 0 || !most_others_answer(pass)) return out;
+  const std::size_t at_once = std::max<std::size_t>(1, pass.workers.size() * kPercentAtOnce / 100);
+  out.budget = at_once - std::min(at_once, under_way);
+  return out;
+}
+
+std::string why_lost(const Worker& worker) {
+  if (worker.silent())
+    return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd does not respond to Slurm";
+  if (worker.outdated()) return "it never started, and its template has changed since";
+  if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";
+  return worker.let_go ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
+}
+
+std::string why_workers_go(const Pass& pass) {
+  switch (pass.goal) {
+    case Goal::kEndAll:
+      return "Controller " + pass.in.controller->meta.name + " is being deleted, and with it the cluster";
+    case Goal::kDrainAll:
+      return pass.in.meta().terminating() ? self_text(pass) + " is being deleted"
+                                          : "Controller " + pass.in.controller->meta.name + " is being deleted";
+    default:
+      return fmt::format("{} wants {} workers", self_text(pass), pass.desired);
+  }
+}
+
+/// How many workers go: who is lost, and who is one too many.
+std::size_t count_to_go(const Pass& pass, const std::vector<Worker*>& live) {
+  if (pass.goal != Goal::kServe) return live.size();
+  const auto wanted = static_cast<std::size_t>(pass.desired);
+  const auto lost = static_cast<std::size_t>(std::ranges::count_if(live, [](const Worker* worker) { return worker->lost(); }));
+  return live.size() - lost > wanted ? live.size() - wanted : lost;
+}
+
+}  // namespace
+
+/// Somebody deleted its record, and no job goes with it: unless it registers again, it can only be replaced.
+bool missed(const Pass& pass, const Worker& worker) {
+  return pass.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
+         !pass.in.snapshot->job_names(worker.node);
+}
+
+/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
+bool reserved(const slurm::Node& node) {
+  return node.state.has("RESERVED");
+}
+
+void judge_fates(Pass& pass) {
+  if (pass.goal == Goal::kHold) return;
+  if (pass.goal == Goal::kServe && pass.slurm_known()) {
+    const Silence silence = judge_silence(pass);
+    for (const Change& change : silence.changes) pass.out.wake_after(change.in, std::string(change.why));
+    std::size_t left = silence.budget;
+    for (Worker& worker : pass.workers) {
+      if (left == 0 || !is_silent(worker)) continue;
+      worker.fate.cause = Fate::Cause::kSilent;
+      --left;
+    }
+  }
+  std::vector<Worker*> live;
+  for (Worker& worker : pass.workers) {
+    if (worker.life == Life::kLive) live.push_back(&worker);
+  }
+  const std::size_t going = count_to_go(pass, live);
+  if (going == 0) return;
+  std::vector<std::pair<decltype(rank(pass, *live.front())), Worker*>> ranked;
+  ranked.reserve(live.size());
+  for (Worker* worker : live) ranked.emplace_back(rank(pass, *worker), worker);
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::string why = why_workers_go(pass);
+  for (std::size_t i = 0; i < going; ++i) {
+    const Worker& worker = *ranked[i].second;
+    const bool lost = worker.lost();
+    Fate fate;
+    fate.kind = pass.goal == Goal::kEndAll ? Fate::Kind::kEnd : lost ? Fate::Kind::kReplace : Fate::Kind::kScaleIn;
+    fate.cause = worker.silent()     ? Fate::Cause::kSilent
+                 : worker.outdated() ? Fate::Cause::kOutdated
+                 : lost              ? Fate::Cause::kLost
+                                     : Fate::Cause::kSurplus;
+    fate.reason = lost ? why_lost(worker) : why;
+    fate.place_taken = lost;
+    ranked[i].second->fate = std::move(fate);
+  }
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,263 @@
+#include "operator/nodeset/slots.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/observe.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// How long a kubelet may take to start the first container of a worker whose template has changed since.
+constexpr core::Duration kStart{60 * 1000};
+/// A Kubernetes node that was gone may come back; so long the API server's word on that is acted on.
+constexpr core::Duration kHostGone{10000};
+
+Life life_of(const kube::PodRecord& pod) {
+  if (pod.meta.terminating()) return Life::kTerminating;
+  if (pod.phase == "Failed" || pod.phase == "Succeeded") return Life::kEnded;
+  return Life::kLive;
+}
+
+/// Its kubelet says why it does not start slurmd, or what comes before it.
+bool held_back(const kube::PodRecord& pod) {
+  return std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
+    const std::string& why = container.waiting_reason;
+    return (container.init || container.name == kAppWorker) && !container.started_once && !why.empty() &&
+           why != "ContainerCreating" && why != "PodInitializing";
+  });
+}
+
+bool slurm_known(const Observed& in) {
+  return in.snapshot != nullptr && in.snapshot->complete();
+}
+
+bool slurm_fresh(const Observed& in) {
+  return slurm_known(in) && in.snapshot->fresh(in.mono);
+}
+
+/// What a prospect is by now, and when it may be another.
+struct Judged {
+  Prospect prospect = Prospect::kServes;
+  std::optional<Change> change{};
+};
+
+/// Slurm answered too long ago to conclude from what is missing.
+Judged asks_again(const Observed& in) {
+  return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
+}
+
+/// None of its containers has started for long, though its kubelet has it: a volume that does not exist is told nowhere else.
+/// Not positive: for so long.
+std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
+  const auto since = in.seen.unstarted_since.find(pod.meta.uid);
+  if (since == in.seen.unstarted_since.end()) return std::nullopt;
+  return kStart - (in.mono - since->second);
+}
+
+/// Its template was mended since, which helps only its successor; nothing ever ran on it.
+Judged judge_start(const Observed& in, const Slot& slot) {
+  const kube::PodRecord& pod = *slot.pod;
+  if (slot.life != Life::kLive || slot.cleared || pod.ready() || slot.busy()) return {};
+  if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.hash) return {};
+  if (slot.record == nullptr) {
+    // What was seen may have been the record of an earlier pod of the same name.
+    if (slot.stamped && slurmd_started(pod)) return {};
+  } else if (keeps_others_word(slot)) {
+    // Said of an earlier pod of the name, for this one never ran slurmd.
+    if (slurmd_started(pod)) return {};
+  } else if (slot.record->state.base != "DOWN") {
+    return {};
+  }
+  if (pod.node_name.empty()) return {Prospect::kOutdated};
+  // A kubelet that has it may start slurmd at any moment, unless it says why it cannot, or has not for long.
+  if (pod_problems({slot.pod}).empty()) {
+    const std::optional<core::Duration> left = start_left(in, pod);
+    if (!left) return {};
+    if (left->count() > 0)
+      return {Prospect::kServes, Change{*left, "a worker of an earlier template that does not start is replaced"}};
+  }
+  return slurm_fresh(in) ? Judged{Prospect::kOutdated} : asks_again(in);
+}
+
+/// Its record was deleted by us or by somebody else, or it never came.
+Judged judge_registration(const Observed& in, const Slot& slot) {
+  if (slot.life != Life::kLive || slot.record != nullptr) return {};
+  if (slot.stamped && !slot.cleared && !slot.missing_since) return {};
+  if (!slot.cleared && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
+  if (!slurm_fresh(in)) return asks_again(in);
+  if (slot.cleared) return {Prospect::kLost};
+  // Another pod in its place would have no place either.
+  if (in.controller && in.controller->max_nodes && in.snapshot->nodes.size() >= *in.controller->max_nodes)
+    return {Prospect::kNoRoom, Change{slurm::kRegistration, "Slurm may have room for a worker"}};
+  if (slot.registration_left.count() > 0)
+    return {Prospect::kServes, Change{slot.registration_left, "a worker that does not register is replaced"}};
+  if (!slot.stamped) return {Prospect::kLost};
+  // Where the state was lost, what runs on the workers, nobody can tell.
+  if (!in.doubt.empty()) return {Prospect::kStateLost};
+  return {in.snapshot->job_names(slot.node) ? Prospect::kServes : Prospect::kLost};
+}
+
+Judged judge(const Observed& in, const Slot& slot) {
+  Judged start = judge_start(in, slot);
+  if (start.prospect == Prospect::kOutdated) return start;
+  Judged out = judge_registration(in, slot);
+  if (!out.change || (start.change && start.change->in < out.change->in)) out.change = start.change;
+  return out;
+}
+
+std::optional<core::MonoTime> may_register_since(const Observed& in, const Slot& slot) {
+  if (slot.cleared || slot.prospect == Prospect::kOutdated || held_back(*slot.pod)) return {};
+  const auto& seen = slurmd_started(*slot.pod) ? in.seen.started_since : in.seen.placed_since;
+  const auto since = seen.find(slot.pod->meta.uid);
+  return since == seen.end() ? in.mono : since->second;
+}
+
+SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Observing& observing) {
+  SlotEvidence out;
+  const kube::PodRecord& pod = *slot.pod;
+  out.never_started = kube::NeverStarted::of(observing, pod);
+  out.ended = kube::Ended::of(observing, pod);
+  if (in.controller && !in.controller->drain_on_deletion) out.owner_ends = OwnerEnds::of(observing, in.controller->meta, pod);
+  if (in.snapshot == nullptr) return out;
+  const slurm::Snapshot& snapshot = *in.snapshot;
+  const slurm::NodeId node{in.cluster(), slot.node};
+  const auto attach = [&]<class Kind>(std::optional<WorkerEvidence<Kind>>& to, std::optional<Kind> found) {
+    if (found) to.emplace(observing, pod, *std::move(found));
+  };
+  if (slot.record == nullptr) {
+    // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
+    // one that never started was an earlier pod's.
+    const bool stamped = slot.stamped && !slot.cleared && slot.prospect != Prospect::kOutdated;
+    attach(out.never_registered, slurm::NeverRegistered::of(observing, snapshot, node, stamped, slot.may_register_since));
+    if (slot.missing_since && slot.prospect == Prospect::kLost)
+      attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
+    return out;
+  }
+  attach(out.drained, slurm::Drained::of(observing, snapshot, node));
+  if (slot.host_lost()) attach(out.silent, slurm::Silent::of(observing, snapshot, node, pod.node_name));
+  return out;
+}
+
+Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const plan::Observing& observing) {
+  Slot out;
+  out.key = {ordinal};
+  out.pod = pod;
+  out.record = find_slurm_node(in, *pod);
+  out.node = out.record == nullptr ? slurm_node_name(*pod) : out.record->name;
+  if (const auto host = in.nodes.find(pod->node_name); host != in.nodes.end()) out.kube_node = host->second;
+  out.life = life_of(*pod);
+  if (const auto work = in.work.find(out.node); work != in.work.end()) out.work = work->second;
+  out.stamped = seen_in_slurm(*pod);
+  out.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
+  out.released = is_true(pod->meta.annotation(api::kAnnotationPodRelease));
+  const std::string_view cleared_for = pod->meta.annotation(api::kAnnotationDeletionEvidence);
+  out.cleared = !cleared_for.empty();
+  out.let_go = out.cleared && !cleared_for.starts_with("NeverRegistered");
+  if (out.record == nullptr && out.stamped && !out.cleared && pod->ready() && pod->ready_since) {
+    // An earlier time may be of the slurmd before this one.
+    if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
+  }
+  const auto unknown = in.seen.unknown_since.find(pod->meta.uid);
+  out.registration_left =
+      slurm::kRegistration - (unknown == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - unknown->second);
+  const Judged judged = judge(in, out);
+  out.prospect = judged.prospect;
+  out.change = judged.change;
+  out.may_register_since = may_register_since(in, out);
+  out.evidence = find_evidence(in, out, observing);
+  return out;
+}
+
+void add_work(Work& work, const slurm::Job& job) {
+  ++work.jobs;
+  work.suspended = work.suspended || job.state == "SUSPENDED";
+  if (job.state != "RUNNING") return;
+  if (!job.end) {
+    work.deadline.reset();
+  } else if (!work.running || (work.deadline && *work.deadline < *job.end)) {
+    work.deadline = job.end;
+  }
+  work.running = true;
+}
+
+}  // namespace
+
+bool Slot::drained_by_us() const {
+  return record != nullptr && slurm::ours(record->reason) && (record->state.has("DRAIN") || record->state.base == "DOWN");
+}
+
+bool Slot::busy() const {
+  if (work.jobs > 0) return true;
+  return record != nullptr &&
+         (record->state.base == "ALLOCATED" || record->state.base == "MIXED" || record->state.has("COMPLETING"));
+}
+
+bool Slot::usable() const {
+  if (record == nullptr) return false;
+  const slurm::NodeState& state = record->state;
+  if (state.base != "IDLE" && state.base != "ALLOCATED" && state.base != "MIXED") return false;
+  for (std::string_view flag : {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN"}) {
+    if (state.has(flag)) return false;
+  }
+  return true;
+}
+
+bool keeps_others_word(const slurm::Node& node) {
+  // Who gave no reason was not us.
+  if (node.state.has("DRAIN") || node.state.has("FAIL")) return !slurm::ours(node.reason);
+  return node.state.base == "DOWN" && slurm::given_by_others(node.reason) && !slurm::down_by_slurm(node);
+}
+
+bool keeps_others_word(const Slot& slot) {
+  return slot.record != nullptr && keeps_others_word(*slot.record);
+}
+
+WorkByNode read_work(const slurm::SnapshotPtr& snapshot) {
+  WorkByNode out;
+  if (snapshot == nullptr) return out;
+  for (const auto& [id, job] : snapshot->jobs) {
+    if (!job->holds_nodes()) continue;
+    for (const std::string& node : job->nodes) add_work(out[node], *job);
+    if (!job->nodes_unknown) continue;
+    for (const auto& [node, record] : snapshot->nodes) add_work(out[node], *job);
+  }
+  return out;
+}
+
+std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing) {
+  std::vector<Slot> out;
+  out.reserve(observed.pods.size());
+  const std::string prefix = observed.meta().name + "-";
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (const std::optional<int> ordinal = ordinal_of(pod->meta.name, prefix))
+      out.push_back(read_slot(observed, pod, *ordinal, observing));
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Slot& a, const Slot& b) { return std::tie(a.key, a.pod->meta.name) < std::tie(b.key, b.pod->meta.name); });
+  return out;
+}
+
+std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed& observed, const plan::Observing& observing) {
+  std::map<std::string, slurm::SlurmdEnded, std::less<>> out;
+  for (const auto& [node, pod] : observed.seen.gone) {
+    if (!pod.slurmd || (!pod.ended && !pod.host_gone)) continue;
+    const auto absent = [&](const LiveObject& object) {
+      const auto answer = observed.live.find(object);
+      return answer != observed.live.end() && answer->second.presence == kube::Presence::kAbsent;
+    };
+    const LiveObject host = live_host(pod);
+    if (!absent(live_pod(observed.meta(), pod)) || (!pod.ended && !absent(host))) continue;
+    // A pod that has ended stays so.
+    const auto good_until = pod.ended ? std::nullopt : std::optional(observed.live.at(host).asked_at + kHostGone);
+    out.emplace(node, slurm::SlurmdEnded(observing, {observed.cluster(), node}, *pod.slurmd,
+                                         pod.ended ? "its pod has ended" : "its Kubernetes node is gone", good_until));
+  }
+  return out;
+}
+
+}  // namespace op::nodeset

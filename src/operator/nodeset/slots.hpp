@@ -1,0 +1,144 @@
+// The places of a NodeSet, and what stands in each: the worker's pod, its Slurm node, its Kubernetes node, its work, and the
+// evidence that it may go. `observe` fills them in; what is in them follows from what it copied, and decides nothing.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/workers.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/evidence.hpp"
+#include "slurm/evidence.hpp"
+
+namespace op::nodeset {
+
+struct Observed;
+
+/// What matters of a Kubernetes node that runs workers.
+struct KubeNode {
+  bool unschedulable = false;
+  std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
+  bool ready = true;          ///< Its kubelet says so, and was heard lately.
+  friend bool operator==(const KubeNode&, const KubeNode&) = default;
+};
+
+enum class Life {
+  kLive,
+  kEnded,        ///< Phase Failed or Succeeded.
+  kTerminating,  ///< Deleted, but not gone.
+};
+
+/// What holds a Slurm node.
+struct Work {
+  int jobs = 0;
+  bool running = false;                    ///< At least one job is RUNNING.
+  bool suspended = false;                  ///< At least one job is SUSPENDED.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
+};
+/// By Slurm node; of those that no job holds, nothing. The names are those of the snapshot.
+using WorkByNode = std::unordered_map<std::string_view, Work>;
+
+/// Which place it is. A NodeSet has its places by number; a place that is bound to a Kubernetes node, or to a host, would be
+/// told by another member.
+struct SlotKey {
+  int ordinal = -1;
+  auto operator<=>(const SlotKey&) const = default;
+};
+
+/// What is to be expected of a worker.
+enum class Prospect {
+  kServes,     ///< Nothing says that it does not serve, or soon will.
+  kLost,       ///< Slurm has no node of its, and its slurmd will not register (again): it can only be replaced.
+  kOutdated,   ///< It is of an earlier template, and got stuck before its slurmd ever ran: likewise.
+  kNoRoom,     ///< It does not register, and slurmctld has as many nodes as MaxNodeCount lets it.
+  kStateLost,  ///< Slurm should remember it, and has not for long, nor many others.
+};
+
+/// A fact that becomes another without anything waking the key.
+struct Change {
+  core::Duration in;
+  std::string_view why;
+};
+
+/// What Slurm's word about a worker's node says of its pod.
+template <class Kind>
+class WorkerEvidence final : public kube::PodEvidence {
+ public:
+  WorkerEvidence(const plan::Observing& observing, const kube::PodRecord& pod, Kind node)
+      : PodEvidence(observing, pod, node.kind(), node.detail(), node.good_until()), node_(std::move(node)) {}
+  [[nodiscard]] const Kind& node() const { return node_; }
+
+ private:
+  Kind node_;
+};
+
+/// That a worker may go: all that the facts allow. Which of it is used, the plan decides.
+struct SlotEvidence {
+  std::optional<kube::NeverStarted> never_started;
+  std::optional<kube::Ended> ended;
+  std::optional<OwnerEnds> owner_ends;
+  std::optional<WorkerEvidence<slurm::Drained>> drained;
+  std::optional<WorkerEvidence<slurm::NeverRegistered>> never_registered;
+  std::optional<WorkerEvidence<slurm::Forgotten>> forgotten;
+  std::optional<WorkerEvidence<slurm::Silent>> silent;
+};
+
+struct Slot {
+  SlotKey key;
+  kube::PodPtr pod;
+  std::string node;                     ///< Its Slurm node's name; once seen, that is written on the pod, and never changes.
+  const slurm::Node* record = nullptr;  ///< What Slurm last said of it; null: absent, or nothing is known.
+  std::optional<KubeNode> kube_node;    ///< Empty: it is on none, or that is gone or not known (yet).
+  Life life = Life::kLive;
+  Work work;
+  bool stamped = false;      ///< It was seen in Slurm before.
+  bool user_cordon = false;  ///< Annotation pod-cordon.
+  bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
+  bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
+  bool let_go = false;       ///< Slurm had let it go when it was cleared: its slurmd does not register again by itself.
+  /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
+  std::optional<core::WallTime> missing_since;
+  /// Since when its slurmd, which Slurm does not know, may be about to register; nullopt: it cannot.
+  std::optional<core::MonoTime> may_register_since;
+  /// How much longer it may take to register (again) when it is ready; not positive: it is overdue.
+  core::Duration registration_left{0};
+  Prospect prospect = Prospect::kServes;
+  std::optional<Change> change;  ///< When the prospect may be another.
+  SlotEvidence evidence;
+
+  [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
+  [[nodiscard]] bool drained_by_us() const;
+  [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
+  /// ALLOCATED, MIXED or COMPLETING, or a job holds it.
+  [[nodiscard]] bool busy() const;
+  /// Slurm would start jobs on it, or runs some.
+  [[nodiscard]] bool usable() const;
+  /// Its Kubernetes node is cordoned.
+  [[nodiscard]] bool kube_cordon() const { return kube_node && kube_node->unschedulable; }
+  /// Its Kubernetes node is gone, or not known (yet).
+  [[nodiscard]] bool unplaced() const { return !pod->node_name.empty() && !kube_node; }
+  /// The same, or its kubelet was not heard lately.
+  [[nodiscard]] bool host_lost() const { return !pod->node_name.empty() && (!kube_node || !kube_node->ready); }
+};
+
+/// An administrator drained the node, or set it down or failing.
+[[nodiscard]] bool keeps_others_word(const slurm::Node& node);
+[[nodiscard]] bool keeps_others_word(const Slot& slot);
+
+/// How old Slurm's word may be where it is only asked again: so soon is something to do planned again.
+inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
+
+/// What holds each Slurm node.
+[[nodiscard]] WorkByNode read_work(const slurm::SnapshotPtr& snapshot);
+/// The workers of a NodeSet, by their places. Needs of `observed` all that is copied, `work` and `hash`.
+[[nodiscard]] std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing);
+/// That the slurmds behind Slurm nodes of pods that are no more have ended with these, by the answers in `live`.
+[[nodiscard]] std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed& observed,
+                                                                                const plan::Observing& observing);
+
+}  // namespace op::nodeset

@@ -1,0 +1,12 @@
+// For tests: the key to issuing evidence, which otherwise only the runtime makes.
+#pragma once
+
+#include "plan/evidence.hpp"
+
+namespace plan::testing {
+
+struct Observer {
+  [[nodiscard]] static Observing at(core::MonoTime now) { return Observing(now); }
+};
+
+}  // namespace plan::testing

@@ -1,0 +1,55 @@
+#include "slurm/evidence.hpp"
+
+namespace slurm {
+namespace {
+
+core::MonoTime good_until(const Snapshot& snapshot) {
+  return snapshot.requested_at + snapshot.good_for();
+}
+
+}  // namespace
+
+std::optional<Drained> Drained::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id) {
+  if (!snapshot.fresh(observing.now())) return std::nullopt;
+  const Node* node = snapshot.node(id.name);
+  if (node == nullptr) return std::nullopt;
+  const NodeState& state = node->state;
+  if (!state.has("DRAIN") || state.has("UNDRAIN")) return std::nullopt;
+  if (state.base != "IDLE" && state.base != "DOWN") return std::nullopt;
+  for (const char* busy : {"COMPLETING", "ALLOCATED", "MIXED"}) {
+    if (state.has(busy)) return std::nullopt;
+  }
+  if (!snapshot.jobs_on(id.name).empty()) return std::nullopt;
+  return Drained(observing, std::move(id), "Drained", "drained in Slurm: " + node->reason, good_until(snapshot));
+}
+
+bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped, std::optional<core::MonoTime> since,
+                     core::MonoTime now) {
+  if (stamped || !snapshot.fresh(now) || snapshot.node(node) != nullptr) return false;
+  return !since || now - *since >= kRegistration;
+}
+
+std::optional<NeverRegistered> NeverRegistered::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+                                                   bool stamped, std::optional<core::MonoTime> since) {
+  if (!absent_for_good(snapshot, node.name, stamped, since, observing.now())) return std::nullopt;
+  std::string detail = "node " + node.name + " never registered with Slurm";
+  return NeverRegistered(observing, std::move(node), "NeverRegistered", std::move(detail), good_until(snapshot));
+}
+
+std::optional<Forgotten> Forgotten::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+                                       core::WallTime since) {
+  if (!snapshot.fresh(observing.now()) || snapshot.node(node.name) != nullptr || snapshot.job_names(node.name))
+    return std::nullopt;
+  std::string detail = "Slurm has had no node " + node.name + " since " + core::format_rfc3339(since) + ", and no job names it";
+  return Forgotten(observing, std::move(node), "Forgotten", std::move(detail), good_until(snapshot));
+}
+
+std::optional<Silent> Silent::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id, std::string_view host) {
+  if (!snapshot.fresh(observing.now())) return std::nullopt;
+  const Node* node = snapshot.node(id.name);
+  if (node == nullptr || !is_silent(*node) || snapshot.job_names(id.name)) return std::nullopt;
+  std::string detail = "Kubernetes node " + std::string(host) + " is lost, and Slurm hears nothing of " + id.name;
+  return Silent(observing, std::move(id), "Silent", std::move(detail), good_until(snapshot), Live::kSilent);
+}
+
+}  // namespace slurm

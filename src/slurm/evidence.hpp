@@ -1,0 +1,99 @@
+// The evidence that Slurm's answers give about a node: that no work is lost when its record, or what runs its slurmd, goes.
+//
+// It is good for as long as the snapshot that it was found in (Snapshot::good_for), and says what a live look has to find just
+// before anything is destroyed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plan/evidence.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace slurm {
+
+struct NodeId {
+  ClusterKey cluster;
+  std::string name;
+};
+
+class NodeEvidence : public plan::Evidence {
+ public:
+  /// What the live node has to be, if there still is one.
+  enum class Live {
+    kKept,    ///< Drained or down.
+    kSilent,  ///< Down, and not responding.
+  };
+
+  [[nodiscard]] const NodeId& node() const { return node_; }
+  [[nodiscard]] Live live() const { return live_; }
+
+ protected:
+  NodeEvidence(const plan::Observing& observing, NodeId node, std::string_view kind, std::string detail,
+               std::optional<core::MonoTime> good_until, Live live = Live::kKept)
+      : Evidence(observing, kind, std::move(detail), good_until), node_(std::move(node)), live_(live) {}
+
+ private:
+  NodeId node_;
+  Live live_;
+};
+
+/// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
+class Drained final : public NodeEvidence {
+ public:
+  static std::optional<Drained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node);
+
+ private:
+  using NodeEvidence::NodeEvidence;
+};
+
+/// See absent_for_good().
+class NeverRegistered final : public NodeEvidence {
+ public:
+  static std::optional<NeverRegistered> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+                                           bool stamped, std::optional<core::MonoTime> since);
+
+ private:
+  using NodeEvidence::NodeEvidence;
+};
+
+/// Absent from a fresh snapshot in which no job names it, for a worker whose node the caller has missed since `since`.
+class Forgotten final : public NodeEvidence {
+ public:
+  static std::optional<Forgotten> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+                                     core::WallTime since);
+
+ private:
+  using NodeEvidence::NodeEvidence;
+};
+
+/// DOWN and NOT_RESPONDING in a fresh snapshot in which no job names it, for a worker whose Kubernetes node, `host`, the caller
+/// knows to be lost.
+class Silent final : public NodeEvidence {
+ public:
+  static std::optional<Silent> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+                                  std::string_view host);
+
+ private:
+  using NodeEvidence::NodeEvidence;
+};
+
+/// The slurmd that Slurm knows to have been started at `slurmd` is no more, and neither are its jobs. Whoever knows where it
+/// ran issues it.
+class SlurmdEnded final : public NodeEvidence {
+ public:
+  SlurmdEnded(const plan::Observing& observing, NodeId node, core::WallTime slurmd, std::string detail,
+              std::optional<core::MonoTime> good_until)
+      : NodeEvidence(observing, std::move(node), "SlurmdEnded", std::move(detail), good_until), slurmd_(slurmd) {}
+  [[nodiscard]] core::WallTime slurmd() const { return slurmd_; }
+
+ private:
+  core::WallTime slurmd_;
+};
+
+/// A worker has no node in a fresh snapshot, was never stamped as seen in Slurm (`stamped` false), and its slurmd could have
+/// registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get a job.
+[[nodiscard]] bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped,
+                                   std::optional<core::MonoTime> since, core::MonoTime now);
+
+}  // namespace slurm
