@@ -240,7 +240,8 @@ plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object
   act.action = std::move(action);
   act.note = cut(std::move(note), kMaxNote);
   plan::StepId id{"event", "", act.reason, act.note};
-  return {std::move(id), "worth telling", std::make_shared<kube::EventAct>(std::move(act))};
+  std::string why = act.note;
+  return {std::move(id), std::move(why), std::make_shared<kube::EventAct>(std::move(act))};
 }
 
 std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
@@ -301,7 +302,7 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
       default:
         break;
     }
-    out.push_back({"StepFailed", id.text() + ": " + one_line(outcome.error->message)});
+    out.push_back({"StepFailed", id.text() + ": " + one_line(outcome.error->message), true, id});
   }
   return out;
 }

@@ -63,6 +63,7 @@ struct Problem {
   std::string reason;    ///< CamelCase: "SecretMissing".
   std::string message;   ///< What is wrong, and where.
   bool degraded = true;  ///< False for what only takes time.
+  plan::StepId step{};   ///< The step that failed, where one did.
 };
 
 /// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet;

@@ -161,26 +161,20 @@ bool Pass::slurm_shows() {
   return true;
 }
 
-plan::Step Pass::event_step(std::string_view type, std::string_view reason, std::string_view action,
-                            const std::string& note) const {
-  auto act = std::make_shared<kube::EventAct>();
-  act->regarding = resources::kNodeSet;
-  act->object = in.meta();
-  act->type = type;
-  act->reason = reason;
-  act->action = action;
-  act->note = note;
-  return {kEvent.of(act->reason, note), note, std::move(act)};
+plan::Step Pass::event_step(std::string_view type, std::string_view reason, std::string_view action, std::string note) const {
+  return op::event_step(resources::kNodeSet, in.meta(), std::string(type), std::string(reason), std::string(action),
+                        std::move(note));
 }
 
 void Pass::event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
-  out.lane("event").add(event_step(type, reason, action, note));
+  out.lane("event").add(event_step(type, reason, action, std::move(note)));
 }
 
 void Pass::lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note) {
-  const auto before = in.outcomes.find(kEvent.of(std::string(reason), note));
+  plan::Step step = event_step(type, reason, action, std::move(note));
+  const auto before = in.outcomes.find(step.id);
   if (before != in.outcomes.end() && in.mono - before->second.last < kEventAgain) return out.remember(before->first);
-  event(type, reason, action, std::move(note));
+  out.lane("event").add(std::move(step));
 }
 
 void Pass::wrong(std::string_view reason, std::string message, std::string_view action) {
@@ -191,7 +185,7 @@ void Pass::wrong(std::string_view reason, std::string message, std::string_view 
 
 bool Pass::wait_at_most(core::Duration limit, std::string_view reason, const std::string& note) {
   lasting_event("Normal", reason, "Wait", note);
-  const auto told = in.outcomes.find(kEvent.of(std::string(reason), note));
+  const auto told = in.outcomes.find(event_step("Normal", reason, "Wait", note).id);
   const core::Duration waited = told == in.outcomes.end() ? core::Duration{0} : in.mono - told->second.since;
   if (waited >= limit) return false;
   waiting(reason, note);

@@ -143,7 +143,7 @@ class Pass {
 
   /// A step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,
-                                      const std::string& note) const;
+                                      std::string note) const;
   /// Reports an event in the lane "event".
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
   /// The same for a state that lasts: once, and again after ten minutes.

@@ -332,7 +332,7 @@ void judge_failures(Pass& pass) {
   }
   for (Alike& alike : merge_alike(pass, step_problems(wished), SIZE_MAX)) {
     // Of workers that are refused another event tells.
-    const bool told = alike.first.message.starts_with("create Pod ");
+    const bool told = alike.first.step.is(kCreatePod);
     add_alike(pass, std::move(alike), !told, "Sync");
   }
 }

@@ -338,6 +338,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     return {};
   }
   if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) {
+    if (gone->evidence && !gone->evidence->good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
     if (job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
     const auto it = nodes.find(gone->node);
     if (it == nodes.end()) return {};
