@@ -33,7 +33,7 @@ std::optional<NeverRegistered> NeverRegistered::of(const plan::Observing& observ
                                                    bool stamped, std::optional<core::MonoTime> since) {
   if (!absent_for_good(snapshot, node.name, stamped, since, observing.now())) return std::nullopt;
   std::string detail = "node " + node.name + " never registered with Slurm";
-  return NeverRegistered(observing, std::move(node), "NeverRegistered", std::move(detail), good_until(snapshot));
+  return NeverRegistered(observing, std::move(node), kKind, std::move(detail), good_until(snapshot));
 }
 
 std::optional<Forgotten> Forgotten::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,

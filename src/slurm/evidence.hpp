@@ -50,6 +50,7 @@ class Drained final : public NodeEvidence {
 /// See absent_for_good().
 class NeverRegistered final : public NodeEvidence {
  public:
+  static constexpr std::string_view kKind = "NeverRegistered";
   static std::optional<NeverRegistered> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
                                            bool stamped, std::optional<core::MonoTime> since);
 

@@ -157,7 +157,7 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const p
   out.released = is_true(pod->meta.annotation(api::kAnnotationPodRelease));
   const std::string_view cleared_for = pod->meta.annotation(api::kAnnotationDeletionEvidence);
   out.cleared = !cleared_for.empty();
-  out.let_go = out.cleared && !cleared_for.starts_with("NeverRegistered");
+  out.let_go = out.cleared && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
   if (out.record == nullptr && out.stamped && !out.cleared && pod->ready() && pod->ready_since) {
     // An earlier time may be of the slurmd before this one.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
