@@ -12,6 +12,7 @@
 #include "operator/controller/flow.hpp"
 #include "operator/controller/testing/observed.hpp"
 #include "operator/controller/withhold.hpp"
+#include "plan/testing/observing.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -58,7 +59,7 @@ Observed ending() {
   pod->meta.name = "cpu-0";
   pod->meta.uid = "p";
   out.workers = {"cpu-0"};
-  out.left_workers = {pod};
+  out.left_workers = {{pod, OwnerEnds::of(plan::testing::Observer::at({}), object->meta, *pod)}};
   return out;
 }
 
