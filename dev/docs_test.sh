@@ -22,7 +22,7 @@ others=$(xargs -n1 <<<"
   ContainerCreating PodInitializing ProvisioningFailed
   ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
   Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
-  Missing KeyMissing NodeSets IgnoreExtraneous CommunicationParameters
+  Missing KeyMissing NodeSets OwnerEnds IgnoreExtraneous CommunicationParameters
   AccountingStorageHost AccountingStoragePort AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType
   Epilog EpilogSlurmctld Feature Features
   Default GresTypes Licenses NodeName Nodes State
