@@ -5,6 +5,7 @@
 #include <set>
 
 #include "api/well_known.hpp"
+#include "core/retry.hpp"
 #include "kube/acts.hpp"
 
 namespace op {
@@ -288,20 +289,10 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
       out.push_back({"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", false});
       continue;
     }
-    switch (outcome.error->code) {
-      // Races and passing faults mend themselves within a pass or two; what persists for the same step is a problem.
-      case core::ErrorCode::kConflict:
-      case core::ErrorCode::kAlreadyExists:
-      case core::ErrorCode::kExpired:
-      case core::ErrorCode::kTooManyRequests:
-      case core::ErrorCode::kUnavailable:
-      case core::ErrorCode::kUnknownOutcome:
-      case core::ErrorCode::kCancelled:
-        if (outcome.count < 5) continue;
-        break;
-      default:
-        break;
-    }
+    // Races and passing faults mend themselves within a pass or two; what persists for the same step is a problem.
+    const core::Retry retry = core::retry_of(outcome.error->code);
+    const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
+    if (passing && outcome.count < 5) continue;
     out.push_back({"StepFailed", id.text() + ": " + one_line(outcome.error->message), true, id});
   }
   return out;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <set>
 
+#include "core/retry.hpp"
+
 namespace kube {
 
 namespace {
@@ -275,21 +277,19 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
                        reply ? reply->body.size() : 0, call->tries > 1});
     }
     if (!reply) {
-      if (reply.error().code == core::ErrorCode::kUnavailable && retry_after(call, backoff(call->tries))) return;
-      // A read whose reply was lost has no outcome to be unknown.
-      if (!call->write && reply.error().code == core::ErrorCode::kUnknownOutcome)
-        reply.error().code = core::ErrorCode::kUnavailable;
+      if (core::retry_of(reply.error().code) == core::Retry::kLater && retry_after(call, backoff(call->tries))) return;
+      if (!call->write) reply.error().code = core::code_of_read(reply.error().code);
       return finish(call, std::move(reply));
     }
     if (status >= 200 && status < 300) return finish(call, std::move(reply));
     core::Error error = error_from_response(status, reply->headers, reply->body);
-    if (status == 401 && !call->renewed) return renew(call, std::move(error));
+    const core::Retry retry = core::retry_of(error.code);
+    if (retry == core::Retry::kRenewCredentials && !call->renewed) return renew(call, std::move(error));
     // Whoever failed may have done so after it had written. Webhooks are called before.
     const bool unknown = status >= 500 && error.message.find("failed calling webhook") == std::string::npos;
     if (call->write && unknown && error.code == core::ErrorCode::kInternal) error.code = core::ErrorCode::kUnknownOutcome;
-    const bool asked_to_wait = (status == 429 || status == 503) && error.retry_after.has_value();
-    if (asked_to_wait && retry_after(call, *error.retry_after)) return;
-    if (!call->write && error.code == core::ErrorCode::kUnknownOutcome) error.code = core::ErrorCode::kUnavailable;
+    if (retry == core::Retry::kLater && error.retry_after && retry_after(call, *error.retry_after)) return;
+    if (!call->write) error.code = core::code_of_read(error.code);
     finish(call, std::unexpected(std::move(error)));
   }
 
@@ -368,8 +368,9 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     const auto stream = streams.at(id);
     if (result && stream->status != 200) {
       core::Error error = error_from_response(stream->status, stream->headers, stream->error_body);
-      if (stream->status == 401 && !stream->renewed) return renew_stream(id, std::move(error));
-      if (error.code == core::ErrorCode::kUnknownOutcome) error.code = core::ErrorCode::kUnavailable;
+      if (core::retry_of(error.code) == core::Retry::kRenewCredentials && !stream->renewed)
+        return renew_stream(id, std::move(error));
+      error.code = core::code_of_read(error.code);
       result = std::unexpected(std::move(error));
     }
     if (options.observe) options.observe({"WATCH", stream->status, core::Duration{0}, 0, 0, false});

@@ -6,6 +6,7 @@
 
 #include "core/base64.hpp"
 #include "core/jwt.hpp"
+#include "core/retry.hpp"
 
 namespace kube {
 
@@ -535,7 +536,7 @@ plan::GatePtr Target::Impl::gone_gate(const Resource& resource, const Key& key, 
 
 void Target::Impl::failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid,
                           core::MonoTime deadline, const Done& done) {
-  if (error.code != core::ErrorCode::kUnknownOutcome) return done({std::unexpected(std::move(error)), {}});
+  if (core::retry_of(error.code) != core::Retry::kSettle) return done({std::unexpected(std::move(error)), {}});
   Wanted wanted;
   wanted.resource = resource;
   wanted.key = key;

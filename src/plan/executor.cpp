@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/retry.hpp"
 #include "plan/ledger.hpp"
 
 namespace plan {
@@ -165,8 +166,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     if (!result.value) {
       lane.failed = true;
       // Steps of one group do not depend on each other, so the others still go out; unless the server wants less.
-      const core::ErrorCode code = outcome.error->code;
-      lane.refused = lane.refused || code == core::ErrorCode::kTooManyRequests || code == core::ErrorCode::kUnavailable;
+      lane.refused = lane.refused || core::retry_of(outcome.error->code) == core::Retry::kLater;
       pass->result.failed = true;
       const auto& wait = result.value.error().retry_after;
       if (wait && (!pass->result.retry_after || *pass->result.retry_after < *wait)) pass->result.retry_after = *wait;

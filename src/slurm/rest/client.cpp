@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/retry.hpp"
 #include "slurm/rest/decode.hpp"
 #include "slurm/rest/errors.hpp"
 #include "slurm/rest/release.hpp"
@@ -122,8 +123,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     if (!response) {
       // The next request finds out anew who answers.
       if (response.error().code == ErrorCode::kUnavailable) capabilities.reset();
-      if (!entry.mapped().write && response.error().code == ErrorCode::kUnknownOutcome)
-        response.error().code = ErrorCode::kUnavailable;
+      if (!entry.mapped().write) response.error().code = core::code_of_read(response.error().code);
     }
     if (entry.mapped().table) note_pace(loop.clock().mono() - entry.mapped().since, response.has_value());
     entry.mapped().reply(std::move(response));
@@ -160,8 +160,10 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
       const bool write = what.write, table = what.table;
       send(
           std::move(request), write,
-          [this, what = std::move(what), reply = std::move(reply), again](core::Result<net::HttpResponse> response) mutable {
-            const bool refused = response && (response->status == 401 || response->status == 511);
+          [this, what = std::move(what), reply = std::move(reply), again,
+           write](core::Result<net::HttpResponse> response) mutable {
+            const bool refused =
+                response && core::retry_of(classify(0, response->status, write)) == core::Retry::kRenewCredentials;
             if (refused) tokens.refused();
             if (refused && !again) return call(std::move(what), std::move(reply), true);
             if (response && response->status == 404 && !is_json(*response)) {

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/retry.hpp"
+
 namespace slurm {
 namespace {
 
 using core::ErrorCode;
 
 std::optional<ErrorCode> by_number(std::int64_t number, bool write) {
-  const ErrorCode lost = write ? ErrorCode::kUnknownOutcome : ErrorCode::kUnavailable;
+  const ErrorCode lost = write ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
   switch (number) {
     case 111:   // ECONNREFUSED
     case 1001:  // SLURM_COMMUNICATIONS_CONNECTION_ERROR
@@ -82,7 +84,7 @@ ErrorCode by_status(int status, bool write) {
       return ErrorCode::kUnavailable;
     case 502:
     case 504:
-      return write ? ErrorCode::kUnknownOutcome : ErrorCode::kUnavailable;
+      return write ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
     default:
       if (status >= 400 && status < 500) return ErrorCode::kInvalid;
       return write && status >= 500 ? ErrorCode::kUnknownOutcome : ErrorCode::kInternal;

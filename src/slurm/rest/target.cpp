@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/hostlist.hpp"
+#include "core/retry.hpp"
 #include "slurm/acts.hpp"
 
 namespace slurm {
@@ -40,7 +41,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void fail(const JobPtr& job, core::Error error) {
     ActResult result{std::unexpected(error.with(job->what)), {}};
-    if (error.code == ErrorCode::kUnknownOutcome) {
+    if (core::retry_of(error.code) == core::Retry::kSettle) {
       const core::MonoTime now = loop.clock().mono();
       const core::MonoTime settled = std::max(now + kSettled, job->wrote.value_or(now) + kLongestWrite);
       result.gates.push_back(clusters.gate_after(job->cluster, settled, job->what + " (reply lost)"));
