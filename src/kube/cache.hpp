@@ -45,8 +45,8 @@ class Cache final : public CacheBase {
 
   void add_index(std::string name, IndexFunction function);
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
-  /// Called after anything moved: contents, resourceVersion, or the first sync. Comes after the listeners of the change.
-  void listen_moved(std::function<void()> listener) { moved_.push_back(std::move(listener)); }
+  /// Called after anything changed: contents, resourceVersion, or the first sync. Comes after the listeners of the change.
+  void listen_changed(std::function<void()> listener) { changed_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;
   [[nodiscard]] std::vector<Ptr> all() const;                                                     ///< Sorted by key.
@@ -79,7 +79,7 @@ class Cache final : public CacheBase {
     return entry_bytes(record.meta.key()) + sizeof(Record) + heap_bytes(record);
   }
   void notify(const Ptr& before, const Ptr& after);
-  void notify_moved();
+  void notify_changed();
   void remove(const Ptr& record);
   void add(const Ptr& record);
   void index_add(Index& index, const Ptr& record);
@@ -87,7 +87,7 @@ class Cache final : public CacheBase {
   std::map<Key, Ptr> items_;
   std::map<std::string, Index, std::less<>> indices_;
   std::vector<Listener> listeners_;
-  std::vector<std::function<void()>> moved_;
+  std::vector<std::function<void()>> changed_;
   std::string rv_;
   std::size_t bytes_ = 0;
   bool synced_ = false;
@@ -145,7 +145,7 @@ void Cache<Record>::upsert(Ptr record) {
   add(record);
   if (rv_at_least(record->meta.resource_version, rv_)) rv_ = record->meta.resource_version;
   notify(before, record);
-  notify_moved();
+  notify_changed();
 }
 
 template <class Record>
@@ -157,7 +157,7 @@ void Cache<Record>::erase(const Key& key, std::string rv, std::string_view uid) 
     remove(before);
     notify(before, nullptr);
   }
-  notify_moved();
+  notify_changed();
 }
 
 template <class Record>
@@ -187,13 +187,13 @@ void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
       notify(old->second, record);
     }
   }
-  notify_moved();
+  notify_changed();
 }
 
 template <class Record>
 void Cache<Record>::bookmark(std::string rv) {
   rv_ = std::move(rv);
-  notify_moved();
+  notify_changed();
 }
 
 template <class Record>
@@ -202,8 +202,8 @@ void Cache<Record>::notify(const Ptr& before, const Ptr& after) {
 }
 
 template <class Record>
-void Cache<Record>::notify_moved() {
-  for (const auto& listener : moved_) listener();
+void Cache<Record>::notify_changed() {
+  for (const auto& listener : changed_) listener();
 }
 
 template <class Record>

@@ -27,7 +27,7 @@ struct CacheEntry {
   /// What is read from now on is no older than this call.
   void renew() {
     lists_needed = watch->stats().complete_lists + 1;
-    watch->relist();
+    watch->relist_from_now();
   }
 };
 

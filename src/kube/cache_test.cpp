@@ -33,11 +33,11 @@ class CacheTest : public testing::Test {
     cache.listen([this](const ObjectPtr& before, const ObjectPtr& after) {
       log.push_back((before ? before->meta.resource_version : "-") + ">" + (after ? after->meta.resource_version : "-"));
     });
-    cache.listen_moved([this] { ++moved; });
+    cache.listen_changed([this] { ++changes; });
   }
   Cache<Object> cache;
   std::vector<std::string> log;
-  int moved = 0;
+  int changes = 0;
 };
 
 TEST_F(CacheTest, IndicesFollowChanges) {
@@ -76,9 +76,9 @@ TEST_F(CacheTest, ReplaceTellsTheDifferenceOnly) {
 
 TEST_F(CacheTest, AnEmptyListIsNewsToo) {
   cache.replace({}, "5");
-  EXPECT_EQ(moved, 1);
+  EXPECT_EQ(changes, 1);
   cache.bookmark("6");
-  EXPECT_EQ(moved, 2);
+  EXPECT_EQ(changes, 2);
   EXPECT_EQ(cache.resource_version(), "6");
 }
 

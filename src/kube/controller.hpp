@@ -50,7 +50,7 @@ class Controller {
   /// What the key's passes may have to wait for, beside the API server (a Slurm): where it is slow, it gets its share of all
   /// passes and no more. "": nothing.
   [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
-  /// Null: not everything needed is synced; the key is tried again when something moves.
+  /// Null: not everything needed is synced; the key is tried again when a cache changes.
   [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) = 0;
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
 };

@@ -1,5 +1,5 @@
-// Runs controllers: caches and their watches, keys, passes (observe, plan, act, gate), leader election, events, and an orderly
-// end.
+// Runs controllers. The manager is wiring: it brings together caches and their watches, what wakes which key, the passes of
+// keys (kube/passes.hpp), where acts go, leader election (kube/leadership.hpp), events, and an orderly end (kube/shutdown.hpp).
 //
 //   kube::Manager manager(loop, random, logger, client, options);
 //   auto& nodesets = manager.cache<kube::Object>(api::kNodeSetResource);
@@ -12,9 +12,9 @@
 //   manager.start();
 //   ... manager.stop([&] { loop.stop(); });
 //
-// A pass of a key: observe on the loop, plan on a worker thread, needs, executor, gates, outcomes. A key is held until its
-// gates are open. After a pass that did something the key is looked at once more; at rest nothing runs. A step that is done
-// again and again is withheld for a while (kube/repeats.hpp), and what stands behind it in its lane waits.
+// Requires: what is given to it outlives it; caches, controllers and targets are added before start().
+// Guarantees: a controller is called for one key at a time; passes begin only when all caches are synced and this process
+// leads; no act is carried out after stop() has called back.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@
 #include "kube/controller.hpp"
 #include "kube/events.hpp"
 #include "kube/lease.hpp"
-#include "kube/queue.hpp"
+#include "kube/passes.hpp"
 #include "kube/record.hpp"
 #include "kube/target.hpp"
 #include "kube/watch.hpp"
@@ -42,28 +42,17 @@
 
 namespace kube {
 
-class Metrics;
-
-struct ManagerOptions {
-  /// Keys observed, planned or acted on at once (keys that only wait for a gate not counted). Of one share (Controller::share)
-  /// a quarter, and a sixteenth when half of all are taken: however slow it is, others get theirs.
-  std::size_t max_in_flight = 64;
-  bool dry_run = false;  ///< Log plans, do nothing.
+struct ManagerOptions : PassOptions {
   plan::PassLimits limits;
-  core::Duration gate_cap{30000};    ///< A gate closed for this long is settled by a live read.
   core::Duration stop_grace{10000};  ///< For passes under way at stop().
-  QueueOptions queue;
   WatchOptions watch;
   EventOptions events;
   std::optional<LeaseOptions> election;  ///< Absent: lead at once.
-  /// Shown every plan as its controller made it, before anything of it is done; on the loop.
-  std::function<void(const plan::Plan&)> on_plan;
   /// The lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
   /// The same in every process: controllers keep hashes in annotations, to see a change also across their own restart. "":
   /// drawn from the random source.
   std::string secret_salt = "slurm-operator";
-  Metrics* metrics = nullptr;
 };
 
 class Manager final : private CacheDirectory {
@@ -78,7 +67,7 @@ class Manager final : private CacheDirectory {
     auto made = std::make_unique<Cache<Record>>();
     Cache<Record>& result = *made;
     auto sink = std::make_unique<CacheSink<Record>>(result, parse_context());
-    result.listen_moved([this] { moved(); });
+    result.listen_changed([this] { caches_changed(); });
     add_cache(resource, scope, typeid(Record), std::move(made), std::move(sink));
     return result;
   }
@@ -108,8 +97,9 @@ class Manager final : private CacheDirectory {
 
   /// Looks at a key again. For what no cache shows (a Slurm snapshot, a timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
-  /// Something outside of the caches moved (a Slurm snapshot): gates and keys that could not observe are tried again.
-  void moved();
+  /// A cache has changed, one of the manager's or one that it does not know (a Slurm snapshot): gates, and keys that could not
+  /// observe, are tried again.
+  void caches_changed();
 
   /// Starts watches and the election; passes begin when all caches are synced and we lead.
   void start();

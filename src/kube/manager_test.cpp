@@ -769,7 +769,7 @@ TEST_F(ManagerTest, AKeyThatCannotObserveIsTriedAgainWhenSomethingMoves) {
   loop.advance(100ms);
   controller->cannot_observe = false;
   EXPECT_TRUE(controller->observed.empty());
-  manager->moved();
+  manager->caches_changed();
   loop.advance(1ms);
   EXPECT_EQ(controller->observed.size(), 1U);
 }

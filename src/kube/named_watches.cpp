@@ -30,7 +30,7 @@ void NamedWatches::wake_users(const Id& id) {
   for (const WorkKey& user : it->second.users) wake_(user);
 }
 
-void NamedWatches::on_moved() {
+void NamedWatches::caches_changed() {
   for (auto& [id, entry] : entries_) {
     if (entry.was_synced || !shown_by(id, entry).cache->synced()) continue;
     // That it is known now, be it absent, is news to all who asked.
@@ -74,7 +74,7 @@ std::unique_ptr<CacheEntry> NamedWatches::make(const Resource& resource, Scope s
   cache->listen([this, plural = resource.plural](const auto& before, const auto& after) {
     wake_users({plural, (after ? after : before)->meta.key()});
   });
-  cache->listen_moved([this] { moved_(); });
+  cache->listen_changed([this] { changed_(); });
   auto sink = std::make_unique<CacheSink<Record>>(*cache, maker_.context());
   auto made = maker_.make(resource, std::move(scope), typeid(Record), std::move(cache), std::move(sink));
   made->watch->start();

@@ -17,9 +17,9 @@ namespace kube {
 
 class NamedWatches {
  public:
-  /// `wake`: what a key named has changed, or is known now. `moved`: a cache has moved.
-  NamedWatches(CacheMaker& maker, std::function<void(const WorkKey&)> wake, std::function<void()> moved)
-      : maker_(maker), wake_(std::move(wake)), moved_(std::move(moved)) {}
+  /// `wake`: what a key named has changed, or is known now. `changed`: a cache has changed.
+  NamedWatches(CacheMaker& maker, std::function<void(const WorkKey&)> wake, std::function<void()> changed)
+      : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
   /// A resource's plural, and the object.
   using Id = std::pair<std::string, Key>;
@@ -44,8 +44,8 @@ class NamedWatches {
     std::set<Id> names_;
   };
 
-  /// Something moved: wakes whoever named what is known since.
-  void on_moved();
+  /// A cache has changed: wakes whoever named what is known since.
+  void caches_changed();
   void each(const std::function<void(const CacheEntry&)>& see) const;
   void stop();
 
@@ -72,7 +72,7 @@ class NamedWatches {
 
   CacheMaker& maker_;
   std::function<void(const WorkKey&)> wake_;
-  std::function<void()> moved_;
+  std::function<void()> changed_;
   std::map<Id, Entry> entries_;
   std::map<Place, std::unique_ptr<CacheEntry>> namespaces_;
   std::map<WorkKey, std::set<Id>> reads_;  ///< What the last observe of a key named.

@@ -468,16 +468,16 @@ class Target::Impl::Gate final : public KubeGate, public std::enable_shared_from
   }
 
  private:
-  void read(bool distrust) const {
+  void read(bool caches_are_slow) const {
     const auto owner = owner_.lock();
     if (!owner || reading_) return;
     reading_ = true;
-    owner->client.get(wanted_.resource, wanted_.key, [weak = weak_from_this(), distrust](core::Result<core::Json> live) {
-      if (const auto self = weak.lock()) self->answered(distrust, std::move(live));
+    owner->client.get(wanted_.resource, wanted_.key, [weak = weak_from_this(), caches_are_slow](core::Result<core::Json> live) {
+      if (const auto self = weak.lock()) self->answered(caches_are_slow, std::move(live));
     });
   }
 
-  void answered(bool distrust, core::Result<core::Json> live) const {
+  void answered(bool caches_are_slow, core::Result<core::Json> live) const {
     const auto owner = owner_.lock();
     reading_ = false;
     if (!owner) return;
@@ -495,9 +495,9 @@ class Target::Impl::Gate final : public KubeGate, public std::enable_shared_from
       }
       return;
     }
-    if (distrust) {
+    if (caches_are_slow) {
       for (const CacheView& view : owner->directory.caches(wanted_.resource)) {
-        if (!shows(view, wanted_) && view.distrust) view.distrust();
+        if (!shows(view, wanted_) && view.relist) view.relist();
       }
     }
     if (owner->settled) owner->settled();

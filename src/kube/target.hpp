@@ -25,7 +25,7 @@ namespace kube {
 struct CacheView {
   const CacheBase* cache = nullptr;
   Scope scope;
-  std::function<void()> distrust;  ///< Lists again: a consistent read showed that the cache is behind.
+  std::function<void()> relist;  ///< Lists again: a consistent read showed that the cache is behind.
 };
 
 class CacheDirectory {

@@ -24,8 +24,8 @@ class TargetTest : public testing::Test, protected CacheDirectory {
     configs.replace({}, "1");
   }
   [[nodiscard]] std::vector<CacheView> caches(const Resource& resource) const override {
-    if (resource == resources::kPod) return {{&pods, {"ns", "app=x", ""}, [this] { ++distrusted; }}};
-    if (resource == resources::kConfigMap) return {{&configs, {}, [this] { ++distrusted; }}};
+    if (resource == resources::kPod) return {{&pods, {"ns", "app=x", ""}, [this] { ++relisted; }}};
+    if (resource == resources::kConfigMap) return {{&configs, {}, [this] { ++relisted; }}};
     return {};
   }
   void run(plan::ActPtr act) {
@@ -55,7 +55,7 @@ class TargetTest : public testing::Test, protected CacheDirectory {
   EventRecorder events{loop, random, log, client, {}};
   Cache<PodRecord> pods;
   Cache<Object> configs;
-  mutable int distrusted = 0;
+  mutable int relisted = 0;
   Target target{loop, random, log, client, *this, events};
   bool done = false;
   plan::ActResult result{core::fail(ErrorCode::kInternal, "not run"), {}};
@@ -320,7 +320,7 @@ TEST_F(TargetTest, AGateThatTakesTooLongIsSettledByALiveRead) {
   gate->settle();
   api.take("GET").reply(200, labelled("p", "12"));
   EXPECT_FALSE(api.has("GET"));
-  EXPECT_EQ(distrusted, 1) << "the cache is behind what is";
+  EXPECT_EQ(relisted, 1) << "the cache is behind what is";
   EXPECT_FALSE(open());
   pods.replace({pod("p", "12")}, "12");
   EXPECT_TRUE(open());

@@ -506,11 +506,11 @@ void Watch::stop() {
   impl_->phase = Impl::Phase::kStopped;
 }
 
-void Watch::distrust() {
-  if (impl_->phase != Impl::Phase::kWatchList && impl_->phase != Impl::Phase::kPages) relist();
+void Watch::relist() {
+  if (impl_->phase != Impl::Phase::kWatchList && impl_->phase != Impl::Phase::kPages) relist_from_now();
 }
 
-void Watch::relist() {
+void Watch::relist_from_now() {
   if (impl_->phase == Impl::Phase::kStopped) return;
   impl_->close_stream();
   impl_->rv.clear();

@@ -108,10 +108,10 @@ class Watch {
 
   void start();
   void stop();
-  /// The contents are in doubt: list again at once, unless a list is under way.
-  void distrust();
-  /// Begins a list now, also when one is under way: what follows is no older than this call.
+  /// The contents are in doubt: lists again at once, unless a list is under way.
   void relist();
+  /// Begins a list now, also when one is under way: what follows is no older than this call.
+  void relist_from_now();
   [[nodiscard]] const WatchStats& stats() const;
   /// The last failure, until something worked again.
   [[nodiscard]] const std::optional<core::Error>& error() const;

@@ -468,7 +468,7 @@ TEST_F(WatchTest, AHalfListIsNoList) {
 
 TEST_F(WatchTest, DistrustListsAgainAtOnce) {
   started();
-  watch.distrust();
+  watch.relist();
   loop.run_ready();
   EXPECT_EQ(api.cancelled, 1);
   const auto next = api.take_stream();
@@ -480,7 +480,7 @@ TEST_F(WatchTest, DistrustListsAgainAtOnce) {
 
 TEST_F(WatchTest, PiecesOfAnOldStreamAreNotLookedAt) {
   const auto stream = started();
-  watch.distrust();
+  watch.relist();
   stream.event("DELETED", object("a", "6"));
   EXPECT_EQ(cache.size(), 1U);
 }

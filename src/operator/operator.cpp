@@ -57,7 +57,7 @@ struct Operator::Impl {
         nodes(manager.cache<kube::NodeRecord>(kube::resources::kNode)),
         target(loop, clusters),
         connections(loop, log, manager.client(), clusters, caches,
-                    {[this](std::string_view name, const Key& key) { wake(name, key); }, [this] { manager.moved(); },
+                    {[this](std::string_view name, const Key& key) { wake(name, key); }, [this] { manager.caches_changed(); },
                      [this](std::string_view ns) { return acts_in(ns); }}),
         controller(caches),
         restapi(caches),
