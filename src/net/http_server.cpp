@@ -38,12 +38,16 @@ std::string_view status_text(int status) {
       return "Forbidden";
     case 404:
       return "Not Found";
+    case 405:
+      return "Method Not Allowed";
     case 409:
       return "Conflict";
     case 410:
       return "Gone";
     case 413:
       return "Payload Too Large";
+    case 415:
+      return "Unsupported Media Type";
     case 422:
       return "Unprocessable Entity";
     case 429:
@@ -103,6 +107,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     stream_.handshake_server([self = shared_from_this()](const ErrorCode& error) {
       if (self->closed_) return;
       if (error) return self->close();
+      self->greeted_ = true;
       self->make_parser();
       self->read();
     });
@@ -120,6 +125,14 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     if (on_closed_) on_closed_(shared_from_this());
   }
 
+  /// No more requests after the one under way.
+  void drain() {
+    draining_ = true;
+    keep_ = false;
+    const bool between_requests = parser_ && !parser_->got_some() && in_.empty();
+    if (between_requests || !greeted_) close();
+  }
+
   /// Closes without telling anybody, for the server's own end.
   void abandon() {
     on_closed_ = nullptr;
@@ -127,7 +140,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   void respond(HttpResponse response) {
-    std::string bytes = serialize_head(response.status, response.headers);
+    std::string bytes = serialize_head(response.status, response.headers) + farewell();
     if (response.status != 204 && response.status != 304) bytes += fmt::format("content-length: {}\r\n", response.body.size());
     bytes += "\r\n";
     if (!head_request_) bytes += response.body;
@@ -136,7 +149,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   void begin(int status, const Headers& headers) {
-    send(serialize_head(status, headers) + "transfer-encoding: chunked\r\n\r\n");
+    send(serialize_head(status, headers) + farewell() + "transfer-encoding: chunked\r\n\r\n");
   }
 
   void write(std::string_view piece) {
@@ -157,6 +170,9 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   [[nodiscard]] std::size_t backlog() const { return out_.size() + writing_.size(); }
 
  private:
+  /// A client that is not told would send its next request to where nobody reads it.
+  [[nodiscard]] std::string farewell() const { return draining_ ? "connection: close\r\n" : ""; }
+
   void set_idle() {
     idle_since_ = loop_.clock().mono();
     idle_timer_.set(options_.idle_timeout, [this] { close(); });
@@ -215,7 +231,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     request.target = parser_->target;
     request.headers = std::move(parser_->headers);
     request.body = std::move(body_);
-    keep_ = parser_->keep_alive();
+    keep_ = parser_->keep_alive() && !draining_;
     head_request_ = request.method == "HEAD";
     parser_.reset();
     auto state = std::make_shared<Responder::State>(shared_from_this());
@@ -275,6 +291,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   bool keep_ = true;
   bool reading_ = false;
   bool answered_ = false;  ///< The answer is complete, but not yet sent.
+  bool greeted_ = false;   ///< The handshake is over.
+  bool draining_ = false;
   bool closed_ = false;
 };
 
@@ -343,7 +361,7 @@ core::Result<ServerOptions> parse_listen_address(const std::string& text) {
 
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   Impl(AsioLoop& l, ServerOptions o, Handler h)
-      : loop(l), options(std::move(o)), handler(std::move(h)), acceptor(l.context()), retry(l) {}
+      : loop(l), options(std::move(o)), handler(std::move(h)), acceptor(l.context()), retry(l), grace_over(l), all_closed(l) {}
 
   AsioLoop& loop;
   ServerOptions options;
@@ -351,6 +369,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   TlsContext tls;
   tcp::acceptor acceptor;
   core::Timer retry;
+  core::Timer grace_over;  ///< Of drain().
+  core::Timer all_closed;
+  std::function<void()> drained;
   std::set<ServerConnectionPtr> connections;
 
   core::Result<void> load_tls(const Tls& wanted) {
@@ -428,15 +449,42 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 
   void adopt(tcp::socket socket) {
     auto connection = std::make_shared<ServerConnection>(loop, std::move(socket), tls, options, handler,
-                                                         [this](const ServerConnectionPtr& c) { connections.erase(c); });
+                                                         [this](const ServerConnectionPtr& c) { closed(c); });
     connections.insert(connection);
     connection->start();
   }
 
-  void stop() {
+  void closed(const ServerConnectionPtr& connection) {
+    connections.erase(connection);
+    if (drained && connections.empty()) all_closed.set(core::Duration{0}, [this] { end_drain(); });
+  }
+
+  void drain(core::Duration grace, std::function<void()> done) {
+    refuse();
+    drained = std::move(done);
+    for (const ServerConnectionPtr& connection : std::set(connections)) connection->drain();
+    if (connections.empty()) all_closed.set(core::Duration{0}, [this] { end_drain(); });
+    grace_over.set(grace, [this] { end_drain(); });
+  }
+
+  void end_drain() {
+    const auto done = std::exchange(drained, nullptr);
+    stop();
+    if (done) done();
+  }
+
+  /// No more connections.
+  void refuse() {
     ErrorCode ignored;
     acceptor.close(ignored);
     retry.cancel();
+  }
+
+  void stop() {
+    refuse();
+    drained = nullptr;
+    grace_over.cancel();
+    all_closed.cancel();
     for (const ServerConnectionPtr& connection : std::exchange(connections, {})) connection->abandon();
   }
 };
@@ -451,6 +499,10 @@ core::Result<void> HttpServer::start() {
 }
 void HttpServer::stop() {
   impl_->stop();
+}
+
+void HttpServer::drain(core::Duration grace, std::function<void()> done) {
+  impl_->drain(grace, std::move(done));
 }
 
 std::uint16_t HttpServer::port() const {

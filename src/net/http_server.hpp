@@ -1,4 +1,4 @@
-// A small HTTP/1.1 server on the loop: health and metrics of our binaries, and the simulators behind real sockets.
+// A small HTTP/1.1 server on the loop: health, metrics and webhooks of our binaries, and the simulators behind real sockets.
 //
 //   net::HttpServer server(loop, {.port = 8081}, [](net::HttpRequest request, net::Responder responder) {
 //     responder.respond({200, {{"content-type", "text/plain"}}, "ok"});
@@ -69,6 +69,10 @@ class HttpServer {
   core::Result<void> start();
   /// Closes the listener and all connections.
   void stop();
+  /// An end that loses no request: closes the listener, and connections that are idle at once; others when the request that
+  /// they have sent, or begun to send, is answered (with "connection: close"). What is still open after `grace` is cut. `done`
+  /// is called once, later, when all are closed; never after stop().
+  void drain(core::Duration grace, std::function<void()> done);
   /// The port that is listened on; 0 before start.
   [[nodiscard]] std::uint16_t port() const;
   /// A new certificate for connections made from now on. Error: kInvalid (the old one stays).

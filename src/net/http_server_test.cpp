@@ -302,5 +302,78 @@ TEST_F(HttpServerTest, StopClosesEverything) {
   EXPECT_TRUE(run_until([&] { return ended; }));
 }
 
+/// A server whose requests wait for their answers.
+struct DrainTest : HttpServerTest {
+  std::vector<Responder> asked;
+  bool drained = false;
+  HttpServer server{loop, {}, [this](HttpRequest, Responder responder) { asked.push_back(std::move(responder)); }};
+
+  DrainTest() { EXPECT_TRUE(server.start()); }
+  void drain(core::Duration grace = 60s) {
+    server.drain(grace, [this] { drained = true; });
+  }
+};
+
+TEST_F(DrainTest, ARequestUnderWayIsAnsweredAndThenItsConnectionCloses) {
+  const auto client = connect(server);
+  say(client, "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !asked.empty(); }));
+  drain();
+  tcp::socket late(loop.context());
+  boost::system::error_code refused;
+  late.connect({asio::ip::address_v4::loopback(), client->remote_endpoint().port()}, refused);
+  EXPECT_EQ(refused, asio::error::connection_refused);
+  EXPECT_FALSE(drained);
+  asked[0].respond({200, {}, "ok"});
+  ASSERT_TRUE(run_until([&] { return ended && drained; }));
+  EXPECT_EQ(received, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok");
+}
+
+TEST_F(DrainTest, ARequestThatHasBegunIsTaken) {
+  const auto client = connect(server);
+  const auto other = connect(server);
+  say(client, "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return asked.size() == 1; }));
+  asked[0].respond({200, {}, "1"});
+  ASSERT_TRUE(run_until([&] { return received.ends_with("1"); }));
+  // When the other is answered, the piece before it has been read.
+  say(client, "GET /2 HT");
+  say(other, "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return asked.size() == 2; }));
+  drain();
+  asked[1].respond({200, {}, "2"});
+  say(client, "TP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return asked.size() == 3; }));
+  EXPECT_FALSE(drained);
+  asked[2].respond({200, {}, "3"});
+  ASSERT_TRUE(run_until([&] { return drained; }));
+  EXPECT_THAT(received, EndsWith("connection: close\r\ncontent-length: 1\r\n\r\n3"));
+}
+
+TEST_F(DrainTest, IdleConnectionsCloseAtOnce) {
+  connect(server);
+  const auto client = connect(server);
+  say(client, "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !asked.empty(); }));
+  asked[0].respond({200, {}, "1"});
+  ASSERT_TRUE(run_until([&] { return received.ends_with("1"); }));
+  drain();
+  EXPECT_FALSE(drained) << "later, never from inside of the call";
+  EXPECT_TRUE(run_until([&] { return ended && drained; }));
+}
+
+TEST_F(DrainTest, WhatDoesNotEndIsCutAfterTheGrace) {
+  say(connect(server), "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !asked.empty(); }));
+  drain(1ms);
+  EXPECT_TRUE(run_until([&] { return ended && drained; }));
+  EXPECT_FALSE(asked[0].open());
+}
+
+TEST_F(DrainTest, AServerWithoutConnectionsIsDrainedAtOnce) {
+  drain();
+  EXPECT_TRUE(run_until([&] { return drained; }));
+}
+
 }  // namespace
 }  // namespace net
