@@ -136,6 +136,12 @@ std::map<std::string, std::string> parse_query(std::string_view query) {
   return out;
 }
 
+std::string trim(std::string text) {
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> out;
   std::size_t start = 0;
@@ -151,10 +157,52 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return out;
 }
 
-std::string trim(std::string text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+/// How a client wants objects: whole, or (meta.k8s.io/v1) the metadata of one, or of each of a list.
+enum class Shape { kWhole, kMetadata, kMetadataList };
+
+/// By the first clause of Accept that the server knows, as its negotiation goes; nullopt: none.
+std::optional<Shape> shape_of(const net::HttpRequest& request) {
+  const auto accept = request.headers.find("accept");
+  if (accept == request.headers.end() || accept->second.empty()) return Shape::kWhole;
+  for (const std::string& clause : split(accept->second, ',')) {
+    const std::vector<std::string> parts = split(clause, ';');
+    const std::string type = parts.empty() ? "" : trim(parts[0]);
+    if (type != "application/json" && type != "application/*" && type != "*/*") continue;
+    std::map<std::string, std::string> options;
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      const std::string part = trim(parts[i]);
+      const std::size_t equals = std::min(part.find('='), part.size());
+      options[part.substr(0, equals)] = equals < part.size() ? part.substr(equals + 1) : "";
+    }
+    if (!options.contains("as")) return Shape::kWhole;
+    const bool known = options["g"] == "meta.k8s.io" && options["v"] == "v1";
+    if (known && options["as"] == "PartialObjectMetadata") return Shape::kMetadata;
+    if (known && options["as"] == "PartialObjectMetadataList") return Shape::kMetadataList;
+  }
+  return std::nullopt;
+}
+
+Json metadata_only(const Json& object) {
+  return {{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", object["metadata"]}};
+}
+
+/// An answer in another shape. A list is none of one object, and the other way round.
+net::HttpResponse reshaped(net::HttpResponse whole, Shape shape) {
+  const auto json = core::parse_json(whole.body);
+  if (!json || json->value("kind", "") == "Status") return whole;
+  const bool list = json->contains("items");
+  if (list != (shape == Shape::kMetadataList)) {
+    return reply(make_status(406, "NotAcceptable",
+                             list ? "you requested PartialObjectMetadata, but the requested object is a list"
+                                  : "you requested PartialObjectMetadataList, but the requested object is not a list"));
+  }
+  if (!list) return reply(whole.status, metadata_only(*json));
+  Json items = Json::array();
+  for (const Json& item : (*json)["items"]) items.push_back(metadata_only(item));
+  return reply(whole.status, {{"kind", "PartialObjectMetadataList"},
+                              {"apiVersion", "meta.k8s.io/v1"},
+                              {"metadata", (*json)["metadata"]},
+                              {"items", std::move(items)}});
 }
 
 /// "a=b,c!=d,e in (x,y),!f,g".
@@ -273,6 +321,7 @@ struct KubeApi::Watch {
   std::string table;
   Selection selection;
   bool bookmarks = false;
+  bool metadata_only = false;
   WatchSink sink;
   core::Timer timeout;
 };
@@ -424,6 +473,10 @@ Json KubeApi::shown(const KubeKind& kind, const Stored& stored) const {
 const std::string& KubeApi::text_of(const KubeKind& kind, const Stored& stored) const {
   if (stored.text.empty()) stored.text = core::canonical(shown(kind, stored));
   return stored.text;
+}
+
+std::string KubeApi::text_for(const Watch& watch, const Stored& stored) const {
+  return watch.metadata_only ? core::canonical(metadata_only(shown(*watch.kind, stored))) : text_of(*watch.kind, stored);
 }
 
 ApiResult<Json> KubeApi::get(const kube::Resource& resource, const kube::Key& key) const {
@@ -826,6 +879,126 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
   return remove(resource, pod, last, caller);
 }
 
+namespace {
+
+/// Field errors that no strategy turns into a 422: they come as they are, of a server's fault.
+Refusal unexplained(std::string message) {
+  Refusal status = make_status(500, "", std::move(message));
+  status.erase("reason");
+  return status;
+}
+
+std::optional<Refusal> check_binding(const kube::Key& pod, const Json& binding) {
+  if (core::get_string(binding, {"metadata", "name"}) != pod.name)
+    return bad_request("name in URL does not match name in Binding object");
+  std::vector<std::string> problems;
+  const std::string kind = core::get_string(binding, {"target", "kind"});
+  if (!kind.empty() && kind != "Node") {
+    problems.push_back(fmt::format(R"(target.kind: Unsupported value: "{}": supported values: "Node", "<empty>")", kind));
+  }
+  if (core::get_string(binding, {"target", "name"}).empty()) problems.emplace_back("target.name: Required value");
+  if (problems.empty()) return std::nullopt;
+  return unexplained(problems.size() == 1 ? problems[0] : fmt::format("[{}]", fmt::join(problems, ", ")));
+}
+
+/// Why no binding is possible; "": it is.
+std::string not_bindable(const Json& pod, const std::string& name) {
+  const std::string node = core::get_string(pod, {"spec", "nodeName"});
+  if (terminating(pod)) return fmt::format("pod {} is being deleted, cannot be assigned to a host", name);
+  if (!node.empty()) return fmt::format("pod {} is already assigned to node \"{}\"", name, node);
+  const Json* gates = core::find(pod, {"spec", "schedulingGates"});
+  return gates == nullptr || gates->empty() ? "" : fmt::format("pod {} has non-empty .spec.schedulingGates", name);
+}
+
+std::string precondition_of(const kube::Key& pod, const char* what, const std::string& wanted, const std::string& found) {
+  return fmt::format(
+      "StorageError: invalid object, Code: 4, Key: /registry/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+      "failed: {} in precondition: {}, {} in object meta: {}",
+      pod.str(), what, wanted, what, found);
+}
+
+}  // namespace
+
+ApiResult<Json> KubeApi::bind(const kube::Key& pod, const Json& binding, const Caller& caller) {
+  const auto& resource = kube::resources::kPod;
+  if (auto refusal = check_binding(pod, binding)) return std::unexpected(*refusal);
+  const StoredPtr stored = store_.find("pods", pod);
+  if (!stored) return std::unexpected(not_found(resource, pod.name));
+  const Json& was = stored->body;
+  for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
+    const std::string wanted = core::get_string(binding, {"metadata", field});
+    const std::string found = core::get_string(was, {"metadata", field});
+    if (!wanted.empty() && wanted != found)
+      return std::unexpected(conflict(resource, pod.name, precondition_of(pod, what, wanted, found)));
+  }
+  if (const std::string why = not_bindable(was, pod.name); !why.empty()) {
+    kube::Resource named = resource;
+    named.plural = "pods/binding";
+    return std::unexpected(conflict(named, pod.name, why));
+  }
+  if (auto refusal = admit({"CREATE", resource, pod, "binding", &binding, &was, caller.user})) return std::unexpected(*refusal);
+  if (caller.dry_run) return shown(must_find(resource), *stored);
+  Json after = was;
+  after["spec"]["nodeName"] = core::get_string(binding, {"target", "name"});
+  const Json annotations = binding["metadata"].value("annotations", Json::object());
+  for (const auto& [name, value] : annotations.items()) after["metadata"]["annotations"][name] = value;
+  if (!after["status"]["conditions"].is_array()) after["status"]["conditions"] = Json::array();
+  Json& conditions = after["status"]["conditions"];
+  std::erase_if(conditions.get_ref<Json::array_t&>(), [](const Json& c) { return c["type"] == "PodScheduled"; });
+  conditions.push_back(
+      {{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", now()}, {"lastProbeTime", nullptr}});
+  return shown(must_find(resource), *store_.put("pods", pod, std::move(after), stored->owners));
+}
+
+ApiResult<Json> KubeApi::request_token(const kube::Key& account, Json request) {
+  const kube::Resource& resource = kube::resources::kServiceAccount;
+  const kube::Resource kind{"authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", true};
+  const std::string name_in_body = core::get_string(request, {"metadata", "name"}, account.name);
+  if (name_in_body != account.name) {
+    return std::unexpected(
+        invalid(kind, account.name,
+                {{"metadata.name", "FieldValueInvalid",
+                  fmt::format("Invalid value: \"{}\": must match the service account name if specified", name_in_body)}}));
+  }
+  const StoredPtr stored = store_.find("serviceaccounts", account);
+  if (!stored) return std::unexpected(not_found(resource, account.name));
+  Json& spec = request["spec"];
+  if (!spec.is_object()) spec = Json::object();
+  const long long seconds = core::get_int(spec, {"expirationSeconds"}, 3600);
+  if (seconds < 600) {
+    return std::unexpected(
+        invalid(kind, "",
+                {{"spec.expirationSeconds", "FieldValueInvalid",
+                  fmt::format("Invalid value: {}: may not specify a duration less than 10 minutes", seconds)}}));
+  }
+  if (const Json* bound = core::find(spec, {"boundObjectRef"}); bound != nullptr && bound->is_object()) {
+    const std::string of_kind = core::get_string(*bound, {"kind"});
+    const std::string name = core::get_string(*bound, {"name"});
+    if (of_kind != "Pod" && of_kind != "Secret")
+      return std::unexpected(bad_request("cannot bind token to object of type /v1, Kind=" + of_kind));
+    const auto& to = of_kind == "Pod" ? kube::resources::kPod : kube::resources::kSecret;
+    const Json* object = peek(to, {account.ns, name});
+    if (object == nullptr) return std::unexpected(not_found(to, name));
+    const std::string uid = core::get_string(*bound, {"uid"});
+    const std::string found = core::get_string(*object, {"metadata", "uid"});
+    if (!uid.empty() && uid != found) {
+      return std::unexpected(delete_conflict(
+          to, name,
+          fmt::format("the UID in the bound object reference ({}) does not match the UID in record ({}). The object might have "
+                      "been deleted and then recreated",
+                      uid, found)));
+    }
+  }
+  spec["expirationSeconds"] = seconds;
+  if (!spec.contains("audiences") || spec["audiences"].empty()) spec["audiences"] = {"https://kubernetes.default.svc"};
+  request["kind"] = "TokenRequest";
+  request["apiVersion"] = "authentication.k8s.io/v1";
+  request["metadata"] = {{"name", account.name}, {"namespace", account.ns}, {"creationTimestamp", now()}};
+  request["status"] = {{"token", "sim." + core::sha256_hex(new_uid())},
+                       {"expirationTimestamp", core::format_rfc3339(loop_.clock().wall() + std::chrono::seconds(seconds))}};
+  return request;
+}
+
 void KubeApi::disrupt(Json& pod, const char* reason, const char* message) const {
   Json& conditions = pod["status"]["conditions"];
   if (!conditions.is_array()) conditions = Json::array();
@@ -917,7 +1090,45 @@ net::HttpResponse KubeApi::serve(const net::HttpRequest& request) {
   if (path == "/readyz" || path == "/livez" || path == "/healthz") return {200, {{"content-type", "text/plain"}}, "ok"};
   auto parsed = parse(request);
   if (!parsed) return parsed.error();
-  return serve_parsed(*parsed, request);
+  const auto shape = shape_of(request);
+  if (!shape) {
+    return reply(make_status(406, "NotAcceptable",
+                             "only the following media types are accepted: application/json, application/yaml, "
+                             "application/vnd.kubernetes.protobuf"));
+  }
+  net::HttpResponse whole = serve_parsed(*parsed, request);
+  return *shape == Shape::kWhole || whole.status >= 300 ? whole : reshaped(std::move(whole), *shape);
+}
+
+std::optional<net::HttpResponse> KubeApi::serve_created_subresource(const Parsed& parsed, const net::HttpRequest& request) {
+  const std::string& what = parsed.subresource;
+  const bool of_pods = parsed.kind->resource.plural == "pods" && (what == "eviction" || what == "binding");
+  const bool of_accounts = parsed.kind->resource.plural == "serviceaccounts" && what == "token";
+  if (!of_pods && !of_accounts) return std::nullopt;
+  if (request.method != "POST") {
+    return reply(make_status(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"));
+  }
+  ++counts_["create " + table_name(parsed.kind->resource) + "/" + what];
+  if (of_accounts) {
+    const auto made = request_token(parsed.key, parsed.body);
+    return made ? reply(201, *made) : reply(made.error());
+  }
+  ApiResult<Json> done;
+  if (what == "binding") {
+    done = bind(parsed.key, parsed.body, parsed.caller);
+  } else {
+    if (core::get_string(parsed.body, {"metadata", "name"}) != parsed.key.name)
+      return reply(bad_request("name in URL does not match name in Eviction object"));
+    Deletion deletion;
+    deletion.uid = core::get_string(parsed.body, {"deleteOptions", "preconditions", "uid"});
+    deletion.resource_version = core::get_string(parsed.body, {"deleteOptions", "preconditions", "resourceVersion"});
+    const Json* grace = core::find(parsed.body, {"deleteOptions", "gracePeriodSeconds"});
+    if (grace != nullptr && grace->is_number()) deletion.grace_seconds = grace->get<int>();
+    done = evict(parsed.key, deletion, parsed.caller);
+  }
+  if (!done) return reply(done.error());
+  return reply(201,
+               {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}});
 }
 
 net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpRequest& request) {
@@ -935,29 +1146,7 @@ net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpReq
     count(request.method == "GET" ? "get" : "update");
     return serve_scale(parsed, request);
   }
-  if (parsed.subresource == "eviction" || parsed.subresource == "binding") {
-    if (request.method != "POST" || table != "pods") return method_not_allowed();
-    count("create");
-    if (parsed.subresource == "eviction") {
-      Deletion deletion;
-      deletion.uid = core::get_string(parsed.body, {"deleteOptions", "preconditions", "uid"});
-      deletion.resource_version = core::get_string(parsed.body, {"deleteOptions", "preconditions", "resourceVersion"});
-      const Json* grace = core::find(parsed.body, {"deleteOptions", "gracePeriodSeconds"});
-      if (grace != nullptr && grace->is_number()) deletion.grace_seconds = grace->get<int>();
-      const auto evicted = evict(parsed.key, deletion, parsed.caller);
-      if (!evicted) return reply(evicted.error());
-    } else {
-      if (!store_.find(table, parsed.key)) return reply(not_found(resource, parsed.key.name));
-      modify(
-          resource, parsed.key,
-          [&](Json& pod) {
-            pod["spec"]["nodeName"] = core::get_string(parsed.body, {"target", "name"});
-          },
-          parsed.caller);
-    }
-    return reply(
-        201, {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}});
-  }
+  if (auto created = serve_created_subresource(parsed, request)) return std::move(*created);
   const bool known_subresource = parsed.subresource.empty() || (parsed.subresource == "status" && parsed.kind->status) ||
                                  (parsed.subresource == "finalize" && table == "namespaces");
   if (!known_subresource) return reply(make_status(404, "NotFound", "the server could not find the requested resource"));
@@ -1240,6 +1429,7 @@ std::expected<KubeApi::WatchId, net::HttpResponse> KubeApi::watch(const net::Htt
   // A name in the path watches one object (deprecated, but served).
   if (!parsed->key.name.empty()) watch->selection.fields.push_back("metadata.name=" + parsed->key.name);
   watch->bookmarks = parsed->option("allowWatchBookmarks") == "true";
+  watch->metadata_only = shape_of(request) == Shape::kMetadata;
   watch->sink = std::move(sink);
   ++counts_["watch " + watch->table];
   if (auto error = open_watch(*parsed, watch)) return std::unexpected(*error);
@@ -1283,7 +1473,7 @@ std::optional<net::HttpResponse> KubeApi::open_watch(const Parsed& parsed, const
   if (initial || from == 0) {
     for (const auto& [key, stored] : store_.all(watch->table)) {
       if (watch->selection.matches(key, stored->body))
-        watch->sink.on_event(make_event(Event::Type::kAdded, text_of(*watch->kind, *stored)));
+        watch->sink.on_event(make_event(Event::Type::kAdded, text_for(*watch, *stored)));
     }
     if (initial) send_bookmark(*watch, true);
     return std::nullopt;
@@ -1341,10 +1531,10 @@ void KubeApi::deliver(Watch& watch, const ChangePtr& change) {
     // It left the selection: told as it was, under the revision of the change.
     Stored last{change->before->body, change->before->owners, change->revision, change->before->creator};
     last.body["metadata"]["resourceVersion"] = std::to_string(change->revision);
-    watch.sink.on_event(make_event(type, text_of(*watch.kind, last)));
+    watch.sink.on_event(make_event(type, text_for(watch, last)));
     return;
   }
-  watch.sink.on_event(make_event(type, text_of(*watch.kind, *change->object)));
+  watch.sink.on_event(make_event(type, text_for(watch, *change->object)));
 }
 
 void KubeApi::send_bookmark(Watch& watch, bool initial_end) {
@@ -1353,6 +1543,7 @@ void KubeApi::send_bookmark(Watch& watch, bool initial_end) {
               {"apiVersion", watch.kind->resource.api_version()},
               {"metadata", {{"resourceVersion", std::to_string(store_.revision())}, {"creationTimestamp", nullptr}}}};
   if (initial_end) object["metadata"]["annotations"] = {{"k8s.io/initial-events-end", "true"}};
+  if (watch.metadata_only) object = metadata_only(object);
   watch.sink.on_event(make_event(Event::Type::kBookmark, core::canonical(object)));
 }
 

@@ -99,6 +99,11 @@ class KubeApi {
   /// Writes into a pod that it is about to be disrupted.
   void disrupt(core::Json& pod, const char* reason, const char* message) const;
   ApiResult<core::Json> evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller = {});
+  /// What POST .../binding does: `binding` is a Binding. The pod must be neither bound, nor gated, nor on its way out.
+  ApiResult<core::Json> bind(const kube::Key& pod, const core::Json& binding, const Caller& caller = {});
+  /// What POST .../token does: `request` is a TokenRequest; the answer is the same with its status. The token is none that
+  /// anything checks, but no two are alike.
+  ApiResult<core::Json> request_token(const kube::Key& account, core::Json request);
   /// Reads, lets `change` work on the object, and writes it back; no conflict is possible. False: not found or refused.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,
               const Caller& caller = {}, const std::string& subresource = "");
@@ -138,6 +143,8 @@ class KubeApi {
 
   std::expected<Parsed, net::HttpResponse> parse(const net::HttpRequest& request) const;
   net::HttpResponse serve_parsed(const Parsed& parsed, const net::HttpRequest& request);
+  /// nullopt: it is not about a subresource that is only created.
+  std::optional<net::HttpResponse> serve_created_subresource(const Parsed& parsed, const net::HttpRequest& request);
   net::HttpResponse serve_list(const Parsed& parsed);
   net::HttpResponse serve_scale(const Parsed& parsed, const net::HttpRequest& request);
   net::HttpResponse serve_delete(const Parsed& parsed, const net::HttpRequest& request);
@@ -155,6 +162,7 @@ class KubeApi {
   core::Json finish_removal(const KubeKind& kind, const kube::Key& key);
   core::Json shown(const KubeKind& kind, const Stored& stored) const;
   const std::string& text_of(const KubeKind& kind, const Stored& stored) const;
+  std::string text_for(const Watch& watch, const Stored& stored) const;
   void on_change(const std::string& table, const ChangePtr& change);
   void deliver(Watch& watch, const ChangePtr& change);
   void send_bookmark(Watch& watch, bool initial_end);

@@ -438,21 +438,143 @@ TEST_F(KubeApiTest, EvictionsRespectBudgets) {
   ASSERT_TRUE(api.create(kube::resources::kPodDisruptionBudget,
                          {{"metadata", {{"name", "b"}, {"namespace", "ns"}}},
                           {"spec", {{"maxUnavailable", 0}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}}));
-  const auto refused =
-      http("POST", "/api/v1/namespaces/ns/pods/p/eviction", R"({"apiVersion": "policy/v1", "kind": "Eviction"})");
+  const auto refused = http("POST", "/api/v1/namespaces/ns/pods/p/eviction", R"({"metadata": {"name": "p"}})");
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(body(refused)["details"]["causes"][0]["reason"], "DisruptionBudget");
   api.modify(
       kube::resources::kPodDisruptionBudget, {"ns", "b"}, [](Json& b) { b["status"]["disruptionsAllowed"] = 1; }, {}, "status");
   const auto evict_if = [&](const std::string& version) {
     return http("POST", "/api/v1/namespaces/ns/pods/p/eviction",
-                R"({"deleteOptions": {"preconditions": {"resourceVersion": ")" + version + R"("}}})")
+                R"({"metadata": {"name": "p"}, "deleteOptions": {"preconditions": {"resourceVersion": ")" + version + R"("}}})")
         .status;
   };
   ASSERT_EQ(evict_if("1"), 409);
   api.modify(
       kube::resources::kPodDisruptionBudget, {"ns", "b"}, [](Json& b) { b["status"]["disruptionsAllowed"] = 1; }, {}, "status");
   EXPECT_EQ(evict_if((*api.peek(kube::resources::kPod, {"ns", "p"}))["metadata"]["resourceVersion"]), 201);
+}
+
+TEST_F(KubeApiTest, AnEvictionNamesItsPod) {
+  ASSERT_TRUE(api.create(kube::resources::kPod, pod("p")));
+  const auto refused = http("POST", "/api/v1/namespaces/ns/pods/p/eviction", R"({"metadata": {"name": "q"}})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(body(refused)["message"], "name in URL does not match name in Eviction object");
+}
+
+struct BindingTest : KubeApiTest {
+  net::HttpResponse bind(const std::string& binding) { return http("POST", "/api/v1/namespaces/ns/pods/p/binding", binding); }
+  Json now() { return *api.peek(kube::resources::kPod, {"ns", "p"}); }
+};
+
+TEST_F(BindingTest, BindsAPodOnce) {
+  ASSERT_TRUE(api.create(kube::resources::kPod, pod("p")));
+  const auto bound =
+      bind(R"({"metadata": {"name": "p", "annotations": {"a": "1"}}, "target": {"kind": "Node", "name": "n1"}})");
+  EXPECT_EQ(bound.status, 201);
+  EXPECT_EQ(body(bound)["status"], "Success");
+  EXPECT_EQ(now()["spec"]["nodeName"], "n1");
+  EXPECT_EQ(now()["metadata"]["annotations"]["a"], "1");
+  EXPECT_EQ(now()["status"]["conditions"][0]["type"], "PodScheduled");
+  const auto again = bind(R"({"metadata": {"name": "p"}, "target": {"name": "n2"}})");
+  EXPECT_EQ(again.status, 409);
+  EXPECT_EQ(body(again)["message"],
+            R"(Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1")");
+  EXPECT_EQ(now()["spec"]["nodeName"], "n1");
+}
+
+TEST_F(BindingTest, RefusesWhatCannotBeBound) {
+  EXPECT_EQ(bind(R"({"metadata": {"name": "p"}, "target": {"name": "n1"}})").status, 404);
+  Json gated = pod("p");
+  gated["spec"]["schedulingGates"] = Json::array({{{"name", "a.b/c"}}});
+  gated["metadata"]["finalizers"] = {"a.b/c"};
+  ASSERT_TRUE(api.create(kube::resources::kPod, gated));
+  const auto refused = bind(R"({"metadata": {"name": "p"}, "target": {"name": "n1"}})");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(body(refused)["message"].get<std::string>(), HasSubstr("pod p has non-empty .spec.schedulingGates"));
+  EXPECT_EQ(bind(R"({"metadata": {"name": "q"}, "target": {"name": "n1"}})").status, 400);
+  EXPECT_EQ(bind(R"({"metadata": {"name": "p"}, "target": {}})").status, 500);
+  EXPECT_EQ(bind(R"({"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n1"}})").status, 500);
+  EXPECT_EQ(bind(R"({"metadata": {"name": "p", "uid": "other"}, "target": {"name": "n1"}})").status, 409);
+  EXPECT_EQ(bind(R"({"metadata": {"name": "p", "resourceVersion": "1"}, "target": {"name": "n1"}})").status, 409);
+  ASSERT_TRUE(api.remove(kube::resources::kPod, {"ns", "p"}));
+  const auto late = bind(R"({"metadata": {"name": "p"}, "target": {"name": "n1"}})");
+  EXPECT_THAT(body(late)["message"].get<std::string>(), HasSubstr("pod p is being deleted"));
+  EXPECT_FALSE(now()["spec"].contains("nodeName"));
+}
+
+TEST_F(KubeApiTest, TokensAreMadeForAccounts) {
+  const std::string path = "/api/v1/namespaces/ns/serviceaccounts/a/token";
+  EXPECT_EQ(http("POST", path, "{}").status, 404);
+  ASSERT_EQ(http("POST", "/api/v1/namespaces/ns/serviceaccounts", R"({"metadata": {"name": "a"}})").status, 201);
+  const auto made = http("POST", path, R"({"spec": {"audiences": ["x"], "expirationSeconds": 600}})");
+  ASSERT_EQ(made.status, 201);
+  EXPECT_EQ(body(made)["kind"], "TokenRequest");
+  EXPECT_EQ(body(made)["spec"]["audiences"], Json({"x"}));
+  EXPECT_FALSE(body(made)["status"]["token"].get<std::string>().empty());
+  EXPECT_EQ(core::parse_rfc3339(body(made)["status"]["expirationTimestamp"].get<std::string>())->since_epoch -
+                core::parse_rfc3339(body(made)["metadata"]["creationTimestamp"].get<std::string>())->since_epoch,
+            600s);
+  EXPECT_NE(body(http("POST", path, "{}"))["status"]["token"], body(made)["status"]["token"]);
+  EXPECT_EQ(body(http("POST", path, "{}"))["spec"]["expirationSeconds"], 3600);
+  EXPECT_EQ(http("POST", path, R"({"spec": {"expirationSeconds": 599}})").status, 422);
+  EXPECT_EQ(http("POST", path, R"({"metadata": {"name": "b"}})").status, 422);
+  EXPECT_EQ(http("POST", path, R"({"spec": {"boundObjectRef": {"kind": "Pod", "name": "none"}}})").status, 404);
+  EXPECT_EQ(http("POST", path, R"({"spec": {"boundObjectRef": {"kind": "Service", "name": "none"}}})").status, 400);
+  ASSERT_TRUE(api.create(kube::resources::kSecret, {{"metadata", {{"name", "s"}, {"namespace", "ns"}}}}));
+  EXPECT_EQ(http("POST", path, R"({"spec": {"boundObjectRef": {"kind": "Secret", "name": "s"}}})").status, 201);
+  EXPECT_EQ(http("POST", path, R"({"spec": {"boundObjectRef": {"kind": "Secret", "name": "s", "uid": "old"}}})").status, 409);
+  EXPECT_EQ(http("GET", path).status, 405);
+}
+
+struct MetadataTest : KubeApiTest {
+  static constexpr const char* kOne = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+  static constexpr const char* kList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+  net::HttpResponse get(const std::string& target, const std::string& accept) {
+    return api.serve({"GET", target, {{"accept", accept}}, ""});
+  }
+};
+
+TEST_F(MetadataTest, ObjectsAndListsComeAsMetadata) {
+  make_map("a");
+  const Json one = body(get(std::string(kMaps) + "/a", kOne));
+  EXPECT_EQ(one["kind"], "PartialObjectMetadata");
+  EXPECT_EQ(one["apiVersion"], "meta.k8s.io/v1");
+  EXPECT_EQ(one["metadata"]["name"], "a");
+  EXPECT_FALSE(one.contains("data"));
+  const Json list = body(get(std::string(kMaps) + "?limit=1", kList));
+  EXPECT_EQ(list["kind"], "PartialObjectMetadataList");
+  EXPECT_TRUE(list["metadata"].contains("resourceVersion"));
+  EXPECT_EQ(list["items"], Json::array({one}));
+}
+
+TEST_F(MetadataTest, TheFirstKnownClauseCounts) {
+  make_map("a");
+  const std::string path = std::string(kMaps) + "/a";
+  EXPECT_TRUE(body(get(path, "application/json")).contains("data"));
+  EXPECT_TRUE(body(get(path, "application/json;as=Table;g=meta.k8s.io;v=v9, application/json")).contains("data"));
+  EXPECT_FALSE(
+      body(get(path, std::string("application/vnd.kubernetes.protobuf;as=PartialObjectMetadata, ") + kOne)).contains("data"));
+  EXPECT_EQ(get(path, "application/json;as=Nothing;g=meta.k8s.io;v=v1").status, 406);
+  EXPECT_EQ(get(path, kList).status, 406);
+  EXPECT_EQ(get(kMaps, kOne).status, 406);
+  EXPECT_EQ(get(std::string(kMaps) + "/none", kOne).status, 404) << "errors are errors";
+}
+
+TEST_F(MetadataTest, WatchesTellMetadataToo) {
+  make_map("a");
+  std::vector<Json> events;
+  const auto id = api.watch({"GET",
+                             std::string(kMaps) + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+                             {{"accept", kOne}},
+                             ""},
+                            {[&](const KubeApi::WatchEvent& event) { events.push_back(j(event.line)); }, [] {}});
+  ASSERT_TRUE(id);
+  make_map("b");
+  ASSERT_EQ(events.size(), 3U);
+  for (const Json& event : events) EXPECT_EQ(event["object"]["kind"], "PartialObjectMetadata") << event;
+  EXPECT_EQ(events[2]["object"]["metadata"]["name"], "b");
+  EXPECT_FALSE(events[2]["object"].contains("data"));
+  EXPECT_EQ(events[1]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
 }
 
 TEST_F(KubeApiTest, ScaleChangesReplicasOnly) {

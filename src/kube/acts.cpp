@@ -6,6 +6,10 @@ namespace kube {
 
 namespace {
 
+core::Json evidence_json(const PodEvidence& evidence) {
+  return {{"kind", evidence.kind()}, {"subject", evidence.uid()}, {"detail", evidence.detail()}};
+}
+
 core::Json base(std::string_view act, const Resource& resource, const Key& key) {
   core::Json json = {{"act", act}, {"kind", resource.kind}, {"name", key.name}};
   if (!resource.group.empty()) json["group"] = resource.group;
@@ -59,9 +63,23 @@ core::Json Delete::describe() const {
   json["uid"] = uid;
   json["propagation"] = "Background";
   if (!resource_version.empty()) json["resourceVersion"] = resource_version;
-  if (evidence) {
-    json["evidence"] = {{"kind", evidence->kind()}, {"subject", evidence->uid()}, {"detail", evidence->detail()}};
-  }
+  if (evidence) json["evidence"] = evidence_json(*evidence);
+  return json;
+}
+
+core::Json Bind::describe() const {
+  core::Json json = base("kube.Bind", resources::kPod, pod);
+  json["uid"] = uid;
+  json["node"] = node;
+  if (!annotations.empty()) json["annotations"] = annotations;
+  return json;
+}
+
+core::Json Evict::describe() const {
+  core::Json json = base("kube.Evict", resources::kPod, pod);
+  json["uid"] = uid;
+  if (grace_seconds) json["graceSeconds"] = *grace_seconds;
+  if (evidence) json["evidence"] = evidence_json(*evidence);
   return json;
 }
 
@@ -72,6 +90,7 @@ core::Json Get::describe() const {
 core::Json List::describe() const {
   core::Json json = base("kube.List", resource, {ns, ""});
   json["fieldSelector"] = field_selector;
+  if (!label_selector.empty()) json["labelSelector"] = label_selector;
   json["limit"] = limit;
   return json;
 }

@@ -8,6 +8,9 @@
 //   {"$copy": {"namespace", "name", "key", "uid", "resourceVersion"}}   the value of another Secret, read live. Nothing is
 //   written
 //     (Conflict) where that is another object, or another version of it, than the plan saw; nor (NotFound) without such a key.
+//   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600,
+//   "boundObjectRef":
+//     {...}}}   a token of a service account, base64: its subresource "token" is asked with all but the first as its spec.
 #pragma once
 
 #include <optional>
@@ -105,6 +108,27 @@ struct Delete final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Binds a pod to a node (its subresource "binding"), as a scheduler does. Done also when the pod is bound to that very node.
+/// Conflict: it is bound to another, has scheduling gates, is being deleted, or is another pod.
+struct Bind final : plan::Act {
+  Key pod;
+  std::string uid;  ///< Required.
+  std::string node;
+  StringMap annotations;  ///< Are added to the pod in the same write.
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Evicts a pod (its subresource "eviction"): like Delete, but its PodDisruptionBudgets are asked. Busy, with the reason
+/// "DisruptionBudget": one of them holds it. Needs evidence about the pod, as any way to delete one does.
+struct Evict final : plan::Act {
+  Key pod;
+  std::string uid;                            ///< Required.
+  std::optional<std::int64_t> grace_seconds;  ///< Empty: the pod's own.
+  std::optional<PodEvidence> evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
 /// A live read, for Plan::need.
 struct Get final : plan::Act {
   Resource resource;
@@ -112,11 +136,11 @@ struct Get final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// A live read of a few objects, for Plan::need: the answer is {"items": [...]}, at most `limit` of them, in the API server's
-/// order.
+/// A live read of a few objects, for Plan::need: the answer is {"items": [...]}, at most `limit` of them (0: all, page by
+/// page), in the API server's order.
 struct List final : plan::Act {
   Resource resource;
-  std::string ns, field_selector;
+  std::string ns, field_selector, label_selector;
   int limit = 0;
   [[nodiscard]] core::Json describe() const override;
 };

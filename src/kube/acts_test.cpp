@@ -111,5 +111,33 @@ TEST(ActsTest, OwnerReferencesBlock) {
           R"({"apiVersion":"apps/v1","kind":"StatefulSet","name":"p","uid":"u","controller":true,"blockOwnerDeletion":true})"));
 }
 
+TEST(ActsTest, BindingsAndEvictionsSayWhatTheyDo) {
+  Bind bind;
+  bind.pod = {"ns", "p"};
+  bind.uid = "u";
+  bind.node = "n1";
+  bind.annotations = {{"a", "b"}};
+  EXPECT_EQ(bind.describe(), (Json{{"act", "kube.Bind"},
+                                   {"kind", "Pod"},
+                                   {"namespace", "ns"},
+                                   {"name", "p"},
+                                   {"uid", "u"},
+                                   {"node", "n1"},
+                                   {"annotations", {{"a", "b"}}}}));
+  EXPECT_FALSE(bind.destructive());
+  Evict evict;
+  evict.pod = {"ns", "p"};
+  evict.uid = "u";
+  evict.grace_seconds = 7;
+  PodRecord ended = pending();
+  ended.phase = "Failed";
+  evict.evidence = Ended::of(plan::testing::Observer::at({}), ended);
+  const Json shown = evict.describe();
+  EXPECT_EQ(shown["act"], "kube.Evict");
+  EXPECT_EQ(shown["graceSeconds"], 7);
+  EXPECT_EQ(shown["evidence"]["subject"], "u");
+  EXPECT_TRUE(evict.destructive());
+}
+
 }  // namespace
 }  // namespace kube

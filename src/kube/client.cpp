@@ -134,6 +134,11 @@ core::Error error_from_status(const core::Json& status, int http_status) {
       if (core::get_string(cause, {"reason"}) == "ResourceVersionTooLarge") error.code = core::ErrorCode::kExpired;
       // A 403 that is no question of rights: NamespaceTerminatingCause of k8s.io/api/core/v1.
       if (core::get_string(cause, {"reason"}) == "NamespaceTerminating") error.reason = "NamespaceTerminating";
+      // A 429 that is no question of load: a PodDisruptionBudget holds this pod, and no other request need wait.
+      if (core::get_string(cause, {"reason"}) == "DisruptionBudget") {
+        error.code = core::ErrorCode::kBusy;
+        error.reason = "DisruptionBudget";
+      }
       const std::string message = one_line(core::get_string(cause, {"message"}));
       if (message.empty() || error.message.find(message) != std::string::npos) continue;
       const std::string field = core::get_string(cause, {"field"});
@@ -191,6 +196,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
 
   struct Stream {
     std::string target;
+    std::string accept;
     core::Duration timeout{0};
     net::StreamHandler handler;
     net::HttpTransport::RequestId id = 0;
@@ -330,6 +336,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     const auto token = credentials.token();
     if (!token) return renew_stream(id, core::Error{core::ErrorCode::kUnauthorized, "no credentials", 0, {}, {}});
     net::HttpRequest request{"GET", credentials.base_path() + stream->target, {}, "", stream->timeout};
+    if (!stream->accept.empty()) request.headers["accept"] = stream->accept;
     decorate(request, *token);
     const auto mine = [weak = weak_from_this(), id]() -> std::pair<std::shared_ptr<Impl>, std::shared_ptr<Stream>> {
       const auto self = weak.lock();
@@ -425,8 +432,9 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   }
 
   void send_json(std::string method, std::string target, const core::Json* body, std::string_view type,
-                 const WriteOptions* write, Done done, const ReadOptions& read = {}) {
+                 const WriteOptions* write, Done done, const ReadOptions& read = {}, std::string_view accept = "") {
     net::HttpRequest request;
+    if (!accept.empty()) request.headers["accept"] = accept;
     request.method = std::move(method);
     request.target = std::move(target);
     request.timeout = (write != nullptr ? write->timeout : read.timeout).value_or(options.timeout);
@@ -470,19 +478,65 @@ void Client::set_lease_deadline(std::function<std::optional<core::MonoTime>()> h
 }
 
 void Client::get(const Resource& resource, const Key& key, Done done, const ReadOptions& options) {
-  impl_->send_json("GET", resource.path(key.ns, key.name), nullptr, "", nullptr, std::move(done), options);
+  impl_->send_json("GET", resource.path(key.ns, key.name), nullptr, "", nullptr, std::move(done), options,
+                   options.metadata_only ? kMetadataOnly : "");
 }
 
 void Client::list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done) {
   Target target(resource.path(ns));
-  target.add("fieldSelector", options.field_selector);
+  target.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
   if (options.limit > 0) target.add("limit", std::to_string(options.limit));
-  impl_->send_json("GET", target.str(), nullptr, "", nullptr, std::move(done));
+  target.add("continue", options.continue_token);
+  impl_->send_json("GET", target.str(), nullptr, "", nullptr, std::move(done), {},
+                   options.metadata_only ? kMetadataOnlyList : "");
+}
+
+namespace {
+
+/// The pages of one list so far.
+struct Pages {
+  Client& client;
+  Resource resource;
+  std::string ns;
+  ListOptions options;
+  Client::Done done;
+  core::Json list;
+  int restarts = 0;
+};
+
+void next_page(std::shared_ptr<Pages> pages) {
+  // Its answer never comes when the client has gone.
+  pages->client.list(pages->resource, pages->ns, pages->options, [pages](core::Result<core::Json> reply) {
+    if (!reply && reply.error().code == core::ErrorCode::kExpired && ++pages->restarts <= Client::kMaxListRestarts) {
+      // The token of the reply would give the rest as it is now: a list that was never true.
+      pages->options.continue_token.clear();
+      pages->list = nullptr;
+      return next_page(pages);
+    }
+    if (!reply) return pages->done(std::move(reply));
+    pages->options.continue_token = core::get_string(*reply, {"metadata", "continue"});
+    if (pages->list.is_null()) {
+      pages->list = std::move(*reply);
+    } else {
+      for (core::Json& item : (*reply)["items"]) pages->list["items"].push_back(std::move(item));
+    }
+    if (!pages->options.continue_token.empty()) return next_page(pages);
+    for (const char* of_a_page : {"continue", "remainingItemCount"}) pages->list["metadata"].erase(of_a_page);
+    pages->done(std::move(pages->list));
+  });
+}
+
+}  // namespace
+
+void Client::list_all(const Resource& resource, const std::string& ns, ListOptions options, Done done) {
+  constexpr int kPage = 500;
+  if (options.limit <= 0) options.limit = kPage;
+  next_page(std::make_shared<Pages>(Pages{*this, resource, ns, std::move(options), std::move(done), nullptr}));
 }
 
 void Client::create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options) {
   const Key key = key_of(object);
-  Target target(resource.path(key.ns));
+  Target target(options.subresource.empty() ? resource.path(key.ns) : resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
   impl_->send_json("POST", target.str(), &object, "application/json", &options, std::move(done));
 }
@@ -517,12 +571,14 @@ void Client::remove(const Resource& resource, const Key& key, const DeleteOption
   impl_->send_json("DELETE", resource.path(key.ns, key.name), &body, "application/json", &options, std::move(done));
 }
 
-Client::StreamId Client::stream(const std::string& target, core::Duration timeout, net::StreamHandler handler) {
+Client::StreamId Client::stream(const std::string& target, core::Duration timeout, net::StreamHandler handler,
+                                std::string accept) {
   const StreamId id = ++impl_->last_stream;
   auto stream = std::make_shared<Impl::Stream>();
   stream->target = target;
   stream->timeout = timeout;
   stream->handler = std::move(handler);
+  stream->accept = std::move(accept);
   impl_->streams.emplace(id, std::move(stream));
   impl_->open(id);
   return id;

@@ -29,16 +29,22 @@ namespace kube {
 
 struct ListOptions {
   std::string field_selector{};
-  int limit = 0;  ///< 0: all at once.
+  std::string label_selector{};
+  int limit = 0;                 ///< 0: all at once.
+  std::string continue_token{};  ///< Where the page before ended (metadata.continue of its reply).
+  bool metadata_only = false;    ///< A PartialObjectMetadataList.
 };
 
 struct ReadOptions {
   std::optional<core::Duration> timeout{};
-  bool urgent = false;  ///< See net::HttpRequest.
+  bool urgent = false;         ///< See net::HttpRequest.
+  bool metadata_only = false;  ///< A PartialObjectMetadata.
 };
 
 struct WriteOptions {
-  std::string subresource{};    ///< "" or "status", "scale" ...; not for create.
+  /// "" or "status", "scale" ... Of create: "binding", "eviction", "token" ...; metadata.name is then that of the object that
+  /// it belongs to.
+  std::string subresource{};
   std::string field_manager{};  ///< "": the client's own.
   bool fenced = true;           ///< False only for the Lease itself.
   std::optional<core::Duration> timeout{};
@@ -84,9 +90,14 @@ class Client {
 
   /// A consistent read (no resourceVersion).
   void get(const Resource& resource, const Key& key, Done done, const ReadOptions& options = {});
-  /// A consistent list of one page; the reply is the List as JSON (small collections only; caches stream).
+  /// A consistent list of one page; the reply is the List as JSON (small collections only; caches stream). Error: kExpired,
+  /// when the API server has forgotten the version that `continue_token` is of.
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
-  /// Strict field validation. The reply is the object as stored.
+  /// A consistent list of all, by pages of `limit` objects (0: 500); the reply is one List. Where the API server forgets its
+  /// version between two pages it begins anew, up to kMaxListRestarts times. Error: kExpired, after that.
+  void list_all(const Resource& resource, const std::string& ns, ListOptions options, Done done);
+  static constexpr int kMaxListRestarts = 2;
+  /// Strict field validation. The reply is the object as stored; of a subresource, what it answers (often only a Status).
   void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   /// PUT. For the Lease, whose whole content is ours.
   void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
@@ -99,8 +110,8 @@ class Client {
               const WriteOptions& options = {});
 
   /// A streamed GET (watch, list). Statuses other than 200 end with a typed error, read from the body; on_head is not called
-  /// for them. Not retried.
-  StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler);
+  /// for them. Not retried. `accept`: "" is plain JSON; see kMetadataOnly.
+  StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler, std::string accept = "");
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
@@ -114,6 +125,10 @@ class Client {
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+/// What to accept, to be answered with the metadata of objects alone: of one (also in watches), and of each in a list.
+inline constexpr std::string_view kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+inline constexpr std::string_view kMetadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The typed error of a reply that is not 2xx: code from status and reason, message from the Status body with its causes.
 core::Error error_from_response(int status, const net::Headers& headers, std::string_view body);

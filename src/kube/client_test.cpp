@@ -308,5 +308,90 @@ TEST(QueryEscapeTest, KeepsOnlyUnreservedCharacters) {
   EXPECT_EQ(query_escape("a=b,c in (x y)~-._"), "a%3Db%2Cc%20in%20%28x%20y%29~-._");
 }
 
+TEST_F(ClientTest, SubresourcesAreCreatedUnderTheirObject) {
+  client->create(resources::kPod, object_json("ns", "p", ""), keep(), {.subresource = "binding"});
+  const auto sent = api.take("POST");
+  EXPECT_EQ(sent.request.target, "/api/v1/namespaces/ns/pods/p/binding?fieldManager=slurm-operator&fieldValidation=Strict");
+  sent.reply(201, {{"kind", "Status"}, {"status", "Success"}});
+  ASSERT_TRUE(result);
+}
+
+TEST_F(ClientTest, ListsSelectAndGoOn) {
+  client->list(resources::kPod, "ns",
+               {.field_selector = "spec.nodeName=n", .label_selector = "a=b", .limit = 2, .continue_token = "to/ken"}, keep());
+  EXPECT_EQ(api.take("GET").request.target,
+            "/api/v1/namespaces/ns/pods?labelSelector=a%3Db&fieldSelector=spec.nodeName%3Dn&limit=2&continue=to%2Fken");
+}
+
+TEST_F(ClientTest, MetadataAloneIsAskedForByAccept) {
+  client->get(resources::kPod, {"ns", "p"}, keep(), {.metadata_only = true});
+  EXPECT_EQ(api.take("GET").request.headers.at("accept"), kMetadataOnly);
+  client->list(resources::kPod, "ns", {.metadata_only = true}, keep());
+  EXPECT_EQ(api.take("GET").request.headers.at("accept"), kMetadataOnlyList);
+}
+
+Json page(std::string_view name, std::string_view more = "") {
+  Json list = {{"kind", "PodList"}, {"metadata", {{"resourceVersion", "7"}}}, {"items", {object_json("ns", name, "1")}}};
+  if (!more.empty()) list["metadata"].update({{"continue", more}, {"remainingItemCount", 1}});
+  return list;
+}
+
+std::vector<std::string> names(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& item : list["items"]) out.push_back(item["metadata"]["name"]);
+  return out;
+}
+
+TEST_F(ClientTest, AListOfAllTakesPageAfterPage) {
+  client->list_all(resources::kPod, "ns", {.label_selector = "a"}, keep());
+  auto sent = api.take("GET");
+  EXPECT_EQ(sent.request.target, "/api/v1/namespaces/ns/pods?labelSelector=a&limit=500");
+  sent.reply(200, page("a", "one"));
+  sent = api.take("GET");
+  EXPECT_EQ(sent.request.target, "/api/v1/namespaces/ns/pods?labelSelector=a&limit=500&continue=one");
+  EXPECT_EQ(calls, 0);
+  sent.reply(200, page("b"));
+  ASSERT_TRUE(result);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(names(*result), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ((*result)["metadata"], (Json{{"resourceVersion", "7"}})) << "it is no page any more";
+}
+
+TEST_F(ClientTest, AListWhoseVersionIsForgottenBeginsAnew) {
+  client->list_all(resources::kPod, "ns", {.limit = 1}, keep());
+  api.take("GET").reply(200, page("gone", "one"));
+  Json expired = status_json(410, "Expired");
+  expired["metadata"] = {{"continue", "the-rest-as-it-is-now"}};
+  api.take("GET").reply(410, expired);
+  auto sent = api.take("GET");
+  EXPECT_EQ(sent.request.target, "/api/v1/namespaces/ns/pods?limit=1");
+  sent.reply(200, page("a", "two"));
+  api.take("GET", "/api/v1/namespaces/ns/pods?limit=1&continue=two").reply(200, page("b"));
+  ASSERT_TRUE(result);
+  EXPECT_EQ(names(*result), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(ClientTest, AListThatIsForgottenAgainAndAgainFails) {
+  client->list_all(resources::kPod, "ns", {.limit = 1}, keep());
+  for (int i = 0; i <= Client::kMaxListRestarts; ++i) {
+    EXPECT_EQ(calls, 0);
+    api.take("GET").reply(200, page("a", "one"));
+    api.take("GET").reply(410, status_json(410, "Expired"));
+  }
+  ASSERT_EQ(calls, 1);
+  EXPECT_EQ(result.error().code, ErrorCode::kExpired);
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(ClientTest, AnEvictionThatABudgetHoldsIsNoQuestionOfLoad) {
+  client->create(resources::kPod, object_json("ns", "p", ""), keep(), {.subresource = "eviction"});
+  Json status = status_json(429, "TooManyRequests", "Cannot evict pod");
+  status["details"] = {{"causes", {{{"reason", "DisruptionBudget"}, {"message", "b needs 1"}}}}, {"retryAfterSeconds", 10}};
+  api.take("POST").reply(429, status);
+  ASSERT_FALSE(result) << "it is not sent again";
+  EXPECT_EQ(result.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(result.error().reason, "DisruptionBudget");
+}
+
 }  // namespace
 }  // namespace kube

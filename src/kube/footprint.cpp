@@ -12,6 +12,13 @@ std::size_t heap_bytes(const StringMap& map) {
   return sum;
 }
 
+std::size_t heap_bytes(const ResourceAmounts& amounts) {
+  std::size_t sum = 0;
+  for (const auto& [name, amount] : amounts)
+    sum += kMapNodeBytes + sizeof(ResourceAmounts::value_type) + kube::heap_bytes(name);
+  return sum;
+}
+
 template <class Item>
 std::size_t room_of(const std::vector<Item>& items) {
   return items.capacity() * sizeof(Item);
@@ -20,6 +27,14 @@ std::size_t room_of(const std::vector<Item>& items) {
 template <class... Text>
 std::size_t of_texts(const Text&... texts) {
   return (kube::heap_bytes(texts) + ... + 0);
+}
+
+std::size_t of_conditions(const std::vector<PodCondition>& conditions) {
+  std::size_t sum = 0;
+  for (const PodCondition& condition : conditions) {
+    sum += of_texts(condition.type, condition.status, condition.reason, condition.message);
+  }
+  return sum;
 }
 
 std::size_t heap_bytes(const ObjectMeta& meta) {
@@ -68,9 +83,7 @@ std::size_t heap_bytes(const PodRecord& record) {
   sum += of_texts(record.node_name, record.hostname, record.phase, record.pod_ip, record.reason, record.message);
   sum += room_of(record.conditions) + room_of(record.containers) + room_of(record.secrets);
   for (const std::string& secret : record.secrets) sum += of_texts(secret);
-  for (const PodCondition& condition : record.conditions) {
-    sum += of_texts(condition.type, condition.status, condition.reason, condition.message);
-  }
+  sum += of_conditions(record.conditions);
   for (const ContainerState& container : record.containers) {
     sum += of_texts(container.name, container.waiting_reason, container.message);
   }
@@ -84,6 +97,27 @@ std::size_t heap_bytes(const SecretRecord& record) {
 
 std::size_t heap_bytes(const NodeRecord& record) {
   return heap_bytes(record.meta);
+}
+
+std::size_t heap_bytes(const MetadataRecord& record) {
+  return heap_bytes(record.meta);
+}
+
+std::size_t heap_bytes(const SchedulingPodRecord& record) {
+  std::size_t sum = heap_bytes(static_cast<const PodRecord&>(record));
+  sum += of_texts(record.scheduler, record.priority_class) + room_of(record.gates) + room_of(record.tolerations);
+  for (const std::string& gate : record.gates) sum += of_texts(gate);
+  for (const Toleration& toleration : record.tolerations) {
+    sum += of_texts(toleration.key, toleration.op, toleration.value, toleration.effect);
+  }
+  return sum + heap_bytes(record.requests) + heap_bytes(record.node_selector) + heap_bytes(record.affinity);
+}
+
+std::size_t heap_bytes(const SchedulingNodeRecord& record) {
+  std::size_t sum = heap_bytes(static_cast<const NodeRecord&>(record));
+  sum += room_of(record.taints) + room_of(record.conditions) + heap_bytes(record.allocatable);
+  for (const Taint& taint : record.taints) sum += of_texts(taint.key, taint.value, taint.effect);
+  return sum + of_conditions(record.conditions);
 }
 
 }  // namespace kube

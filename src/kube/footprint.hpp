@@ -19,5 +19,8 @@ std::size_t heap_bytes(const Object& record);
 std::size_t heap_bytes(const PodRecord& record);
 std::size_t heap_bytes(const SecretRecord& record);
 std::size_t heap_bytes(const NodeRecord& record);
+std::size_t heap_bytes(const MetadataRecord& record);
+std::size_t heap_bytes(const SchedulingPodRecord& record);
+std::size_t heap_bytes(const SchedulingNodeRecord& record);
 
 }  // namespace kube

@@ -85,5 +85,29 @@ TEST(FootprintTest, ACachesFigureIsThatOfItsContents) {
   EXPECT_EQ(lived->bytes(), 0U);
 }
 
+TEST(FootprintTest, RecordsOfSchedulersCountWhatTheyHaveMore) {
+  SchedulingPodRecord pod;
+  EXPECT_EQ(heap_bytes(pod), 0U);
+  pod.node_name = kLong;
+  pod.gates.push_back(kLong);
+  pod.scheduler = kLong;
+  pod.requests[kLong] = 1;
+  pod.tolerations.emplace_back().key = kLong;
+  pod.node_selector["a"] = kLong;
+  pod.affinity = {{"a", kLong}};
+  EXPECT_GT(heap_bytes(pod), 7 * kLong.size());
+  EXPECT_LT(heap_bytes(pod), 8 * kLong.size());
+  SchedulingNodeRecord node;
+  EXPECT_EQ(heap_bytes(node), 0U);
+  node.taints.emplace_back().value = kLong;
+  node.allocatable[kLong] = 1;
+  node.conditions.emplace_back().message = kLong;
+  EXPECT_GT(heap_bytes(node), 3 * kLong.size());
+  EXPECT_LT(heap_bytes(node), 4 * kLong.size());
+  MetadataRecord metadata;
+  metadata.meta.name = kLong;
+  EXPECT_GT(heap_bytes(metadata), kLong.size());
+}
+
 }  // namespace
 }  // namespace kube

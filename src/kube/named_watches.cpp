@@ -1,5 +1,7 @@
 #include "kube/named_watches.hpp"
 
+#include <stdexcept>
+
 namespace kube {
 
 namespace {
@@ -69,10 +71,10 @@ void NamedWatches::keep(const WorkKey& key, std::set<Id> names) {
 }
 
 template <class Record>
-std::unique_ptr<CacheEntry> NamedWatches::make(const Resource& resource, Scope scope) {
+std::unique_ptr<CacheEntry> NamedWatches::make(const std::string& what, const Resource& resource, Scope scope) {
   auto cache = std::make_unique<Cache<Record>>();
-  cache->listen([this, plural = resource.plural](const auto& before, const auto& after) {
-    wake_users({plural, (after ? after : before)->meta.key()});
+  cache->listen([this, what](const auto& before, const auto& after) {
+    wake_users({what, (after ? after : before)->meta.key()});
   });
   cache->listen_changed([this] { changed_(); });
   auto sink = std::make_unique<CacheSink<Record>>(*cache, maker_.context());
@@ -86,17 +88,17 @@ void NamedWatches::watch(Entry& entry, const Id& id, const Resource& resource) {
   const Place place = place_of(id);
   if (namespaces_.contains(place)) return;
   if (few_in(place, id)) {
-    entry.alone = make<Record>(resource, {place.second, "", "metadata.name=" + id.second.name});
+    entry.alone = make<Record>(id.first, resource, {place.second, "", "metadata.name=" + id.second.name});
   } else {
-    namespaces_[place] = make<Record>(resource, {place.second, "", ""});
+    namespaces_[place] = make<Record>(id.first, resource, {place.second, "", ""});
   }
 }
 
 template <class Record>
 Named<Record> NamedWatches::Reading::read(const Resource& resource, const Key& key) {
   // An unnamed object is watched by nobody: it cannot exist.
-  if (key.name.empty() || key.ns.empty()) return {Presence::kAbsent, nullptr};
-  const Id id{resource.plural, key};
+  if (key.name.empty() || (resource.namespaced && key.ns.empty())) return {Presence::kAbsent, nullptr};
+  const Id id{resource.plural + "." + resource.group + " " + typeid(Record).name(), key};
   names_.insert(id);
   const auto [it, is_new] = owner_.entries_.try_emplace(id);
   it->second.users.insert(key_);
@@ -108,11 +110,9 @@ Named<Record> NamedWatches::Reading::read(const Resource& resource, const Key& k
   return {Presence::kPresent, std::move(record)};
 }
 
-Named<SecretRecord> NamedWatches::Reading::secret(const Key& key) {
-  return read<SecretRecord>(resources::kSecret, key);
-}
-Named<Object> NamedWatches::Reading::config_map(const Key& key) {
-  return read<Object>(resources::kConfigMap, key);
+Named<Object> NamedWatches::Reading::object(const Resource& resource, const Key& key) {
+  if (resource == resources::kSecret) throw std::logic_error("a Secret is not read whole: no cache holds its values");
+  return read<Object>(resource, key);
 }
 
 }  // namespace kube

@@ -1,5 +1,5 @@
-// The objects that users name (Secrets, ConfigMaps): each is watched for as long as a key names it; alone, or where many of a
-// namespace are named, with its namespace. Each watch is a socket, and one object may name tens of thousands of others.
+// The objects that others name (Secrets, ConfigMaps ...): each is watched for as long as a key names it; alone, or where many
+// of a namespace are named, with its namespace. Each watch is a socket, and one object may name tens of thousands of others.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class NamedWatches {
   NamedWatches(CacheMaker& maker, std::function<void(const WorkKey&)> wake, std::function<void()> changed)
       : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
-  /// A resource's plural, and the object.
+  /// What is watched (a resource, and which record is kept of it), and the object.
   using Id = std::pair<std::string, Key>;
 
   /// Reads named objects for one observe of one key. Its end gives up what the key named before, and has not named again.
@@ -32,8 +32,11 @@ class NamedWatches {
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
 
-    Named<SecretRecord> secret(const Key& key) override;
-    Named<Object> config_map(const Key& key) override;
+    Named<SecretRecord> secret(const Key& key) override { return read<SecretRecord>(resources::kSecret, key); }
+    Named<Object> object(const Resource& resource, const Key& key) override;
+    Named<MetadataRecord> metadata(const Resource& resource, const Key& key) override {
+      return read<MetadataRecord>(resource, key);
+    }
 
    private:
     template <class Record>
@@ -55,7 +58,7 @@ class NamedWatches {
     std::set<WorkKey> users;
     bool was_synced = false;
   };
-  using Place = std::pair<std::string, std::string>;  ///< plural, namespace
+  using Place = std::pair<std::string, std::string>;  ///< What is watched, and its namespace; "": of all, or it has none.
   static Place place_of(const Id& id) { return {id.first, id.second.ns}; }
 
   [[nodiscard]] const CacheEntry& shown_by(const Id& id, const Entry& entry) const {
@@ -68,7 +71,7 @@ class NamedWatches {
   template <class Record>
   void watch(Entry& entry, const Id& id, const Resource& resource);
   template <class Record>
-  std::unique_ptr<CacheEntry> make(const Resource& resource, Scope scope);
+  std::unique_ptr<CacheEntry> make(const std::string& what, const Resource& resource, Scope scope);
 
   CacheMaker& maker_;
   std::function<void(const WorkKey&)> wake_;

@@ -10,6 +10,7 @@ const Resource kService{"", "v1", "Service", "services", true};
 const Resource kConfigMap{"", "v1", "ConfigMap", "configmaps", true};
 const Resource kSecret{"", "v1", "Secret", "secrets", true};
 const Resource kNode{"", "v1", "Node", "nodes", false};
+const Resource kServiceAccount{"", "v1", "ServiceAccount", "serviceaccounts", true};
 const Resource kNamespace{"", "v1", "Namespace", "namespaces", false};
 const Resource kPersistentVolumeClaim{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true};
 const Resource kStatefulSet{"apps", "v1", "StatefulSet", "statefulsets", true};

@@ -29,8 +29,8 @@ struct Resource {
 };
 
 namespace resources {
-extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kNamespace, kPersistentVolumeClaim, kStatefulSet, kDeployment,
-    kControllerRevision, kLease, kEvent, kPodDisruptionBudget;
+extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kServiceAccount, kNamespace, kPersistentVolumeClaim,
+    kStatefulSet, kDeployment, kControllerRevision, kLease, kEvent, kPodDisruptionBudget;
 }
 
 struct Key {
@@ -71,7 +71,7 @@ struct Object {
   core::Json body;  ///< Without metadata.managedFields.
 };
 
-/// A condition of a pod's status.
+/// A condition of a status of a pod or a node.
 struct PodCondition {
   std::string type, status, reason, message;
   friend bool operator==(const PodCondition&, const PodCondition&) = default;
@@ -129,6 +129,43 @@ struct NodeRecord {
   ObjectMeta meta;
   bool unschedulable = false;
   bool ready = false;  ///< Its kubelet says so, and was heard lately.
+};
+
+/// An object of any kind without what it is about (PartialObjectMetadata): to see that it is there, and whose.
+struct MetadataRecord {
+  ObjectMeta meta;
+};
+
+struct Toleration {
+  std::string key, op, value, effect;   ///< As they stand: "" where unset (op: Equal; key and effect: all).
+  std::optional<std::int64_t> seconds;  ///< Of NoExecute; empty: without limit.
+  friend bool operator==(const Toleration&, const Toleration&) = default;
+};
+struct Taint {
+  std::string key, value, effect;
+  friend bool operator==(const Taint&, const Taint&) = default;
+};
+/// By name of the resource ("cpu", "memory", "nvidia.com/gpu"), in whole units: half a CPU is 0.5.
+using ResourceAmounts = std::map<std::string, long double, std::less<>>;
+
+/// What a scheduler needs of a pod, beside all that PodRecord has. Not for caches that do not schedule: it takes twice as much.
+struct SchedulingPodRecord : PodRecord {
+  std::vector<std::string> gates;  ///< Of its scheduling, not yet removed.
+  std::string scheduler, priority_class;
+  std::int32_t priority = 0;
+  /// What it takes of a node, as the scheduler counts it: the larger of what its containers take together and what any init
+  /// container takes beside the sidecars before it; what the pod asks for as a whole; and its overhead.
+  ResourceAmounts requests;
+  std::vector<Toleration> tolerations;
+  StringMap node_selector;
+  core::Json affinity;  ///< spec.affinity as it stands; null: none.
+};
+
+/// What a scheduler needs of a node, beside what NodeRecord has.
+struct SchedulingNodeRecord : NodeRecord {
+  std::vector<Taint> taints;
+  ResourceAmounts allocatable;
+  std::vector<PodCondition> conditions;
 };
 
 using ObjectPtr = std::shared_ptr<const Object>;

@@ -3,8 +3,11 @@
 #include <openssl/crypto.h>
 #include <simdjson.h>
 
+#include <algorithm>
+
 #include "core/base64.hpp"
 #include "core/hash.hpp"
+#include "core/quantity.hpp"
 
 namespace kube {
 
@@ -233,11 +236,14 @@ core::Result<std::shared_ptr<const Object>> parse_record<Object>(const dom::elem
   return record;
 }
 
-template <>
-core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom::element& object, const ParseContext&) {
+namespace {
+
+/// All that PodRecord has. Error: kInvalid.
+template <class Record>
+core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
   auto meta = checked_meta(object);
   if (!meta) return std::unexpected(meta.error());
-  auto pod = std::make_shared<PodRecord>();
+  auto pod = std::make_shared<Record>();
   pod->meta = std::move(*meta);
   dom::element spec;
   if (object["spec"].get(spec) == simdjson::SUCCESS) {
@@ -265,6 +271,101 @@ core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom
   each_item(status, "containerStatuses", [&](dom::element c) { pod->containers.push_back(container_state(c, false)); });
   pod->conditions.shrink_to_fit();
   pod->containers.shrink_to_fit();
+  return pod;
+}
+
+/// All that NodeRecord has. Error: kInvalid.
+template <class Record>
+core::Result<std::shared_ptr<Record>> parse_node(const dom::element& object) {
+  auto meta = checked_meta(object);
+  if (!meta) return std::unexpected(meta.error());
+  auto node = std::make_shared<Record>();
+  node->meta = std::move(*meta);
+  dom::element spec;
+  if (object["spec"].get(spec) == simdjson::SUCCESS) node->unschedulable = flag(spec, "unschedulable");
+  dom::element status;
+  if (object["status"].get(status) == simdjson::SUCCESS) {
+    each_item(status, "conditions", [&](dom::element c) {
+      if (text(c, "type") == "Ready") node->ready = text(c, "status") == "True";
+    });
+  }
+  return node;
+}
+
+ResourceAmounts quantities(dom::element element, std::string_view key) {
+  ResourceAmounts result;
+  dom::object object;
+  if (element[key].get(object) != simdjson::SUCCESS) return result;
+  for (const auto field : object) {
+    if (const auto amount = core::quantity(json_of_element(field.value))) result.emplace(field.key, *amount);
+  }
+  return result;
+}
+
+ResourceAmounts requests_of(dom::element element) {
+  dom::element resources;
+  return element["resources"].get(resources) == simdjson::SUCCESS ? quantities(resources, "requests") : ResourceAmounts();
+}
+
+void add(ResourceAmounts& to, const ResourceAmounts& more) {
+  for (const auto& [name, amount] : more) to[name] += amount;
+}
+
+void raise(ResourceAmounts& to, const ResourceAmounts& at_least) {
+  for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
+}
+
+/// As k8s.io/component-helpers/resource.PodRequests counts.
+ResourceAmounts pod_requests(dom::element spec) {
+  ResourceAmounts running;  // containers and sidecars, which run together
+  each_item(spec, "containers", [&](dom::element container) { add(running, requests_of(container)); });
+  ResourceAmounts sidecars;  // those that have been started so far
+  ResourceAmounts starting;  // the most that is taken while the pod starts
+  each_item(spec, "initContainers", [&](dom::element container) {
+    ResourceAmounts now = requests_of(container);
+    if (text(container, "restartPolicy") == "Always") {
+      add(running, now);
+      add(sidecars, now);
+      now = sidecars;
+    } else {
+      add(now, sidecars);
+    }
+    raise(starting, now);
+  });
+  raise(running, starting);
+  for (const auto& [name, amount] : requests_of(spec)) running[name] = amount;
+  add(running, quantities(spec, "overhead"));
+  return running;
+}
+
+}  // namespace
+
+template <>
+core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom::element& object, const ParseContext&) {
+  return parse_pod<PodRecord>(object);
+}
+
+template <>
+core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record<SchedulingPodRecord>(const dom::element& object,
+                                                                                           const ParseContext&) {
+  auto pod = parse_pod<SchedulingPodRecord>(object);
+  dom::element spec;
+  if (!pod || object["spec"].get(spec) != simdjson::SUCCESS) return pod;
+  SchedulingPodRecord& record = **pod;
+  each_item(spec, "schedulingGates", [&](dom::element gate) { record.gates.push_back(text(gate, "name")); });
+  record.scheduler = text(spec, "schedulerName");
+  record.priority_class = text(spec, "priorityClassName");
+  record.priority = static_cast<std::int32_t>(integer(spec, "priority"));
+  record.requests = pod_requests(spec);
+  each_item(spec, "tolerations", [&](dom::element toleration) {
+    std::int64_t seconds = 0;
+    const bool limited = toleration["tolerationSeconds"].get(seconds) == simdjson::SUCCESS;
+    record.tolerations.push_back({text(toleration, "key"), text(toleration, "operator"), text(toleration, "value"),
+                                  text(toleration, "effect"), limited ? std::optional(seconds) : std::nullopt});
+  });
+  record.node_selector = strings(spec, "nodeSelector");
+  dom::element affinity;
+  if (spec["affinity"].get(affinity) == simdjson::SUCCESS) record.affinity = json_of_element(affinity);
   return pod;
 }
 
@@ -299,19 +400,37 @@ core::Result<std::shared_ptr<const SecretRecord>> parse_record<SecretRecord>(con
 
 template <>
 core::Result<std::shared_ptr<const NodeRecord>> parse_record<NodeRecord>(const dom::element& object, const ParseContext&) {
-  auto meta = checked_meta(object);
-  if (!meta) return std::unexpected(meta.error());
-  auto node = std::make_shared<NodeRecord>();
-  node->meta = std::move(*meta);
+  return parse_node<NodeRecord>(object);
+}
+
+template <>
+core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record<SchedulingNodeRecord>(const dom::element& object,
+                                                                                             const ParseContext&) {
+  auto node = parse_node<SchedulingNodeRecord>(object);
+  if (!node) return node;
+  SchedulingNodeRecord& record = **node;
   dom::element spec;
-  if (object["spec"].get(spec) == simdjson::SUCCESS) node->unschedulable = flag(spec, "unschedulable");
+  if (object["spec"].get(spec) == simdjson::SUCCESS) {
+    each_item(spec, "taints", [&](dom::element taint) {
+      record.taints.push_back({text(taint, "key"), text(taint, "value"), text(taint, "effect")});
+    });
+  }
   dom::element status;
   if (object["status"].get(status) == simdjson::SUCCESS) {
+    record.allocatable = quantities(status, "allocatable");
     each_item(status, "conditions", [&](dom::element c) {
-      if (text(c, "type") == "Ready") node->ready = text(c, "status") == "True";
+      record.conditions.push_back({text(c, "type"), text(c, "status"), text(c, "reason"), text(c, "message")});
     });
   }
   return node;
+}
+
+template <>
+core::Result<std::shared_ptr<const MetadataRecord>> parse_record<MetadataRecord>(const dom::element& object,
+                                                                                 const ParseContext&) {
+  auto meta = checked_meta(object);
+  if (!meta) return std::unexpected(meta.error());
+  return std::make_shared<MetadataRecord>(MetadataRecord{std::move(*meta)});
 }
 
 struct DocumentParser::Impl {
@@ -359,5 +478,11 @@ template core::Result<std::shared_ptr<const PodRecord>> parse_record_text<PodRec
 template core::Result<std::shared_ptr<const SecretRecord>> parse_record_text<SecretRecord>(std::string_view,
                                                                                            const ParseContext&);
 template core::Result<std::shared_ptr<const NodeRecord>> parse_record_text<NodeRecord>(std::string_view, const ParseContext&);
+template core::Result<std::shared_ptr<const MetadataRecord>> parse_record_text<MetadataRecord>(std::string_view,
+                                                                                               const ParseContext&);
+template core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record_text<SchedulingPodRecord>(std::string_view,
+                                                                                                         const ParseContext&);
+template core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record_text<SchedulingNodeRecord>(std::string_view,
+                                                                                                           const ParseContext&);
 
 }  // namespace kube

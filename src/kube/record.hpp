@@ -36,6 +36,15 @@ core::Result<std::shared_ptr<const SecretRecord>> parse_record<SecretRecord>(con
 template <>
 core::Result<std::shared_ptr<const NodeRecord>> parse_record<NodeRecord>(const simdjson::dom::element& object,
                                                                          const ParseContext& context);
+template <>
+core::Result<std::shared_ptr<const MetadataRecord>> parse_record<MetadataRecord>(const simdjson::dom::element& object,
+                                                                                 const ParseContext& context);
+template <>
+core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record<SchedulingPodRecord>(const simdjson::dom::element& object,
+                                                                                           const ParseContext& context);
+template <>
+core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record<SchedulingNodeRecord>(
+    const simdjson::dom::element& object, const ParseContext& context);
 
 /// The same from text or a tree, for tests and single replies.
 template <class Record>

@@ -203,5 +203,75 @@ TEST(DocumentParserTest, ParsesOneAfterAnother) {
       parser.parse("{}", [&](const auto&) -> core::Result<void> { return core::fail(core::ErrorCode::kInvalid, "x"); }));
 }
 
+TEST(RecordTest, AMetadataRecordIsTheMetadataOfAnyKind) {
+  const auto record = record_from_json<MetadataRecord>(full_pod());
+  ASSERT_TRUE(record);
+  EXPECT_EQ((*record)->meta.key(), (Key{"ns", "cpu-0"}));
+  EXPECT_EQ((*record)->meta.label("app"), "slurmd");
+  EXPECT_FALSE(record_from_json<MetadataRecord>(Json::object()));
+}
+
+TEST(RecordTest, ASchedulerSeesWhatAPodWants) {
+  Json pod = full_pod();
+  pod["spec"].update(Json::parse(R"({
+    "schedulingGates": [{"name": "a.b/c"}, {"name": "d"}], "schedulerName": "slurm", "priorityClassName": "high", "priority": 100,
+    "nodeSelector": {"disk": "ssd"}, "affinity": {"nodeAffinity": {"x": [1]}},
+    "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 30},
+                    {"operator": "Exists"}]})"));
+  const auto parsed = record_from_json<SchedulingPodRecord>(pod);
+  ASSERT_TRUE(parsed);
+  const SchedulingPodRecord& record = **parsed;
+  EXPECT_EQ(record.node_name, "node-1") << "all of PodRecord";
+  EXPECT_TRUE(record.ready());
+  EXPECT_THAT(record.gates, ElementsAre("a.b/c", "d"));
+  EXPECT_EQ(record.scheduler, "slurm");
+  EXPECT_EQ(record.priority_class, "high");
+  EXPECT_EQ(record.priority, 100);
+  EXPECT_EQ(record.node_selector, (StringMap{{"disk", "ssd"}}));
+  EXPECT_EQ(record.affinity, Json::parse(R"({"nodeAffinity": {"x": [1]}})"));
+  EXPECT_THAT(record.tolerations,
+              ElementsAre(Toleration{"k", "Equal", "v", "NoExecute", 30}, Toleration{"", "Exists", "", "", std::nullopt}));
+  EXPECT_TRUE(record.requests.empty());
+  EXPECT_TRUE((*record_from_json<SchedulingPodRecord>(full_pod()))->affinity.is_null());
+  EXPECT_FALSE(record_from_json<SchedulingPodRecord>(Json::object()));
+}
+
+ResourceAmounts requests(const char* spec) {
+  return (*record_from_json<SchedulingPodRecord>(object_json("ns", "p", "1", "", {{"spec", Json::parse(spec)}})))->requests;
+}
+
+TEST(RecordTest, RequestsAreWhatTheSchedulerCounts) {
+  EXPECT_EQ(requests(R"({"containers": [{"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}},
+                                        {"resources": {"requests": {"cpu": 1, "nvidia.com/gpu": "2"}, "limits": {"x/y": "9"}}}, {}]})"),
+            (ResourceAmounts{{"cpu", 1.5L}, {"memory", 1073741824.0L}, {"nvidia.com/gpu", 2.0L}}));
+  // The first init container runs alone, the second beside the sidecar.
+  EXPECT_EQ(requests(R"({"containers": [{"resources": {"requests": {"cpu": "1"}}}],
+      "initContainers": [{"resources": {"requests": {"cpu": "3"}}},
+                         {"restartPolicy": "Always", "resources": {"requests": {"cpu": "2", "memory": "8"}}},
+                         {"resources": {"requests": {"cpu": "2"}}}]})"),
+            (ResourceAmounts{{"cpu", 4.0L}, {"memory", 8.0L}}));
+  EXPECT_EQ(requests(R"({"containers": [{"resources": {"requests": {"cpu": "3"}}}],
+      "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}]})"),
+            (ResourceAmounts{{"cpu", 5.0L}}));
+  // What the pod asks for as a whole counts instead, and the overhead of its runtime on top.
+  EXPECT_EQ(requests(R"({"containers": [{"resources": {"requests": {"cpu": "1", "x/y": "1"}}}],
+      "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "250m"}})"),
+            (ResourceAmounts{{"cpu", 2.25L}, {"x/y", 1.0L}}));
+}
+
+TEST(RecordTest, ASchedulerSeesWhatANodeHas) {
+  const Json node = Json::parse(R"({"metadata": {"name": "n"},
+    "spec": {"unschedulable": true, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}, {"key": "e", "effect": "NoExecute"}]},
+    "status": {"capacity": {"cpu": "99"}, "allocatable": {"cpu": "7500m", "pods": "110"},
+               "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "m"}]}})");
+  const auto parsed = record_from_json<SchedulingNodeRecord>(node);
+  ASSERT_TRUE(parsed);
+  EXPECT_TRUE((*parsed)->ready);
+  EXPECT_TRUE((*parsed)->unschedulable);
+  EXPECT_THAT((*parsed)->taints, ElementsAre(Taint{"k", "v", "NoSchedule"}, Taint{"e", "", "NoExecute"}));
+  EXPECT_EQ((*parsed)->allocatable, (ResourceAmounts{{"cpu", 7.5L}, {"pods", 110.0L}}));
+  EXPECT_THAT((*parsed)->conditions, ElementsAre(PodCondition{"Ready", "True", "r", "m"}));
+}
+
 }  // namespace
 }  // namespace kube

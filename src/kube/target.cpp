@@ -17,6 +17,7 @@ constexpr core::Duration kLongestReread{30000};
 constexpr std::string_view kGenerate = "$generate";
 constexpr std::string_view kMintToken = "$mintToken";
 constexpr std::string_view kCopy = "$copy";
+constexpr std::string_view kRequestToken = "$requestToken";
 
 Key key_of(const core::Json& object) {
   return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
@@ -98,10 +99,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         OPENSSL_cleanse(bytes.data(), bytes.size());
         return fill(resource, std::move(object), std::move(then));
       }
-      if (!value.contains(kMintToken) && !value.contains(kCopy))
-        return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
-      const bool copies = value.contains(kCopy);
-      const core::Json recipe = value[copies ? kCopy : kMintToken];
+      const auto made_by = {std::pair(kMintToken, &Impl::mint), std::pair(kCopy, &Impl::copy),
+                            std::pair(kRequestToken, &Impl::request_token)};
+      const auto how = std::ranges::find_if(made_by, [&](const auto& one) { return value.contains(one.first); });
+      if (how == made_by.end()) return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
+      const core::Json recipe = value[how->first];
+      const auto make = how->second;
       auto put_in = [weak = weak_from_this(), resource, object = std::move(object), key = name,
                      then = std::move(then)](core::Result<std::string> bytes) mutable {
         const auto self = weak.lock();
@@ -111,7 +114,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         OPENSSL_cleanse(bytes->data(), bytes->size());
         self->fill(resource, std::move(object), std::move(then));
       };
-      return copies ? copy(recipe, std::move(put_in)) : mint(recipe, std::move(put_in));
+      return (this->*make)(recipe, std::move(put_in));
     }
     then(std::move(object));
   }
@@ -162,6 +165,33 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                   }
                   then(std::move(source->second));
                 });
+  }
+
+  void request_token(const core::Json& recipe, ThenBytes then) {
+    const core::Json account = recipe.value("serviceAccount", core::Json::object());
+    const Key key{core::get_string(account, {"namespace"}), core::get_string(account, {"name"})};
+    core::Json spec = recipe;
+    spec.erase("serviceAccount");
+    const core::Json request = {{"apiVersion", "authentication.k8s.io/v1"},
+                                {"kind", "TokenRequest"},
+                                {"metadata", {{"namespace", key.ns}, {"name", key.name}}},
+                                {"spec", std::move(spec)}};
+    WriteOptions options;
+    options.subresource = "token";
+    client.create(
+        resources::kServiceAccount, request,
+        [key, then = std::move(then)](core::Result<core::Json> reply) {
+          if (!reply) {
+            // A token that got lost is nowhere: there is nothing to settle.
+            reply.error().code = core::code_of_read(reply.error().code);
+            return then(std::unexpected(reply.error().with("token of ServiceAccount " + key.str())));
+          }
+          std::string token = core::get_string(*reply, {"status", "token"});
+          if (token.empty())
+            return then(core::fail(core::ErrorCode::kInternal, "token of ServiceAccount " + key.str() + ": none in the reply"));
+          then(std::move(token));
+        },
+        options);
   }
 
   std::string sign(std::string_view key, const core::Json& recipe) const {
@@ -356,21 +386,27 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                       return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
                     }
                     if (reply.error().code == core::ErrorCode::kConflict)
-                      return self->look_gone(act, std::move(reply.error()), done);
+                      return self->look_gone(act->resource, act->key, act->uid, std::move(reply.error()), done);
                     self->failed(std::move(reply.error()), act->resource, act->key, act->uid, until, done);
                   });
   }
 
   [[nodiscard]] std::optional<core::Error> refuse(const Delete& act) const {
+    return refuse(act.resource, act.key, act.uid, act.evidence, act.fenced);
+  }
+
+  /// Why an object may not be deleted, in whatever way. `fenced`: the age of the evidence does not count.
+  [[nodiscard]] std::optional<core::Error> refuse(const Resource& resource, const Key& key, const std::string& uid,
+                                                  const std::optional<PodEvidence>& evidence, bool fenced) const {
     const auto error = [](std::string message, core::ErrorCode code = core::ErrorCode::kInvalid) {
       return core::Error{code, std::move(message), 0, {}, {}};
     };
-    if (act.uid.empty()) return error("a delete needs the uid of " + act.key.str());
-    if (act.resource != resources::kPod) return std::nullopt;
-    if (!act.evidence) return error("deleting pod " + act.key.str() + " needs evidence");
-    if (act.evidence->uid() != act.uid) return error("the evidence for deleting pod " + act.key.str() + " is about another");
-    if (!act.fenced && !act.evidence->good_at(loop.clock().mono())) {
-      return error("the evidence for deleting pod " + act.key.str() + " is too old by now: " + act.evidence->detail(),
+    if (uid.empty()) return error("a delete needs the uid of " + key.str());
+    if (resource != resources::kPod) return std::nullopt;
+    if (!evidence) return error("deleting pod " + key.str() + " needs evidence");
+    if (evidence->uid() != uid) return error("the evidence for deleting pod " + key.str() + " is about another");
+    if (!fenced && !evidence->good_at(loop.clock().mono())) {
+      return error("the evidence for deleting pod " + key.str() + " is too old by now: " + evidence->detail(),
                    core::ErrorCode::kExpired);
     }
     return std::nullopt;
@@ -383,16 +419,78 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   /// A precondition did not hold. Done when the object with that uid is gone.
-  void look_gone(std::shared_ptr<const Delete> act, core::Error error, Done done) {
-    client.get(
-        act->resource, act->key, [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
+  void look_gone(const Resource& resource, const Key& key, const std::string& uid, core::Error error, Done done) {
+    client.get(resource, key,
+               [weak = weak_from_this(), resource, key, uid, error = std::move(error), done](core::Result<core::Json> live) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const bool gone = live ? core::get_string(*live, {"metadata", "uid"}) != uid
+                                        : live.error().code == core::ErrorCode::kNotFound;
+                 if (gone) return done({core::Json::object(), {self->gone_gate(resource, key, uid)}});
+                 done({std::unexpected(error), {}});
+               });
+  }
+
+  /// A write to a subresource was answered, and the answer does not show the object.
+  void wrote_beside(const Key& pod, const std::string& uid, const Done& done);
+
+  void run(std::shared_ptr<const Bind> act, Done done) {
+    if (act->uid.empty() || act->node.empty()) {
+      const std::string what = "binding pod " + act->pod.str() + " needs its uid and a node";
+      return later({core::fail(core::ErrorCode::kInvalid, what), {}}, done);
+    }
+    core::Json binding = {{"apiVersion", "v1"}, {"kind", "Binding"}, {"target", {{"kind", "Node"}, {"name", act->node}}}};
+    binding["metadata"] = meta_json(act->pod, {}, act->annotations);
+    binding["metadata"]["uid"] = act->uid;
+    WriteOptions options;
+    options.subresource = "binding";
+    const core::MonoTime until = deadline();
+    client.create(
+        resources::kPod, binding,
+        [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
           const auto self = weak.lock();
           if (!self) return;
-          const bool gone =
-              live ? core::get_string(*live, {"metadata", "uid"}) != act->uid : live.error().code == core::ErrorCode::kNotFound;
-          if (gone) return done({core::Json::object(), {self->gone_gate(act->resource, act->key, act->uid)}});
-          done({std::unexpected(error), {}});
-        });
+          if (reply) return self->wrote_beside(act->pod, act->uid, done);
+          if (reply.error().code == core::ErrorCode::kConflict) return self->look_bound(act, std::move(reply.error()), done);
+          self->failed(std::move(reply.error()), resources::kPod, act->pod, act->uid, until, done);
+        },
+        options);
+  }
+
+  /// The pod was not bound now. It may be since an earlier try whose reply was lost.
+  void look_bound(std::shared_ptr<const Bind> act, core::Error error, Done done) {
+    client.get(resources::kPod, act->pod,
+               [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const bool bound = live && core::get_string(*live, {"metadata", "uid"}) == act->uid &&
+                                    core::get_string(*live, {"spec", "nodeName"}) == act->node;
+                 if (bound) return self->wrote(resources::kPod, *live, done);
+                 done({std::unexpected(error), {}});
+               });
+  }
+
+  void run(std::shared_ptr<const Evict> act, Done done) {
+    if (const auto refused = refuse(resources::kPod, act->pod, act->uid, act->evidence, false))
+      return later({std::unexpected(*refused), {}}, done);
+    core::Json eviction = {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", meta_json(act->pod)}};
+    eviction["deleteOptions"]["preconditions"]["uid"] = act->uid;
+    if (act->grace_seconds) eviction["deleteOptions"]["gracePeriodSeconds"] = *act->grace_seconds;
+    WriteOptions options;
+    options.subresource = "eviction";
+    const core::MonoTime until = deadline();
+    client.create(
+        resources::kPod, eviction,
+        [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
+          const auto self = weak.lock();
+          if (!self) return;
+          if (reply) return self->wrote_beside(act->pod, act->uid, done);
+          const core::ErrorCode code = reply.error().code;
+          if (code == core::ErrorCode::kNotFound || code == core::ErrorCode::kConflict)
+            return self->look_gone(resources::kPod, act->pod, act->uid, std::move(reply.error()), done);
+          self->failed(std::move(reply.error()), resources::kPod, act->pod, act->uid, until, done);
+        },
+        options);
   }
 
   void run(std::shared_ptr<const Get> act, Done done) {
@@ -403,15 +501,18 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void run(std::shared_ptr<const List> act, Done done) {
-    const ListOptions options{.field_selector = act->field_selector, .limit = act->limit};
-    client.list(act->resource, act->ns, options, [act, done](core::Result<core::Json> reply) {
+    const ListOptions options{
+        .field_selector = act->field_selector, .label_selector = act->label_selector, .limit = act->limit};
+    auto answered = [act, done](core::Result<core::Json> reply) {
       if (!reply) return done({std::unexpected(std::move(reply.error())), {}});
       core::Json items = core::Json::array();
       for (core::Json& item : (*reply)["items"]) items.push_back(without_secrets(act->resource, std::move(item)));
       core::Json found = core::Json::object();
       found["items"] = std::move(items);
       done({std::move(found), {}});
-    });
+    };
+    if (act->limit > 0) return client.list(act->resource, act->ns, options, std::move(answered));
+    client.list_all(act->resource, act->ns, options, std::move(answered));
   }
 
   /// A fact becomes part of Observed, which holds no secret bytes: values are replaced by their lengths.
@@ -534,6 +635,16 @@ plan::GatePtr Target::Impl::gone_gate(const Resource& resource, const Key& key, 
   return gate(std::move(wanted));
 }
 
+void Target::Impl::wrote_beside(const Key& pod, const std::string& uid, const Done& done) {
+  Wanted wanted;
+  wanted.resource = resources::kPod;
+  wanted.key = pod;
+  wanted.uid = uid;
+  const auto closed = gate(std::move(wanted));
+  closed->read_at(loop.clock().mono());
+  done({core::Json::object(), {plan::GatePtr(closed)}});
+}
+
 void Target::Impl::failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid,
                           core::MonoTime deadline, const Done& done) {
   if (core::retry_of(error.code) != core::Retry::kSettle) return done({std::unexpected(std::move(error)), {}});
@@ -554,6 +665,8 @@ Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Cli
   carries_out<Apply>(run);
   carries_out<Patch>(run);
   carries_out<Delete>(run);
+  carries_out<Bind>(run);
+  carries_out<Evict>(run);
   carries_out<Get>(run);
   carries_out<List>(run);
   carries_out<EventAct>([impl = impl_.get()](const auto& event, const Done& done) {

@@ -505,5 +505,177 @@ TEST(MatchesLabelsTest, ReadsWhatTheApiReads) {
   EXPECT_FALSE(matches_labels("a in 1", labels)) << "what cannot be read does not match";
 }
 
+std::shared_ptr<Bind> bind_act() {
+  auto act = std::make_shared<Bind>();
+  act->pod = {"ns", "p"};
+  act->uid = "u";
+  act->node = "n1";
+  act->annotations = {{"a", "b"}};
+  return act;
+}
+
+Json bound(std::string_view node, std::string_view uid = "u") {
+  Json pod = labelled("p", "10", uid);
+  pod["spec"]["nodeName"] = node;
+  return pod;
+}
+
+TEST_F(TargetTest, ABindingHoldsItsKeyUntilTheCacheShowsThePod) {
+  pods.upsert(pod("p", "9"));
+  run(bind_act());
+  const auto sent = api.take("POST", "/api/v1/namespaces/ns/pods/p/binding?");
+  EXPECT_EQ(sent.body(), (Json{{"apiVersion", "v1"},
+                               {"kind", "Binding"},
+                               {"metadata", {{"namespace", "ns"}, {"name", "p"}, {"uid", "u"}, {"annotations", {{"a", "b"}}}}},
+                               {"target", {{"kind", "Node"}, {"name", "n1"}}}}));
+  sent.reply(201, {{"kind", "Status"}, {"status", "Success"}});
+  ASSERT_TRUE(done);
+  ASSERT_TRUE(result.value);
+  EXPECT_FALSE(open()) << "the answer does not say at which version the pod is";
+  loop.run_ready();
+  api.take("GET", "/api/v1/namespaces/ns/pods/p").reply(200, bound("n1"));
+  EXPECT_FALSE(open());
+  pods.upsert(pod("p", "10"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, ABindingThatIsThereAlreadyIsDone) {
+  run(bind_act());
+  api.take("POST").reply(409, status_json(409, "Conflict"));
+  api.take("GET").reply(200, bound("n1"));
+  ASSERT_TRUE(done);
+  EXPECT_TRUE(result.value);
+  EXPECT_FALSE(open());
+  for (const Json& other : {bound("n2"), bound("n1", "other")}) {
+    run(bind_act());
+    api.take("POST").reply(409, status_json(409, "Conflict"));
+    api.take("GET").reply(200, other);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(result.value.error().code, ErrorCode::kConflict);
+  }
+}
+
+TEST_F(TargetTest, ALostBindingIsSettledByALaterRead) {
+  run(bind_act());
+  api.take("POST").fail(ErrorCode::kUnknownOutcome);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kUnknownOutcome);
+  loop.run_ready();
+  EXPECT_FALSE(api.has("GET")) << "it may still be carried out";
+  loop.advance(client.options().timeout);
+  api.take("GET").reply(200, bound("n1"));
+  EXPECT_FALSE(open());
+  pods.upsert(pod("p", "10"));
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, ABindingNeedsAPodAndANode) {
+  for (const auto& wrong : {&Bind::uid, &Bind::node}) {
+    const auto act = bind_act();
+    (*act).*wrong = "";
+    run(act);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(api.sent.empty());
+}
+
+std::shared_ptr<Evict> evict_act(const std::string& evidence_about = "u") {
+  auto act = std::make_shared<Evict>();
+  act->pod = {"ns", "p"};
+  act->uid = "u";
+  act->grace_seconds = 5;
+  if (!evidence_about.empty()) act->evidence = evidence(evidence_about);
+  return act;
+}
+
+TEST_F(TargetTest, AnEvictionHoldsItsKeyUntilThePodIsGone) {
+  pods.upsert(pod("p", "9"));
+  run(evict_act());
+  const auto sent = api.take("POST", "/api/v1/namespaces/ns/pods/p/eviction?");
+  EXPECT_EQ(sent.body(), (Json{{"apiVersion", "policy/v1"},
+                               {"kind", "Eviction"},
+                               {"metadata", {{"namespace", "ns"}, {"name", "p"}}},
+                               {"deleteOptions", {{"preconditions", {{"uid", "u"}}}, {"gracePeriodSeconds", 5}}}}));
+  sent.reply(201, {{"kind", "Status"}, {"status", "Success"}});
+  ASSERT_TRUE(result.value);
+  loop.run_ready();
+  api.take("GET").reply(404, status_json(404, "NotFound"));
+  EXPECT_FALSE(open());
+  pods.erase({"ns", "p"}, "11");
+  EXPECT_TRUE(open());
+}
+
+TEST_F(TargetTest, AnEvictionOfWhatIsGoneIsDone) {
+  for (const int status : {404, 409}) {
+    run(evict_act());
+    api.take("POST").reply(status, status_json(status, status == 404 ? "NotFound" : "Conflict"));
+    api.take("GET").reply(200, labelled("p", "10", "its-successor"));
+    ASSERT_TRUE(done);
+    EXPECT_TRUE(result.value) << status;
+  }
+  run(evict_act());
+  api.take("POST").reply(409, status_json(409, "Conflict"));
+  api.take("GET").reply(200, labelled("p", "10"));
+  EXPECT_EQ(result.value.error().code, ErrorCode::kConflict);
+}
+
+TEST_F(TargetTest, AnEvictionNeedsEvidenceAboutThePod) {
+  for (const char* about : {"", "another"}) {
+    run(evict_act(about));
+    ASSERT_TRUE(done);
+    EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(TargetTest, ATokenOfAServiceAccountIsFilledIn) {
+  const Json recipe = {
+      {"serviceAccount", {{"namespace", "ns"}, {"name", "a"}}}, {"audiences", {"x"}}, {"expirationSeconds", 600}};
+  const Json body = {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$requestToken", recipe}}}}}};
+  run(create(resources::kSecret, body));
+  const auto asked = api.take("POST", "/api/v1/namespaces/ns/serviceaccounts/a/token?");
+  EXPECT_EQ(asked.body(), (Json{{"apiVersion", "authentication.k8s.io/v1"},
+                                {"kind", "TokenRequest"},
+                                {"metadata", {{"namespace", "ns"}, {"name", "a"}}},
+                                {"spec", {{"audiences", {"x"}}, {"expirationSeconds", 600}}}}));
+  asked.reply(201, {{"metadata", {{"name", "a"}}}, {"status", {{"token", "secret-token"}}}});
+  EXPECT_EQ(api.take("POST").body()["data"]["token"], core::base64_encode("secret-token"));
+}
+
+TEST_F(TargetTest, ATokenThatIsNotGotIsNothingToSettle) {
+  const Json recipe = {{"serviceAccount", {{"namespace", "ns"}, {"name", "a"}}}};
+  const Json body = {{"metadata", {{"namespace", "ns"}, {"name", "t"}}}, {"data", {{"token", {{"$requestToken", recipe}}}}}};
+  run(create(resources::kSecret, body));
+  api.take("POST").fail(ErrorCode::kUnknownOutcome);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(result.value.error().message, HasSubstr("token of ServiceAccount ns/a"));
+  EXPECT_TRUE(result.gates.empty());
+  run(create(resources::kSecret, body));
+  api.take("POST").reply(201, {{"metadata", {{"name", "a"}}}});
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInternal);
+  EXPECT_TRUE(api.sent.empty());
+}
+
+TEST_F(TargetTest, AListOfAllTakesPageAfterPage) {
+  auto act = std::make_shared<List>();
+  act->resource = resources::kPod;
+  act->ns = "ns";
+  act->label_selector = "app=x";
+  run(act);
+  api.take("GET", "/api/v1/namespaces/ns/pods?labelSelector=app%3Dx&limit=500")
+      .reply(200, {{"metadata", {{"continue", "more"}}}, {"items", {labelled("a")}}});
+  EXPECT_FALSE(done);
+  api.take("GET").reply(200, {{"metadata", Json::object()}, {"items", {labelled("b")}}});
+  ASSERT_TRUE(done);
+  EXPECT_EQ((*result.value)["items"].size(), 2U);
+  act = std::make_shared<List>(*act);
+  act->limit = 1;
+  run(act);
+  api.take("GET").reply(200, {{"metadata", {{"continue", "more"}}}, {"items", {labelled("a")}}});
+  EXPECT_TRUE(done) << "as many as are wanted";
+}
+
 }  // namespace
 }  // namespace kube

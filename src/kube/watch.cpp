@@ -264,7 +264,8 @@ struct Watch::Impl {
     head.set(options.head_timeout, [this] {
       broke({core::ErrorCode::kUnavailable, "no answer to the watch in time", 0, {}, {}});
     });
-    stream = client.stream(target, timeout, std::move(handler));
+    const std::string_view accept = phase == Phase::kPages ? kMetadataOnlyList : kMetadataOnly;
+    stream = client.stream(target, timeout, std::move(handler), sink.metadata_only() ? std::string(accept) : "");
   }
 
   void close_stream() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/log.hpp"
 #include "core/loop.hpp"
@@ -31,6 +32,8 @@ struct Scope {
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
+  /// It needs nothing but metadata: the API server is asked for no more.
+  [[nodiscard]] virtual bool metadata_only() const { return false; }
   /// A list begins; what was staged by an earlier, broken one is forgotten.
   virtual void begin() = 0;
   virtual core::Result<void> stage(const simdjson::dom::element& object) = 0;
@@ -47,6 +50,7 @@ template <class Record>
 class CacheSink final : public WatchSink {
  public:
   CacheSink(Cache<Record>& cache, const ParseContext& context) : cache_(&cache), context_(&context) {}
+  [[nodiscard]] bool metadata_only() const override { return std::is_same_v<Record, MetadataRecord>; }
   void begin() override { staged_.clear(); }
   core::Result<void> stage(const simdjson::dom::element& object) override {
     auto record = parse_record<Record>(object, *context_);

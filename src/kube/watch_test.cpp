@@ -591,5 +591,31 @@ TEST(ListSplitterTest, WhatIsNoListIsRefused) {
   EXPECT_FALSE(cut.complete());
 }
 
+TEST_F(WatchTest, ACacheOfMetadataAsksForNoMore) {
+  Cache<MetadataRecord> metadata;
+  CacheSink<MetadataRecord> metadata_sink{metadata, context};
+  Watch lean(loop, random, log, client, parser, resources::kConfigMap, {"ns", "", ""}, metadata_sink);
+  lean.start();
+  loop.run_ready();
+  const auto listing = api.take_stream();
+  EXPECT_EQ(listing.request.headers.at("accept"), kMetadataOnly);
+  listing.head();
+  listing.event("ADDED", object("a", "1"));
+  listing.event("BOOKMARK", bookmark_json("5", true));
+  EXPECT_NE(metadata.find({"ns", "a"}), nullptr);
+  WatchOptions by_pages;
+  by_pages.watch_list = false;
+  Watch paged(loop, random, log, client, parser, resources::kConfigMap, {"ns", "", ""}, metadata_sink, by_pages);
+  paged.start();
+  loop.run_ready();
+  auto stream = api.take_stream();
+  EXPECT_EQ(stream.request.headers.at("accept"), kMetadataOnlyList);
+  stream.answer(200, {{"metadata", {{"resourceVersion", "10"}}}, {"items", {object("b", "3")}}});
+  EXPECT_NE(metadata.find({"ns", "b"}), nullptr);
+  EXPECT_EQ(api.take_stream().request.headers.at("accept"), kMetadataOnly) << "events are of one object each";
+  start();
+  EXPECT_EQ(api.take_stream().request.headers.at("accept"), "application/json");
+}
+
 }  // namespace
 }  // namespace kube

@@ -21,7 +21,10 @@ Json j(const char* text) {
 class Reader final : public kube::Recorder {
  public:
   kube::Named<kube::SecretRecord> secret(const kube::Key& key) override { return read<kube::SecretRecord>("Secret", key); }
-  kube::Named<kube::Object> config_map(const kube::Key& key) override { return read<kube::Object>("ConfigMap", key); }
+  kube::Named<kube::Object> object(const kube::Resource& resource, const kube::Key& key) override {
+    return read<kube::Object>(resource.kind, key);
+  }
+  kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key&) override { return {}; }
 
   std::map<std::string, Json> data;  ///< By "Secret ns/name"; what is missing is absent.
   bool synced = true;

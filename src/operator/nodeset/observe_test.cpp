@@ -20,7 +20,8 @@ class Reader final : public kube::Recorder {
     asked.push_back(key.str());
     return answer;
   }
-  kube::Named<kube::Object> config_map(const kube::Key&) override { return {}; }
+  kube::Named<kube::Object> object(const kube::Resource&, const kube::Key&) override { return {}; }
+  kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key&) override { return {}; }
   kube::Named<kube::SecretRecord> answer;
   std::vector<std::string> asked;
 };

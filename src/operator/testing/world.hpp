@@ -148,7 +148,12 @@ class World {
    public:
     explicit Reader(const World& world) : world_(world) {}
     kube::Named<kube::SecretRecord> secret(const kube::Key& key) override { return read<kube::SecretRecord>("Secret", key); }
-    kube::Named<kube::Object> config_map(const kube::Key& key) override { return read<kube::Object>("ConfigMap", key); }
+    kube::Named<kube::Object> object(const kube::Resource& resource, const kube::Key& key) override {
+      return read<kube::Object>(resource.kind, key);
+    }
+    kube::Named<kube::MetadataRecord> metadata(const kube::Resource& resource, const kube::Key& key) override {
+      return read<kube::MetadataRecord>(resource.kind, key);
+    }
 
    private:
     template <class Record>

@@ -414,6 +414,95 @@ TEST_F(SimKubeConformance, BudgetsKeepPods) {
        R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}})");
 }
 
+TEST_F(SimKubeConformance, BindingsBindAPodOnce) {
+  const std::string pod = std::string(kPods) + "/bound";
+  both("POST", kPods, pod_body("bound"));
+  const auto bind = [&](const std::string& binding) { both("POST", pod + "/binding", binding); };
+  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "other"}, "target": {"kind": "Node", "name": "none"}})");
+  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Node"}})");
+  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Pod", "name": "none"}})");
+  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound", "uid": "${uid:x}"},
+      "target": {"kind": "Node", "name": "none"}})");
+  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound", "annotations": {"a": "1"}},
+      "target": {"kind": "Node", "name": "none"}})");
+  bind(
+      R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "other"}})");
+  both("GET", pod + "/binding");
+  both("POST", std::string(kPods) + "/none/binding",
+       R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "none"}, "target": {"kind": "Node", "name": "none"}})");
+}
+
+TEST_F(SimKubeConformance, GatedPodsAreNotBound) {
+  Json gated = Json::parse(pod_body("gated"));
+  gated["spec"]["schedulingGates"] = Json::array({{{"name", "conformance.test/wait"}}});
+  both("POST", kPods, gated.dump());
+  both("POST", std::string(kPods) + "/gated/binding",
+       R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "gated"}, "target": {"kind": "Node", "name": "none"}})");
+}
+
+TEST_F(SimKubeConformance, EvictionsNameTheirPod) {
+  both("POST", kPods, pod_body("evicted"));
+  both("POST", std::string(kPods) + "/evicted/eviction",
+       R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other"}})");
+}
+
+TEST_F(SimKubeConformance, TokensAreMadeForAccounts) {
+  const std::string accounts = "/api/v1/namespaces/${ns}/serviceaccounts";
+  both("POST", accounts, R"({"metadata": {"name": "t"}})");
+  const auto refused = [&](const char* account, const char* request) {
+    both("POST", accounts + "/" + account + "/token", request);
+  };
+  refused("none", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})");
+  refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 599}})");
+  refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"name": "u"}, "spec": {}})");
+  refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+      "spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "none"}}})");
+  // The tokens themselves differ.
+  const net::HttpRequest request{
+      "POST",
+      accounts + "/t/token",
+      {{"content-type", "application/json"}},
+      R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["x"], "expirationSeconds": 600}})"};
+  for (Client* client : {&pair->real, &pair->sim}) {
+    const Client::Answer made = client->call(request);
+    EXPECT_EQ(made.status, 201) << made.body;
+    const auto json = core::parse_json(made.body);
+    ASSERT_TRUE(json);
+    EXPECT_EQ(core::get_string(*json, {"kind"}), "TokenRequest");
+    EXPECT_EQ((*json)["spec"]["audiences"], Json({"x"}));
+    EXPECT_EQ((*json)["spec"]["expirationSeconds"], 600);
+    EXPECT_FALSE(core::get_string(*json, {"status", "token"}).empty());
+    EXPECT_FALSE(core::get_string(*json, {"status", "expirationTimestamp"}).empty());
+  }
+}
+
+TEST_F(SimKubeConformance, MetadataAloneIsServed) {
+  both("POST", kMaps, R"({"metadata": {"name": "meta", "labels": {"meta": "yes"}}, "data": {"k": "1"}})");
+  const std::string one = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+  const std::string list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+  const auto get = [](const std::string& target, const std::string& accept) {
+    EXPECT_EQ(compare({"GET", target, {{"accept", accept}}, ""}), "");
+  };
+  const std::string all = std::string(kMaps) + "?labelSelector=meta";
+  get(map("meta"), one);
+  get(all, list);
+  get(map("none"), one);
+  for (const auto& [target, accept] : {std::pair(map("meta"), list), std::pair(all, one),
+                                       std::pair(map("meta"), std::string("application/json;as=Nothing;g=meta.k8s.io;v=v1"))}) {
+    const net::HttpRequest request{"GET", target, {{"accept", accept}}, ""};
+    EXPECT_EQ(pair->real.call(request).status, pair->sim.call(request).status) << target << " " << accept;
+  }
+  const net::HttpRequest watch{
+      "GET", std::string(kMaps) + "?watch=true&labelSelector=meta&timeoutSeconds=2&resourceVersion=0", {{"accept", one}}, ""};
+  for (Client* client : {&pair->real, &pair->sim}) {
+    const std::string lines = client->call(watch).body;
+    const auto event = core::parse_json(lines.substr(0, lines.find('\n')));
+    ASSERT_TRUE(event) << lines;
+    EXPECT_EQ(core::get_string(*event, {"object", "kind"}), "PartialObjectMetadata");
+    EXPECT_FALSE((*event)["object"].contains("data"));
+  }
+}
+
 TEST_F(SimKubeConformance, ListsSelect) {
   both("POST", kMaps, R"({"metadata": {"name": "l1", "labels": {"list": "1"}}})");
   both("POST", kMaps, R"({"metadata": {"name": "l2", "labels": {"list": "2"}}})");
