@@ -1,7 +1,10 @@
 // Caches: what the API server last said of one kind under one selector, as immutable records.
 //
-// A cache is fed by a watch (kube/watch.hpp). Readers get shared_ptr<const Record>; a record never changes. All calls are on
-// the loop.
+// A cache is fed by a watch (kube/watch.hpp). Readers get shared_ptr<const Record>.
+//
+// Requires: all calls are on the loop; listeners do not change the cache.
+// Guarantees: a record never changes; contents are those of one resourceVersion or newer, never half of a list; listeners are
+// called after the cache shows the change.
 //
 //   for (const PodPtr& pod : pods.by_index("owner", nodeset_uid)) ...
 #pragma once

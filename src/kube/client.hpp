@@ -1,13 +1,12 @@
 // Requests to the API server, with typed errors. Live reads and writes only; cached reads are kube/cache.hpp.
 //
-// Everything is asynchronous: `done` is called once, later, on the loop, unless the client is destroyed before.
-//
 // What the client does on its own: adds credentials and User-Agent; renews the token once on 401; sends again, within bounds,
-// what was certainly not carried out (429 and 503 that carry Retry-After; connections never opened). Everything else is the
-// caller's: a level-triggered controller simply plans again.
+// what was certainly not carried out (core::Retry::kLater: 429 and 503 that carry Retry-After; connections never opened).
+// Everything else is the caller's: a level-triggered controller simply plans again.
 //
-// Writes are fenced: with a lease hook, a write is refused (kCancelled) unless we lead, and its deadline ends before the lease
-// does.
+// Requires: all calls are on the loop; loop, transport and credentials outlive the client.
+// Guarantees: `done` is called once, later, on the loop, unless the client is destroyed before. With a lease hook, writes are
+// fenced: one is refused (kCancelled) unless we lead, and its deadline ends before the lease does.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,8 @@
 // A controller as the manager runs it: sources wake keys; a key is observed, planned and acted upon; nothing else.
 //
-// `observe` runs on the loop and copies out of the caches what the plan needs. It reads user-named objects through the
-// Recorder, and what it read is what wakes the key again. `plan` is pure and may run on any thread.
+// Requires of a controller: `observe` has no effects but reads through the Recorder, which is how what it read wakes the key
+// again; it copies out of the caches what the plan needs. `plan` is pure.
+// Guarantees: `observe` is called on the loop, `plan` on any thread; never both, nor one twice, for the same key at once.
 #pragma once
 
 #include <memory>

@@ -21,6 +21,7 @@
 
 #include "core/loop.hpp"
 #include "core/result.hpp"
+#include "kube/system.hpp"
 #include "net/tls.hpp"
 
 namespace kube {
@@ -63,22 +64,6 @@ class StaticCredentials final : public Credentials {
   net::Endpoint endpoint_;
   std::string token_;
 };
-
-/// What credentials need of the outside; tests bring their own. `read_file` and `run` are called off the loop, but for the
-/// first reads.
-struct System {
-  std::function<std::optional<std::string>(const std::string& name)> env;
-  std::function<core::Result<std::string>(const std::string& path)> read_file;
-  struct Command {
-    std::vector<std::string> argv;
-    std::vector<std::pair<std::string, std::string>> env;  ///< Added to our own environment.
-    core::Duration timeout{30000};
-  };
-  /// Runs a program and returns what it wrote to stdout. Error: kUnavailable with the exit status and the tail of stderr.
-  std::function<core::Result<std::string>(const Command& command)> run;
-};
-/// The real one: getenv, files, posix_spawn.
-System real_system();
 
 /// Parses a kubeconfig and opens a context ("" for its current-context). `path` may be several paths joined by ':', merged as
 /// kubectl does: the first to name a thing wins. Errors: kNotFound, kInvalid with the place.

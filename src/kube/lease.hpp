@@ -1,5 +1,7 @@
 // Leader election by a coordination.k8s.io Lease: one of several replicas acts.
 //
+// Guarantees: no two processes that use this class have a deadline() in the future at once, whatever their wall clocks say.
+//
 // A holder is taken for alive for as long as the Lease changes, by our own clock (never by the timestamps in it). A leader that
 // could not renew for renew_deadline may not write 5 s before anybody else can begin: the client refuses. A renewal that is
 // answered after that makes it whole again, for nobody else has written the Lease in between; so an API server that takes 5 s

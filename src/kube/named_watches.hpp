@@ -1,5 +1,9 @@
 // The objects that others name (Secrets, ConfigMaps ...): each is watched for as long as a key names it; alone, or where many
 // of a namespace are named, with its namespace. Each watch is a socket, and one object may name tens of thousands of others.
+//
+// Requires: it is told of each change of its caches (caches_changed).
+// Guarantees: who reads a name is woken by each change of that object, and when it is known at all; what nobody named in his
+// last observe is not watched.
 #pragma once
 
 #include <functional>

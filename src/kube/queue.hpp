@@ -1,7 +1,10 @@
 // The work queue: which key is to be looked at next.
 //
-// A key stands in it once at most, and is never handed out twice at once: what is added while its key is being processed runs
-// again after done(). Pure data: the time is passed in, and the owner sets a timer by next_due().
+// Pure data: the time is passed in, and the owner sets a timer by next_due().
+//
+// Requires: done() for each key that was popped.
+// Guarantees: a key stands in it once at most, and is never handed out twice at once: what is added while its key is being
+// processed runs again after done().
 //
 //   queue.add(key, now);
 //   while (auto k = queue.pop(now)) { ...; queue.done(*k, now); }

@@ -1,4 +1,5 @@
-// The real outside of credentials: environment, files, programs.
+#include "kube/system.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,8 +13,6 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
-
-#include "kube/credentials.hpp"
 
 extern char** environ;
 

@@ -7,6 +7,7 @@
 #include "core/base64.hpp"
 #include "core/jwt.hpp"
 #include "core/retry.hpp"
+#include "kube/label_selector.hpp"
 
 namespace kube {
 

@@ -1,8 +1,9 @@
 // Carries kube acts out: Create, Apply, Patch, Delete, Bind, Evict, Get, List, EventAct.
 //
-// After a write its key waits (a gate) until every cache that would show the object does so at that resourceVersion or newer,
-// or has seen it go. A kind that no cache watches has no gate. A lost reply is settled by a consistent read that starts after
-// the request's deadline; the reply of a subresource (Bind, Evict), which says nothing of the pod, by one that starts at once.
+// Guarantees: after a write its key waits (a gate) until every cache that would show the object does so at that resourceVersion
+// or newer, or has seen it go. A kind that no cache watches has no gate. A lost reply is settled by a consistent read that
+// starts after the request's deadline; the reply of a subresource (Bind, Evict), which says nothing of the pod, by one that
+// starts at once.
 #pragma once
 
 #include <functional>
@@ -53,9 +54,5 @@ class Target final : public plan::Target {
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
-
-/// True when labels satisfy a selector as the API takes it: "a=b,c!=d,e in (x,y),f notin (z),g,!h". Anything it cannot read
-/// does not match.
-bool matches_labels(std::string_view selector, const StringMap& labels);
 
 }  // namespace kube

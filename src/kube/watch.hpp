@@ -1,5 +1,8 @@
 // Keeps a cache equal to what the API server holds: list, watch, resume, and list again when the history is gone.
 //
+// Guarantees: the sink is given whole lists or single changes, in the order of resourceVersions; while a list is broken or
+// under way, it keeps what it had.
+//
 // The first list is a consistent read: a watch that sends initial events (WatchList) with no resourceVersion, or, where the
 // server refuses that, a paged list. A lost watch resumes at the last resourceVersion seen; 410 lists again, and while it does
 // the cache keeps its old contents. Numbers (backoff, timeouts) are client-go's.

@@ -464,6 +464,81 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   EXPECT_EQ(core::get_string(*left, {"spec", "holderIdentity"}), "");
 }
 
+TEST_F(KubeLive, AListOfAllIsOneOfAllPages) {
+  for (const char* name : {"all-a", "all-b", "all-c"}) ASSERT_TRUE(create(config_map(name, "all")));
+  ASSERT_TRUE(create(config_map("all-other", "not-all")));
+  const kube::ListOptions options{.label_selector = std::string(kLabel) + "=all", .limit = 2};
+  const auto list = ask([&](auto done) { client->list_all(kube::resources::kConfigMap, ns(), options, done); });
+  ASSERT_TRUE(list) << list.error().message;
+  std::vector<std::string> names;
+  for (const Json& item : (*list)["items"]) names.push_back(item["metadata"]["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"all-a", "all-b", "all-c"}));
+  EXPECT_FALSE((*list)["metadata"].contains("continue"));
+}
+
+TEST_F(KubeLive, ACacheOfMetadataHasNoMore) {
+  ASSERT_TRUE(create(config_map("meta-a", "meta", {{"k", "1"}})));
+  const auto one = ask([&](auto done) {
+    client->get(kube::resources::kConfigMap, {ns(), "meta-a"}, done, {.metadata_only = true});
+  });
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ((*one)["kind"], "PartialObjectMetadata");
+  EXPECT_FALSE(one->contains("data"));
+  for (const bool by_watch_list : {true, false}) {
+    kube::Cache<kube::MetadataRecord> cache;
+    kube::ParseContext context;
+    kube::DocumentParser parser;
+    kube::CacheSink<kube::MetadataRecord> sink{cache, context};
+    kube::WatchOptions options;
+    options.watch_list = by_watch_list;
+    kube::Watch watch(loop, random, log, *client, parser, kube::resources::kConfigMap,
+                      {ns(), std::string(kLabel) + "=meta", ""}, sink, options);
+    watch.start();
+    ASSERT_TRUE(wait_for([&] { return cache.synced(); }));
+    EXPECT_EQ(cache.size(), 1U);
+    ASSERT_TRUE(create(config_map("meta-b", "meta")));
+    EXPECT_TRUE(wait_for([&] { return cache.size() == 2; }));
+    ASSERT_TRUE(remove({ns(), "meta-b"}));
+    EXPECT_TRUE(wait_for([&] { return cache.size() == 1; }));
+    watch.stop();
+  }
+}
+
+TEST_F(KubeLive, SubresourcesAreCreated) {
+  const Json account = {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", kube::meta_json({ns(), "sub"})}};
+  ASSERT_TRUE(ask([&](auto done) { client->create(kube::resources::kServiceAccount, account, done); }));
+  const Json token = {{"apiVersion", "authentication.k8s.io/v1"},
+                      {"kind", "TokenRequest"},
+                      {"metadata", kube::meta_json({ns(), "sub"})},
+                      {"spec", {{"expirationSeconds", 600}}}};
+  const auto made =
+      ask([&](auto done) { client->create(kube::resources::kServiceAccount, token, done, {.subresource = "token"}); });
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_FALSE(core::get_string(*made, {"status", "token"}).empty());
+
+  const Json pod = {{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", kube::meta_json({ns(), "sub"})},
+                    {"spec",
+                     {{"schedulerName", "nobody"},
+                      {"automountServiceAccountToken", false},
+                      {"containers", {{{"name", "c"}, {"image", "i:1"}}}}}}};
+  ASSERT_TRUE(ask([&](auto done) { client->create(kube::resources::kPod, pod, done); }));
+  const auto bind = [&](const char* node) {
+    const Json binding = {{"apiVersion", "v1"},
+                          {"kind", "Binding"},
+                          {"metadata", kube::meta_json({ns(), "sub"})},
+                          {"target", {{"kind", "Node"}, {"name", node}}}};
+    return ask([&](auto done) { client->create(kube::resources::kPod, binding, done, {.subresource = "binding"}); });
+  };
+  ASSERT_TRUE(bind("no-such-node"));
+  const auto again = bind("another-node");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, core::ErrorCode::kConflict);
+  const Json eviction = {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", kube::meta_json({ns(), "sub"})}};
+  EXPECT_TRUE(ask([&](auto done) { client->create(kube::resources::kPod, eviction, done, {.subresource = "eviction"}); }));
+}
+
 TEST_F(KubeLive, OnlyOneLeads) {
   int first_leads = 0;
   int second_leads = 0;

@@ -1,10 +1,8 @@
-// Label selectors as the API takes them (apimachinery's labels.Parse), as far as our own selectors go.
+#include "kube/label_selector.hpp"
+
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include "kube/target.hpp"
 
 namespace kube {
 

@@ -1,0 +1,31 @@
+// The outside of credentials as values that tests replace: environment, files, programs.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/result.hpp"
+
+namespace kube {
+
+/// What credentials need of the outside; tests bring their own. `read_file` and `run` are called off the loop, but for the
+/// first reads.
+struct System {
+  std::function<std::optional<std::string>(const std::string& name)> env;
+  std::function<core::Result<std::string>(const std::string& path)> read_file;
+  struct Command {
+    std::vector<std::string> argv;
+    std::vector<std::pair<std::string, std::string>> env;  ///< Added to our own environment.
+    core::Duration timeout{30000};
+  };
+  /// Runs a program and returns what it wrote to stdout. Error: kUnavailable with the exit status and the tail of stderr.
+  std::function<core::Result<std::string>(const Command& command)> run;
+};
+/// The real one: getenv, files, posix_spawn.
+System real_system();
+
+}  // namespace kube
