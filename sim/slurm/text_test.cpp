@@ -57,7 +57,7 @@ TEST(SlurmTextTest, WhatIsWrittenIsRead) {
 
 TEST(SlurmTextTest, WhoseReasonItIs) {
   for (const char* reason : {"slurm-operator: scale-in", "slurm-operator:x", "disk is failing", "", "Not responding"}) {
-    EXPECT_EQ(given_by_operator(reason), slurm::ours(reason)) << reason;
+    EXPECT_EQ(given_by_operator(reason), slurm::held_by(reason, slurm::Owner::kOperator)) << reason;
   }
 }
 

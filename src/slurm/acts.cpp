@@ -4,17 +4,12 @@
 
 namespace slurm {
 
-bool down_by_slurm(const Node& node) {
-  if (node.state.base != "DOWN" || node.state.has("DRAIN") || node.state.has("FAIL")) return false;
-  return slurms_own(node.reason) || node.reason.ends_with(" : Not responding");
-}
-
 core::Json DrainNodes::describe() const {
-  return {{"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"nodes", nodes}, {"reason", reason}};
+  return {{"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"nodes", nodes}, {"reason", reason}};
 }
 
 core::Json ResumeNode::describe() const {
-  return {{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"node", node}};
+  return {{"act", "slurm.ResumeNode"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"node", node}};
 }
 
 core::Json UpdateNode::describe() const {
@@ -53,17 +48,19 @@ core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
 
-plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason) {
+plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason) {
   auto act = std::make_shared<DrainNodes>();
   act->cluster = std::move(cluster);
+  act->owner = owner;
   act->nodes = std::move(nodes);
   act->reason = std::move(reason);
   return act;
 }
 
-plan::ActPtr resume_node(ClusterKey cluster, std::string node) {
+plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node) {
   auto act = std::make_shared<ResumeNode>();
   act->cluster = std::move(cluster);
+  act->owner = owner;
   act->node = std::move(node);
   return act;
 }

@@ -8,45 +8,29 @@
 
 #include "plan/plan.hpp"
 #include "slurm/evidence.hpp"
+#include "slurm/holds.hpp"
 #include "slurm/model.hpp"
 
 namespace slurm {
 
-/// Every reason that we write starts with this; a drain or down with another reason is somebody else's.
-inline constexpr std::string_view kReasonPrefix = "slurm-operator: ";
-[[nodiscard]] inline bool ours(std::string_view reason) {
-  return reason.starts_with(kReasonPrefix);
-}
-
-/// slurmctld's word for a node whose slurmd is silent. It writes its own reasons over this one, and over no other.
-inline constexpr std::string_view kNotResponding = "Not responding";
-/// slurmctld's own, for a slurmd that is silent, or whose machine has started anew.
-[[nodiscard]] inline bool slurms_own(std::string_view reason) {
-  return reason == kNotResponding || reason == "Not responding : Not responding" || reason == "Node unexpectedly rebooted";
-}
-/// slurmctld set it down for its silence, or when its machine had started anew. It adds the first to a reason that is left over
-/// (before 26.05), never to one of a node that is down.
-[[nodiscard]] bool down_by_slurm(const Node& node);
-
-/// Neither ours nor slurmctld's own for a slurmd that is away: somebody else gave it.
-[[nodiscard]] inline bool given_by_others(std::string_view reason) {
-  return !reason.empty() && !slurms_own(reason) && !ours(reason);
-}
-
-/// Drains nodes with our reason (given without prefix). A node that is draining already keeps its reason and owner. Batched
-/// where the server can.
+/// Drains nodes in the name of their owner, whose reason is given without prefix. Of a node that is draining already, a reason
+/// of the owner stays as it is, and so does somebody else's; beside that of another program of ours the owner's is added.
+/// Batched where the server can.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
+  Owner owner = Owner::kOperator;
   std::vector<std::string> nodes;
   std::string reason;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Takes our own drain or down off a node, or a down of slurmctld's own: UNDRAIN when it is drained, RESUME when it is down.
-/// Refused (kConflict) when the live node's reason is another, or when there is nothing to undo. Leaves a reason that is not
-/// ours: before 26.05 none goes by itself, and Slurm's next drain would keep it.
+/// Takes the owner's drain or down off a node, or a down of slurmctld's own: UNDRAIN when it is drained, RESUME when it is
+/// down. While other programs of ours hold the node, it stays as it is, and only the owner's word goes. Refused (kConflict)
+/// when the live node's reason is another, or when there is nothing to undo. Leaves a reason that is nobody's: before 26.05
+/// none goes by itself, and Slurm's next drain would keep it.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
+  Owner owner = Owner::kOperator;
   std::string node;
   [[nodiscard]] core::Json describe() const override;
 };
@@ -76,7 +60,7 @@ struct DeleteNode final : plan::Act {
 };
 
 /// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Refused when the evidence is too old
-/// (kExpired), and unless the live node is drained by us, and still that of the very slurmd (kConflict).
+/// (kExpired), and unless the live node is drained by the operator, and still that of the very slurmd (kConflict).
 struct EndNode final : plan::Act {
   explicit EndNode(SlurmdEnded why) : evidence(std::move(why)) {}
   SlurmdEnded evidence;
@@ -104,8 +88,8 @@ struct Reconfigure final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-plan::ActPtr drain_nodes(ClusterKey cluster, std::vector<std::string> nodes, std::string reason);
-plan::ActPtr resume_node(ClusterKey cluster, std::string node);
+plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason);
+plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
 /// Of a node that has no worker behind it.
 plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why,

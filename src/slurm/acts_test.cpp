@@ -6,10 +6,14 @@ namespace slurm {
 namespace {
 
 TEST(Acts, DescribeThemselves) {
-  EXPECT_EQ(drain_nodes("default/c", {"cpu-0", "cpu-1"}, "scale in")->describe(),
-            (core::Json{
-                {"act", "slurm.DrainNodes"}, {"cluster", "default/c"}, {"nodes", {"cpu-0", "cpu-1"}}, {"reason", "scale in"}}));
-  EXPECT_EQ(resume_node("c", "n")->describe(), (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"node", "n"}}));
+  EXPECT_EQ(drain_nodes("default/c", Owner::kOperator, {"cpu-0", "cpu-1"}, "scale in")->describe(),
+            (core::Json{{"act", "slurm.DrainNodes"},
+                        {"cluster", "default/c"},
+                        {"owner", "slurm-operator"},
+                        {"nodes", {"cpu-0", "cpu-1"}},
+                        {"reason", "scale in"}}));
+  EXPECT_EQ(resume_node("c", Owner::kOperator, "n")->describe(),
+            (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"owner", "slurm-operator"}, {"node", "n"}}));
   EXPECT_EQ(delete_node("c", "n", "gone")->describe(),
             (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"node", "n"}, {"why", "gone"}}));
   EXPECT_EQ(delete_node("c", "n", "gone", NodeEvidence::Live::kKept)->describe()["expectDown"], true);
@@ -24,15 +28,8 @@ TEST(Acts, DescribeThemselves) {
 
 TEST(Acts, OnlyDeletionTakesAway) {
   EXPECT_TRUE(delete_node("c", "n", "gone")->destructive());
-  EXPECT_FALSE(drain_nodes("c", {"n"}, "r")->destructive());
-  EXPECT_FALSE(resume_node("c", "n")->destructive());
-}
-
-TEST(Acts, OursIsToldByThePrefix) {
-  EXPECT_TRUE(ours("slurm-operator: scale in"));
-  EXPECT_FALSE(ours("slurm-operator"));
-  EXPECT_FALSE(ours(""));
-  EXPECT_FALSE(ours("bad disk; slurm-operator: x"));
+  EXPECT_FALSE(drain_nodes("c", Owner::kOperator, {"n"}, "r")->destructive());
+  EXPECT_FALSE(resume_node("c", Owner::kOperator, "n")->destructive());
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
     return false;
   }
   if (comment && core::get_string(*comment, {"namespace"}) != observed.object->meta.ns) return false;
-  if (!comment && !slurm::ours(node.reason)) return false;
+  if (!comment && !slurm::held_by(node.reason, slurm::Owner::kOperator)) return false;
   const std::string nodeset = comment ? core::get_string(*comment, {"nodeSetName"}) : "";
   return std::none_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& facts) {
     return facts.object == nodeset ||

@@ -41,7 +41,7 @@ std::int64_t deadline_rank(const Worker& worker) {
 auto rank(const Pass& pass, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
-                      worker.record->reason == std::string(slurm::kReasonPrefix) + scale_in_reason(pass);
+                      slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator) == scale_in_reason(pass);
   const core::WallTime never{core::Duration{0}};
   return std::tuple(!worker.lost(), !worker.cleared, !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
                     pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker),

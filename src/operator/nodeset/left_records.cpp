@@ -67,7 +67,9 @@ OldRecord judge_old_record(const Pass& pass, const std::string& name) {
     if (!has_other_conf(pass, *record, pass.in.hash)) return OldRecord::kStays;
     // What an administrator said is meant for the next pod too.
     const bool taken = state.has("DRAIN") || state.has("FAIL");
-    if (slurm::given_by_others(record->reason) || (taken && !slurm::ours(record->reason))) return OldRecord::kStays;
+    if (slurm::given_by_others(record->reason, slurm::Owner::kOperator) ||
+        (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator)))
+      return OldRecord::kStays;
   }
   // Jobs that name the node would be lost with it.
   if (state.has("RESERVED") || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
@@ -86,7 +88,7 @@ void delete_moved(Pass& pass) {
     if (ordinal_of(name, prefix)) continue;  // delete_records has looked at it.
     if (pass.keeps(name, -1) || pass.in.other_workers.contains(name)) continue;
     // What somebody else said of the machine is to be found there when a worker comes back to it.
-    if (!stamped_by_us(pass, *node) || slurm::given_by_others(node->reason)) continue;
+    if (!stamped_by_us(pass, *node) || slurm::given_by_others(node->reason, slurm::Owner::kOperator)) continue;
     // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
     if (node->state.base != "DOWN") {
       if (pass.doubtful_record.empty()) pass.doubtful_record = name;

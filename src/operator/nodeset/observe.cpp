@@ -88,7 +88,7 @@ void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Obse
 
 /// What goes on there may take days: jobs run there, and no others start.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
-  return node.state.has("DRAIN") && slurm::ours(node.reason) &&
+  return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
          (node.state.has("RESERVED") || !snapshot.jobs_on(node.name).empty());
 }
 
@@ -131,8 +131,8 @@ bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
 
 /// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
-  return node.reason.starts_with(std::string(slurm::kReasonPrefix) + terminating_reason(pod.meta.uid)) ||
-         node.reason == "slurm-operator: Pod is terminating";
+  const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
+  return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
 }
 
 /// What cannot be read may be there.

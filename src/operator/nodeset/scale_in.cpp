@@ -282,7 +282,8 @@ Ours is_ours(const Pass& pass, const slurm::Node& node) {
   const std::string feature = slurm_node_set_name(pass.in.nodeset.spec, pass.in.meta().name);
   const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
   if (!featured) return Ours::kNo;
-  const bool silent = node.state.base == "DOWN" || node.state.has("NOT_RESPONDING") || slurm::ours(node.reason);
+  const bool silent =
+      node.state.base == "DOWN" || node.state.has("NOT_RESPONDING") || slurm::held_by(node.reason, slurm::Owner::kOperator);
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 

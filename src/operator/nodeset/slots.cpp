@@ -188,7 +188,8 @@ void add_work(Work& work, const slurm::Job& job) {
 }  // namespace
 
 bool Slot::drained_by_us() const {
-  return record != nullptr && slurm::ours(record->reason) && (record->state.has("DRAIN") || record->state.base == "DOWN");
+  return record != nullptr && slurm::held_by(record->reason, slurm::Owner::kOperator) &&
+         (record->state.has("DRAIN") || record->state.base == "DOWN");
 }
 
 bool Slot::busy() const {
@@ -209,8 +210,11 @@ bool Slot::usable() const {
 
 bool keeps_others_word(const slurm::Node& node) {
   // Who gave no reason was not us.
-  if (node.state.has("DRAIN") || node.state.has("FAIL")) return !slurm::ours(node.reason);
-  return node.state.base == "DOWN" && slurm::given_by_others(node.reason) && !slurm::down_by_slurm(node);
+  if (node.state.has("DRAIN") || node.state.has("FAIL"))
+    return !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
+           slurm::given_by_others(node.reason, slurm::Owner::kOperator);
+  return node.state.base == "DOWN" && slurm::given_by_others(node.reason, slurm::Owner::kOperator) &&
+         !slurm::down_by_slurm(node);
 }
 
 bool keeps_others_word(const Slot& slot) {

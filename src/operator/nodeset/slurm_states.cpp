@@ -100,6 +100,7 @@ bool takes_jobs(const slurm::Node& node) {
 
 bool needs_drain(const Worker& worker) {
   if (worker.record == nullptr) return false;
+  if (slurm::drained_without(*worker.record, slurm::Owner::kOperator)) return true;
   return worker.goes() ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
 }
 
@@ -140,7 +141,8 @@ std::vector<std::string> nodes_of_gone_pods(const Pass& pass) {
 bool must_end(const Pass& pass, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = pass.in.snapshot->node(name);
   if (node == nullptr || pass.work_on(name).jobs == 0 || may_be_anothers(pass, name)) return false;
-  const bool drained_by_us = node->state.has("DRAIN") && slurm::ours(node->reason) && !node->state.has("FAIL");
+  const bool drained_by_us =
+      node->state.has("DRAIN") && slurm::held_by(node->reason, slurm::Owner::kOperator) && !node->state.has("FAIL");
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
@@ -350,7 +352,7 @@ void set_drains(Pass& pass) {
     const std::string list = core::compress_hostlist(names);
     const std::set<std::string> drained(names.begin(), names.end());
     const bool added = pass.step(pass.out.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
-                                 slurm::drain_nodes(pass.cluster(), std::move(names), reason));
+                                 slurm::drain_nodes(pass.cluster(), slurm::Owner::kOperator, std::move(names), reason));
     if (added) pass.draining.insert(drained.begin(), drained.end());
     if (added && cordoned.contains(reason)) {
       pass.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
@@ -388,7 +390,8 @@ void resume_workers(Pass& pass) {
     const std::string why =
         fmt::format("it is wanted and ready, and {} by {}: {}", worker.has_flag("DRAIN") ? "drained" : "down",
                     worker.drained_by_us() ? "us" : "slurmctld", worker.record->reason);
-    pass.step(pass.out.lane("resume"), kResume.of(worker.node), why, slurm::resume_node(pass.cluster(), worker.node));
+    pass.step(pass.out.lane("resume"), kResume.of(worker.node), why,
+              slurm::resume_node(pass.cluster(), slurm::Owner::kOperator, worker.node));
   }
 }
 

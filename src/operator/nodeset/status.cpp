@@ -236,8 +236,9 @@ void intend_for_record(Pass& pass, const std::string& node) {
   plan::Intent& intent = pass.out.intent;
   if (judge_old_record(pass, node) == OldRecord::kGoesFirst && !pass.patches_nodeset) {
     if (pass.failure(kDeleteRecord.of(node)) == nullptr) intent.add(kDeleteRecord.of(node));
-  } else if (pass.draining.contains(node) || (slurm::ours(record->reason) && !record->state.has("FAIL") &&
-                                              (record->state.has("DRAIN") || record->state.base == "DOWN"))) {
+  } else if (pass.draining.contains(node) ||
+             (slurm::held_by(record->reason, slurm::Owner::kOperator) && !record->state.has("FAIL") &&
+              (record->state.has("DRAIN") || record->state.base == "DOWN"))) {
     intent.add(kResume.of(node));
   }
 }

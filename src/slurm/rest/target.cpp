@@ -110,8 +110,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return refuse(std::move(done), {ErrorCode::kInvalid, "drain without nodes", 0, {}, {}});
     }
     begin(act.cluster, "drain " + core::compress_hostlist(act.nodes), std::move(done),
-          [this, nodes = act.nodes, reason = act.reason](const JobPtr& job) {
-            read_live(job, nodes, [this, job, reason](Found found) { drain_found(job, reason, std::move(found)); });
+          [this, nodes = act.nodes, owner = act.owner, reason = act.reason](const JobPtr& job) {
+            read_live(job, nodes,
+                      [this, job, owner, reason](Found found) { drain_found(job, owner, reason, std::move(found)); });
           });
   }
 
@@ -153,76 +154,108 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     }
   }
 
-  /// Nodes that nobody keeps from work, or that only went silent, are drained with our reason. A down or fail of somebody
-  /// else's keeps its reason, and with it its owner. What drains already is left alone.
-  void drain_found(const JobPtr& job, const std::string& reason, Found found) {
+  /// What a node is to be told when it is to be drained.
+  struct DrainWish {
+    bool write = true;  ///< False: it drains already, and the owner's word has no place there, or stands there.
+    std::optional<std::string> reason{};  ///< Absent: the reason that it has stays.
+  };
+
+  /// Nodes that nobody keeps from work, or that only went silent, are drained with the owner's reason. A down or fail of
+  /// somebody else's keeps its reason, and with it its owner. What drains already is left alone, unless only other programs of
+  /// ours hold it.
+  static DrainWish drain_wish(const Node& node, Owner owner, const std::string& reason) {
+    if (drained_without(node, owner)) return {true, Holds::read(node.reason).hold(owner, reason).reason()};
+    if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) return {.write = false};
+    Holds holds = Holds::read(node.reason);
+    const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
+    if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
+      return {};
+    if (!kept) holds = {};  // Left over.
+    return {true, holds.hold(owner, reason).reason()};
+  }
+
+  void drain_found(const JobPtr& job, Owner owner, const std::string& reason, Found found) {
+    std::vector<std::string> drained, kept;
+    std::map<std::optional<std::string>, std::vector<std::string>> by_reason;
+    for (const Node& node : found.nodes) {
+      DrainWish wish = drain_wish(node, owner, reason);
+      if (wish.write) {
+        drained.push_back(node.name);
+        by_reason[std::move(wish.reason)].push_back(node.name);
+        continue;
+      }
+      kept.push_back(node.name);
+      const Node* seen = clusters.snapshot(job->cluster)->node(node.name);
+      if (seen != nullptr && !seen->state.has("DRAIN")) clusters.doubt(job->cluster);
+    }
+    std::ranges::sort(drained);
+    std::ranges::sort(kept);
+    std::vector<DrainWrite> writes;
+    for (auto& [with, nodes] : by_reason) writes.push_back({std::move(nodes), with});
+    // The many that only get our word go first.
+    std::ranges::reverse(writes);
+    write_drains(job, std::move(writes), {{"drained", drained}, {"kept", kept}}, std::move(found.unknown));
+  }
+
+  struct DrainWrite {
+    std::vector<std::string> nodes;
+    std::optional<std::string> reason;
+  };
+
+  /// One after the other; the first that fails is told.
+  void write_drains(const JobPtr& job, std::vector<DrainWrite> writes, core::Json value, std::vector<std::string> unknown) {
+    if (writes.empty()) {
+      if (!unknown.empty())
+        return fail(job, {ErrorCode::kNotFound, "node " + unknown.front() + " is not known to Slurm", 0, {}, {}});
+      return succeed(job, std::move(value));
+    }
     Client* to = client(job);
     if (to == nullptr) return;
-    struct Wish {
-      std::vector<std::string> ours, theirs, kept;
-    } wish;
-    for (const Node& node : found.nodes) {
-      if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) {
-        wish.kept.push_back(node.name);
-        const Node* seen = clusters.snapshot(job->cluster)->node(node.name);
-        if (seen != nullptr && !seen->state.has("DRAIN")) clusters.doubt(job->cluster);
-      } else if ((node.state.base == "DOWN" && given_by_others(node.reason) && !down_by_slurm(node)) ||
-                 (node.state.has("FAIL") && !ours(node.reason))) {
-        wish.theirs.push_back(node.name);
-      } else {
-        wish.ours.push_back(node.name);
-      }
-    }
-    std::vector<std::string> drained = wish.ours;
-    drained.insert(drained.end(), wish.theirs.begin(), wish.theirs.end());
-    std::ranges::sort(drained);
-    std::ranges::sort(wish.kept);
-    core::Json value{{"drained", drained}, {"kept", wish.kept}};
+    const DrainWrite next = std::move(writes.front());
+    writes.erase(writes.begin());
     NodeUpdate update;
     update.state = "DRAIN";
-    const auto report = guard<void>([job, value, unknown = found.unknown](Impl& self, core::Result<void> result) {
-      if (!result) return self.fail(job, result.error());
-      if (!unknown.empty())
-        return self.fail(job, {ErrorCode::kNotFound, "node " + unknown.front() + " is not known to Slurm", 0, {}, {}});
-      self.succeed(job, value);
-    });
-    const auto write_theirs = [this, job, update, theirs = wish.theirs, report](core::Result<void> result) {
-      if (!result || theirs.empty()) return report(std::move(result));
-      if (Client* again = client(job)) {
-        job->wrote = loop.clock().mono();
-        again->update_nodes(theirs, update, report);
-      }
-    };
-    if (drained.empty()) return report({});
+    update.reason = next.reason;
     job->wrote = loop.clock().mono();
-    if (wish.ours.empty()) return write_theirs({});
-    NodeUpdate with_reason = update;
-    with_reason.reason = std::string(kReasonPrefix) + reason;
-    to->update_nodes(wish.ours, with_reason,
-                     guard<void>([write_theirs](Impl&, core::Result<void> result) { write_theirs(std::move(result)); }));
+    to->update_nodes(next.nodes, update,
+                     guard<void>([job, writes = std::move(writes), value = std::move(value), unknown = std::move(unknown)](
+                                     Impl& self, core::Result<void> result) {
+                       if (!result) return self.fail(job, result.error());
+                       self.write_drains(job, writes, value, unknown);
+                     }));
   }
 
   // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
+  /// Without the owner's word the node is to be told this; an error where there is nothing of its to undo.
+  static core::Result<NodeUpdate> release(const Node& node, Owner owner) {
+    if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained nor down");
+    Holds holds = Holds::read(node.reason);
+    if (!holds.has(owner) && !down_by_slurm(node))
+      return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
+    if (node.state.has("FAIL")) return core::fail(ErrorCode::kConflict, "somebody set it failing");
+    NodeUpdate update;
+    if (holds.others_than(owner)) {
+      if (node.state.has("DRAIN")) update.state = "DRAIN";
+      update.reason = holds.release(owner).reason();
+      return update;
+    }
+    update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
+    update.reason = kNotResponding;  // An empty one changes nothing.
+    return update;
+  }
+
   void resume(const ResumeNode& act, Done done) {
-    begin(act.cluster, "resume " + act.node, std::move(done), [this, name = act.node](const JobPtr& job) {
+    begin(act.cluster, "resume " + act.node, std::move(done), [this, name = act.node, owner = act.owner](const JobPtr& job) {
       Client* to = client(job);
       if (to == nullptr) return;
-      to->node(name, guard<Node>([job, name](Impl& self, core::Result<Node> node) {
+      to->node(name, guard<Node>([job, name, owner](Impl& self, core::Result<Node> node) {
                  if (!node) return self.fail(job, node.error());
-                 if (!kept_from_work(*node))
-                   return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
-                 if (!ours(node->reason) && !down_by_slurm(*node)) {
-                   return self.fail(job, {ErrorCode::kConflict, "its reason is not ours: \"" + node->reason + "\"", 0, {}, {}});
-                 }
-                 if (node->state.has("FAIL"))
-                   return self.fail(job, {ErrorCode::kConflict, "somebody set it failing", 0, {}, {}});
-                 NodeUpdate update;
-                 update.state = node->state.base == "DOWN" ? "RESUME" : "UNDRAIN";
-                 update.reason = kNotResponding;  // An empty one changes nothing.
-                 if (Client* again = self.client(job)) {
-                   again->update_node(name, update, self.finish_write(job, {{"resumed", name}, {"by", *update.state}}));
-                 }
+                 const core::Result<NodeUpdate> update = release(*node, owner);
+                 if (!update) return self.fail(job, update.error());
+                 core::Json value{{"resumed", name}, {"by", update->state.value_or("")}};
+                 if (Client* again = self.client(job))
+                   again->update_node(name, *update, self.finish_write(job, std::move(value)));
                }));
     });
   }
@@ -286,8 +319,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                           if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
                           if (!node) return self.fail(job, node.error());
                           if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
-                          if (!node->state.has("DRAIN") || !ours(node->reason) || node->state.has("FAIL"))
-                            return self.fail(job, {ErrorCode::kConflict, "it is not drained by us", 0, {}, {}});
+                          if (!node->state.has("DRAIN") || !held_by(node->reason, Owner::kOperator) || node->state.has("FAIL"))
+                            return self.fail(job, {ErrorCode::kConflict, "it is not drained by the operator", 0, {}, {}});
                           if (node->slurmd_start_time != slurmd)
                             return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
                           NodeUpdate update;

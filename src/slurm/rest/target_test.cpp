@@ -91,15 +91,15 @@ TEST_F(TargetTest, KnowsItsActs) {
     [[nodiscard]] core::Json describe() const override { return {}; }
   };
   EXPECT_FALSE(target.handles(Other{}));
-  for (const auto& act : {drain_nodes("c", {"n"}, ""), resume_node("c", "n"), update_node("c", "n", {}),
-                          delete_node("c", "n", ""), reconfigure("c")}) {
+  for (const auto& act : {drain_nodes("c", Owner::kOperator, {"n"}, ""), resume_node("c", Owner::kOperator, "n"),
+                          update_node("c", "n", {}), delete_node("c", "n", ""), reconfigure("c")}) {
     EXPECT_TRUE(target.handles(*act));
   }
 }
 
 TEST_F(TargetTest, DrainsWithOurReason) {
   live("n1", R"("IDLE")");
-  const auto result = run(drain_nodes("c", {"n1"}, "scale in"));
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"n1"}, "scale in"));
   ASSERT_TRUE(result.value);
   EXPECT_EQ(*result.value, (core::Json{{"drained", {"n1"}}, {"kept", core::Json::array()}}));
   EXPECT_EQ(posted(), (std::vector<core::Json>{{{"state", {"DRAIN"}}, {"reason", "slurm-operator: scale in"}}}));
@@ -110,7 +110,7 @@ TEST_F(TargetTest, AGateOpensWithTheNextSnapshot) {
   live("n1", R"("IDLE")");
   http.held = "/jobs/";
   std::vector<plan::GatePtr> gates;
-  target.execute(drain_nodes("c", {"n1"}, "x"), [&](plan::ActResult result) { gates = result.gates; });
+  target.execute(drain_nodes("c", Owner::kOperator, {"n1"}, "x"), [&](plan::ActResult result) { gates = result.gates; });
   loop.advance(20ms);
   ASSERT_EQ(gates.size(), 1U);
   EXPECT_EQ(gates[0]->describe(), "drain n1");
@@ -123,10 +123,42 @@ TEST_F(TargetTest, AGateOpensWithTheNextSnapshot) {
 TEST_F(TargetTest, LeavesEveryDrainAsItIs) {
   live("n1", R"("IDLE","DRAIN")", "bad disk");
   live("n2", R"("MIXED","DRAIN")", "slurm-operator: other");
-  const auto result = run(drain_nodes("c", {"n1", "n2"}, "scale in"));
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"n1", "n2"}, "scale in"));
   ASSERT_TRUE(result.value);
   EXPECT_EQ((*result.value)["kept"], (core::Json{"n1", "n2"}));
   EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, ADrainStandsBesideThatOfAnotherProgram) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-bridge: pods run there");
+  live("n2", R"("IDLE","DRAIN")", "slurm-operator: a; slurm-bridge: b");
+  live("n3", R"("DOWN")", "slurm-bridge: c");
+  live("n4", R"("IDLE")", "slurm-bridge: left over");
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"n1", "n2", "n3", "n4"}, "scale in"));
+  ASSERT_TRUE(result.value);
+  EXPECT_EQ(*result.value, (core::Json{{"drained", {"n1", "n3", "n4"}}, {"kept", {"n2"}}}));
+  std::set<std::string> reasons;
+  for (const core::Json& body : posted()) {
+    EXPECT_EQ(body["state"], core::Json{"DRAIN"});
+    reasons.insert(body["reason"]);
+  }
+  EXPECT_EQ(reasons, (std::set<std::string>{"slurm-operator: scale in; slurm-bridge: pods run there",
+                                            "slurm-operator: scale in; slurm-bridge: c", "slurm-operator: scale in"}));
+  EXPECT_EQ(http.asked("POST", kBase + "/node/n2"), 0);
+}
+
+TEST_F(TargetTest, ResumingTakesOneWordAndLeavesTheOther) {
+  live("n1", R"("MIXED","DRAIN")", "slurm-operator: a; slurm-bridge: b");
+  ASSERT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value);
+  EXPECT_EQ(posted(), (std::vector<core::Json>{{{"state", {"DRAIN"}}, {"reason", "slurm-bridge: b"}}}));
+  EXPECT_EQ(failure(resume_node("c", Owner::kEnlistment, "n1")), ErrorCode::kConflict);
+  live("n1", R"("DOWN")", "slurm-operator: a; slurm-bridge: b");
+  ASSERT_TRUE(run(resume_node("c", Owner::kBridge, "n1")).value);
+  EXPECT_EQ(posted().back(), (core::Json{{"reason", "slurm-operator: a"}})) << "it stays down";
+  live("n1", R"("IDLE","DRAIN")", "slurm-bridge: b");
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict) << "not the operator's";
+  ASSERT_TRUE(run(resume_node("c", Owner::kBridge, "n1")).value);
+  EXPECT_EQ(posted().back()["state"], core::Json{"UNDRAIN"});
 }
 
 TEST_F(TargetTest, ADownOfSomebodyElseKeepsItsReason) {
@@ -134,7 +166,7 @@ TEST_F(TargetTest, ADownOfSomebodyElseKeepsItsReason) {
   live("n2", R"("DOWN","NOT_RESPONDING")", "Not responding");
   live("n3", R"("DOWN")", "slurm-operator: pod ended");
   live("n4", R"("IDLE")", "slurm-operator: left over");
-  ASSERT_TRUE(run(drain_nodes("c", {"n1", "n2", "n3", "n4"}, "scale in")).value);
+  ASSERT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1", "n2", "n3", "n4"}, "scale in")).value);
   const auto bodies = posted();
   ASSERT_EQ(bodies.size(), 2U);
   EXPECT_EQ(bodies[0]["name"].size(), 3U);
@@ -146,19 +178,19 @@ TEST_F(TargetTest, ADownOfSomebodyElseKeepsItsReason) {
 TEST_F(TargetTest, AFailKeepsItsReasonAndIsNotResumed) {
   live("n1", R"("IDLE","FAIL")", "ECC errors");
   live("n2", R"("MIXED","FAIL")");
-  ASSERT_TRUE(run(drain_nodes("c", {"n1", "n2"}, "scale in")).value);
+  ASSERT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1", "n2"}, "scale in")).value);
   for (const core::Json& body : posted()) EXPECT_EQ(body, (core::Json{{"state", {"DRAIN"}}, {"name", body["name"]}}));
   const int before = writes();
   EXPECT_GT(before, 0);
   live("n3", R"("DOWN","FAIL")", "slurm-operator: Pod is terminating");
-  EXPECT_EQ(failure(resume_node("c", "n3")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n3")), ErrorCode::kConflict);
   EXPECT_EQ(writes(), before);
 }
 
 TEST_F(TargetTest, DrainsWhatIsThereAndNamesWhatIsNot) {
   live("n1", R"("IDLE")");
   http.on("GET", kBase + "/node/zz", testing::error(200, 0, "Failure to query node zz"));
-  const auto result = run(drain_nodes("c", {"zz", "n1"}, "x"));
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"zz", "n1"}, "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kNotFound);
   EXPECT_NE(result.value.error().message.find("zz"), std::string::npos);
@@ -174,7 +206,7 @@ TEST_F(TargetTest, ManyNodesAreReadAsOneTable) {
     rows += (i == 0 ? "" : ",") + testing::node(names.back(), i == 7 ? R"("IDLE","DRAIN")" : R"("IDLE")");
   }
   http.on("GET", kBase + "/nodes/", testing::nodes(rows));
-  ASSERT_TRUE(run(drain_nodes("c", names, "x")).value);
+  ASSERT_TRUE(run(drain_nodes("c", Owner::kOperator, names, "x")).value);
   ASSERT_EQ(posted().size(), 1U);
   EXPECT_EQ(posted()[0]["name"].size(), 19U);
   EXPECT_EQ(http.asked("GET", kBase + "/node/"), 0);
@@ -183,18 +215,18 @@ TEST_F(TargetTest, ManyNodesAreReadAsOneTable) {
 TEST_F(TargetTest, ADrainThatCannotReadDoesNotWrite) {
   live("n1", R"("IDLE")");
   http.on("GET", kBase + "/node/n2", testing::error(500, 1802, "Failure to query node n2"));
-  EXPECT_EQ(failure(drain_nodes("c", {"n1", "n2"}, "x")), ErrorCode::kUnavailable);
+  EXPECT_EQ(failure(drain_nodes("c", Owner::kOperator, {"n1", "n2"}, "x")), ErrorCode::kUnavailable);
   EXPECT_EQ(writes(), 0);
-  EXPECT_EQ(failure(drain_nodes("c", {}, "x")), ErrorCode::kInvalid);
+  EXPECT_EQ(failure(drain_nodes("c", Owner::kOperator, {}, "x")), ErrorCode::kInvalid);
 }
 
 TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: scale in");
-  EXPECT_TRUE(run(resume_node("c", "n1")).value);
+  EXPECT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value);
   live("n1", R"("DOWN","NOT_RESPONDING")", "slurm-operator: pod ended");
-  EXPECT_TRUE(run(resume_node("c", "n1")).value);
+  EXPECT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value);
   live("n1", R"("DOWN","DRAIN")", "slurm-operator: pod ended");
-  EXPECT_TRUE(run(resume_node("c", "n1")).value);
+  EXPECT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value);
   const auto bodies = posted();
   ASSERT_EQ(bodies.size(), 3U);
   EXPECT_EQ(bodies[0]["state"], (core::Json{"UNDRAIN"}));
@@ -207,9 +239,10 @@ TEST_F(TargetTest, ResumesADownOfSlurmsOwn) {
   for (const char* reason :
        {"Not responding", "Not responding : Not responding", "left over : Not responding", "Node unexpectedly rebooted"}) {
     live("n1", R"("DOWN")", reason);
-    EXPECT_TRUE(run(resume_node("c", "n1")).value) << reason;
+    EXPECT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value) << reason;
     live("n1", R"("DOWN","DRAIN")", reason);
-    EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict) << "somebody drained it and gave no reason";
+    EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict)
+        << "somebody drained it and gave no reason";
   }
 }
 
@@ -242,16 +275,16 @@ TEST_F(TargetTest, EndsOnlyANodeOfOurDrainAndOfTheSlurmdThatWasSeen) {
 TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
   for (const char* reason : {"", "bad disk", "Not responding", "slurm-operator"}) {
     live("n1", R"("IDLE","DRAIN")", reason);
-    EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict) << reason;
+    EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict) << reason;
   }
   live("n1", R"("DOWN")", "dead board");
-  EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
   // The reason of an earlier drain stays on the node before 26.05; undraining an idle node would make it stop responding for a
   // while.
   live("n1", R"("IDLE")", "slurm-operator: left over");
-  EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
   http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
-  EXPECT_EQ(failure(resume_node("c", "n1")), ErrorCode::kNotFound);
+  EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kNotFound);
   EXPECT_EQ(writes(), 0);
 }
 
@@ -450,7 +483,7 @@ TEST_F(TargetTest, ALostReplyClosesAGateUntilItsOutcomeCanBeSeen) {
   live("n1", R"("IDLE")");
   http.on("POST", kBase + "/node/n1",
           [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnknownOutcome, "cut"); });
-  const auto result = run(drain_nodes("c", {"n1"}, "x"));
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"n1"}, "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kUnknownOutcome);
   ASSERT_EQ(result.gates.size(), 1U);
@@ -466,8 +499,8 @@ TEST_F(TargetTest, NothingIsWrittenWithoutTimeForIt) {
   const auto none = std::optional<core::MonoTime>();
   for (const auto& late : {none, std::optional(loop.clock().mono() + 150ms)}) {
     until = late;
-    for (const auto& act : {drain_nodes("c", {"n2"}, "x"), resume_node("c", "n1"), update_node("c", "n1", update),
-                            delete_node("c", "n1", "x"), reconfigure("c")}) {
+    for (const auto& act : {drain_nodes("c", Owner::kOperator, {"n2"}, "x"), resume_node("c", Owner::kOperator, "n1"),
+                            update_node("c", "n1", update), delete_node("c", "n1", "x"), reconfigure("c")}) {
       EXPECT_EQ(failure(act), ErrorCode::kCancelled) << act->describe();
     }
   }
@@ -479,7 +512,7 @@ TEST_F(TargetTest, TheTimeIsAskedForAfterTheLiveRead) {
     until.reset();
     return testing::nodes(testing::node("n1", R"("IDLE")"));
   });
-  EXPECT_EQ(failure(drain_nodes("c", {"n1"}, "x")), ErrorCode::kCancelled);
+  EXPECT_EQ(failure(drain_nodes("c", Owner::kOperator, {"n1"}, "x")), ErrorCode::kCancelled);
   EXPECT_EQ(writes(), 0);
 }
 
@@ -490,7 +523,7 @@ TEST_F(TargetTest, EachWriteOfAnActAsksForTheTime) {
     until.reset();
     return testing::done();
   });
-  const auto result = run(drain_nodes("c", {"n1", "n2"}, "x"));
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"n1", "n2"}, "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kCancelled);
   EXPECT_EQ(writes(), 1);
@@ -505,7 +538,7 @@ TEST_F(TargetTest, AWriteIsGivenUpBeforeItsTimeIsOver) {
     timeout = request.timeout;
     return core::fail(ErrorCode::kUnknownOutcome, "no answer in time");
   });
-  const auto result = run(drain_nodes("c", {"n1"}, "x"));
+  const auto result = run(drain_nodes("c", Owner::kOperator, {"n1"}, "x"));
   EXPECT_LE(timeout, 4s);
   EXPECT_GE(timeout, 3900ms);
   ASSERT_EQ(result.gates.size(), 1U);
@@ -533,7 +566,7 @@ TEST_F(TargetTest, IsToldWhenItsClusterIsRemovedMeanwhile) {
   live("n1", R"("IDLE")");
   http.held = "node/n1";
   std::optional<plan::ActResult> out;
-  target.execute(drain_nodes("c", {"n1"}, "x"), [&](plan::ActResult result) { out = std::move(result); });
+  target.execute(drain_nodes("c", Owner::kOperator, {"n1"}, "x"), [&](plan::ActResult result) { out = std::move(result); });
   loop.advance(10ms);
   EXPECT_FALSE(out);
   clusters.remove("c");

@@ -180,14 +180,14 @@ TEST_P(SlurmTest, AnUnknownNodeIsNotFoundEverywhere) {
 }
 
 TEST_P(SlurmTest, DrainsAndResumes) {
-  const auto drained = run(slurm::drain_nodes(kCluster, {"n1", "n2"}, "scale in"));
+  const auto drained = run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1", "n2"}, "scale in"));
   ASSERT_TRUE(drained.value) << drained.value.error().message;
   EXPECT_TRUE(opens(drained));
   const auto snapshot = clusters->snapshot(kCluster);
   EXPECT_TRUE(shows_drained(*snapshot, world->loop().clock().mono()));
   EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in");
   for (const char* name : {"n1", "n2"}) {
-    const auto resumed = run(slurm::resume_node(kCluster, name));
+    const auto resumed = run(slurm::resume_node(kCluster, slurm::Owner::kOperator, name));
     ASSERT_TRUE(resumed.value) << resumed.value.error().message;
     EXPECT_TRUE(opens(resumed));
   }
@@ -195,17 +195,36 @@ TEST_P(SlurmTest, DrainsAndResumes) {
   EXPECT_TRUE(becomes("n1", "IDLE", 10s));
   EXPECT_TRUE(becomes("n2", "IDLE", 10s));
   EXPECT_EQ(node("n1")->reason, before_26_05() ? "Not responding" : "") << "Slurm writes its own reasons over what is left";
-  EXPECT_EQ(run(slurm::resume_node(kCluster, "n1")).value.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1")).value.error().code, ErrorCode::kConflict);
+}
+
+TEST_P(SlurmTest, SeveralProgramsHoldOneNode) {
+  using enum slurm::Owner;
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, kBridge, {"n1"}, "pods run there")).value);
+  ASSERT_TRUE(becomes("n1", "IDLE+DRAIN"));
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, kOperator, {"n1"}, "scale in")).value);
+  EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in; slurm-bridge: pods run there");
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, kBridge, "n1")).value);
+  EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in");
+  EXPECT_EQ(state("n1"), "IDLE+DRAIN") << "the operator holds it still";
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, kBridge, {"n1"}, "pods run there")).value);
+  // The word of one that is down goes alone, too.
+  ASSERT_TRUE(update("n1", "DOWN", node("n1")->reason));
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, kOperator, "n1")).value);
+  EXPECT_EQ(node("n1")->reason, "slurm-bridge: pods run there");
+  EXPECT_EQ(node("n1")->state.base, "DOWN");
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, kBridge, "n1")).value);
+  EXPECT_TRUE(becomes("n1", "IDLE", 10s));
 }
 
 TEST_P(SlurmTest, LeavesTheDrainsOfOthers) {
   world->scontrol("n1", "DRAIN", "bad disk");
   ASSERT_TRUE(becomes("n1", "IDLE+DRAIN"));
-  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  const auto drained = run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "scale in"));
   ASSERT_TRUE(drained.value) << drained.value.error().message;
   EXPECT_EQ((*drained.value)["kept"], (core::Json{"n1"}));
   EXPECT_EQ(node("n1")->reason, "bad disk");
-  const auto resumed = run(slurm::resume_node(kCluster, "n1"));
+  const auto resumed = run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1"));
   ASSERT_FALSE(resumed.value);
   EXPECT_EQ(resumed.value.error().code, ErrorCode::kConflict);
   EXPECT_EQ(state("n1"), "IDLE+DRAIN");
@@ -214,17 +233,17 @@ TEST_P(SlurmTest, LeavesTheDrainsOfOthers) {
 TEST_P(SlurmTest, ADrainWithoutAReasonKeepsTheReasonOfADown) {
   world->scontrol("n1", "DOWN", "dead board");
   ASSERT_TRUE(becomes("n1", "DOWN"));
-  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  const auto drained = run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "scale in"));
   ASSERT_TRUE(drained.value) << drained.value.error().message;
   EXPECT_EQ(state("n1"), "DOWN+DRAIN");
   EXPECT_EQ(node("n1")->reason, "dead board");
-  EXPECT_EQ(run(slurm::resume_node(kCluster, "n1")).value.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1")).value.error().code, ErrorCode::kConflict);
 }
 
 TEST_P(SlurmTest, ResumesItsOwnDown) {
   ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: pod ended"));
   ASSERT_TRUE(becomes("n1", "DOWN"));
-  const auto resumed = run(slurm::resume_node(kCluster, "n1"));
+  const auto resumed = run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1"));
   ASSERT_TRUE(resumed.value) << resumed.value.error().message;
   EXPECT_EQ((*resumed.value)["by"], "RESUME");
   EXPECT_TRUE(becomes("n1", "IDLE", 10s));
@@ -273,7 +292,7 @@ TEST_P(SlurmTest, ABusyNodeIsNotDeleted) {
   ASSERT_FALSE(direct);
   EXPECT_EQ(direct.error().code, ErrorCode::kBusy) << direct.error().message;
   EXPECT_EQ(direct.error().reason, "2016");
-  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  const auto drained = run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "scale in"));
   ASSERT_TRUE(drained.value);
   EXPECT_EQ(state("n1"), "MIXED+DRAIN");
   EXPECT_TRUE(opens(drained));
@@ -298,7 +317,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   ASSERT_TRUE(job_becomes(job, "RUNNING"));
   world->suspend(job);
   ASSERT_TRUE(job_becomes(job, "SUSPENDED"));
-  const auto drained = run(slurm::drain_nodes(kCluster, {"n1"}, "scale in"));
+  const auto drained = run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "scale in"));
   ASSERT_TRUE(drained.value);
   // MIXED with no CPU allocated, or IDLE: as SelectTypeParameters and the job's memory want it.
   const std::string words = state("n1");

@@ -311,7 +311,7 @@ TEST_P(SlurmRules, AReservationKeepsARecordThoughIdle) {
   ASSERT_FALSE(busy);
   EXPECT_EQ(busy.error().code, ErrorCode::kBusy);
   EXPECT_EQ(busy.error().reason, "2016");
-  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, {"n2"}, "scale in")).value);
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n2"}, "scale in")).value);
   EXPECT_EQ(state("n2"), "IDLE+DRAIN+RESERVED");
   const auto act = run(slurm::delete_node(kCluster, "n2", "test"));
   ASSERT_FALSE(act.value);
@@ -365,7 +365,8 @@ TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
 }
 
 TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
-  // 0: nothing does; 1: what was DOWN for its silence; 2: every DOWN. A drain never does.
+  // 0: nothing does; 1: what was DOWN for its silence; 2: every DOWN. A drain never
+  // does.
   for (const char* mode : {"0", "1"}) {
     configure(std::string("ReturnToService=") + mode + "\n");
     ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
@@ -399,13 +400,13 @@ TEST_P(SlurmRules, ASilentNodeIsDownAndReturnsWithReturnToService1) {
   EXPECT_TRUE(becomes("n1", before_26_05() ? "DOWN" : "IDLE", 20s)) << "only for that very reason";
   if (!before_26_05()) return;
   EXPECT_TRUE(slurm::down_by_slurm(*node("n1")));
-  ASSERT_TRUE(run(slurm::resume_node(kCluster, "n1")).value);
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1")).value);
   EXPECT_TRUE(becomes("n1", "IDLE", 10s));
 }
 
 TEST_P(SlurmRules, AResumeLeavesAReasonThatSlurmWritesOver) {
-  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, {"n1"}, "x")).value);
-  ASSERT_TRUE(run(slurm::resume_node(kCluster, "n1")).value);
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "x")).value);
+  ASSERT_TRUE(run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1")).value);
   ASSERT_TRUE(becomes("n1", "IDLE", 10s));
   EXPECT_EQ(reason("n1"), before_26_05() ? "Not responding" : "");
   configure("GresTypes=gpu\n");
@@ -413,7 +414,7 @@ TEST_P(SlurmRules, AResumeLeavesAReasonThatSlurmWritesOver) {
   configure("GresTypes=gpu\nMessageTimeout=11\n");
   ASSERT_TRUE(becomes("n1", "IDLE+DRAIN+INVALID_REG", 10s));
   EXPECT_EQ(reason("n1"), "gres/gpu count reported lower than configured (0 < 1)");
-  EXPECT_FALSE(run(slurm::resume_node(kCluster, "n1")).value) << "that drain is Slurm's";
+  EXPECT_FALSE(run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1")).value) << "that drain is Slurm's";
   ASSERT_EQ(post("node/n1", {{"gres", ""}}).first, 200);
   world->reload_node("n1");
   ASSERT_TRUE(becomes("n1", "IDLE+DRAIN", 10s));

@@ -315,19 +315,19 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
       if (it == nodes.end() || it->second.state.has("DRAIN")) continue;
       const bool failing = it->second.state.flags.erase("FAIL") > 0;  // A node is drained or failing.
       it->second.state.flags.insert("DRAIN");
-      if ((failing || it->second.state.base == "DOWN") && slurm::given_by_others(it->second.reason)) {
+      if ((failing || it->second.state.base == "DOWN") && slurm::given_by_others(it->second.reason, slurm::Owner::kOperator)) {
         if (drain->reason.find("scaled in") == std::string::npos)
           violations.push_back("drained a node that somebody set down or failing: " + name);
         continue;
       }
-      it->second.reason = std::string(slurm::kReasonPrefix) + drain->reason;
+      it->second.reason = slurm::Holds().hold(drain->owner, drain->reason).reason();
     }
     return {};
   }
   if (const auto* resume = dynamic_cast<const slurm::ResumeNode*>(&act)) {
     const auto it = nodes.find(resume->node);
     if (it == nodes.end()) return core::fail(core::ErrorCode::kNotFound, resume->node);
-    if (!slurm::ours(it->second.reason) && !slurm::down_by_slurm(it->second)) {
+    if (!slurm::held_by(it->second.reason, resume->owner) && !slurm::down_by_slurm(it->second)) {
       violations.push_back("undid a foreign drain: " + resume->node);
       return core::fail(core::ErrorCode::kConflict, "not ours");
     }
@@ -353,7 +353,8 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   }
   if (const auto* end = dynamic_cast<const slurm::EndNode*>(&act)) {
     slurm::Node& node = nodes.at(end->evidence.node().name);
-    if (!node.state.has("DRAIN") || !slurm::ours(node.reason) || node.slurmd_start_time != end->evidence.slurmd())
+    if (!node.state.has("DRAIN") || !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
+        node.slurmd_start_time != end->evidence.slurmd())
       return core::fail(core::ErrorCode::kConflict, "not ours, or of another slurmd");
     for (const auto& [name, pod] : pods) {
       if (slurm_node_name(pod) == end->evidence.node().name)
@@ -423,8 +424,10 @@ void World::user_deletes(const std::string& name) {
   const auto node = nodes.find(host);
   if (node == nodes.end()) return;
   slurm::NodeState& state = node->second.state;
-  if (state.base == "IDLE" && state.has("DRAIN") && slurm::given_by_others(node->second.reason)) return;
-  const bool held = slurm::given_by_others(node->second.reason) && (state.base == "DOWN" || state.has("DRAIN"));
+  if (state.base == "IDLE" && state.has("DRAIN") && slurm::given_by_others(node->second.reason, slurm::Owner::kOperator))
+    return;
+  const bool held =
+      slurm::given_by_others(node->second.reason, slurm::Owner::kOperator) && (state.base == "DOWN" || state.has("DRAIN"));
   if (!held && !state.has("FAIL")) {
     state.flags.insert("DRAIN");
     node->second.reason = "slurm-operator: Pod is terminating (" + pod.meta.uid + ")";

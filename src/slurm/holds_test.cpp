@@ -1,0 +1,78 @@
+#include "slurm/holds.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace slurm {
+namespace {
+
+using enum Owner;
+
+TEST(Holds, AReasonTellsItsOwner) {
+  EXPECT_EQ(Holds::read("slurm-operator: scale in").why(kOperator), "scale in");
+  EXPECT_EQ(Holds::read("slurm-bridge: pods run there").why(kBridge), "pods run there");
+  EXPECT_EQ(Holds::read("slurm-enlist: its machine leaves").why(kEnlistment), "its machine leaves");
+  for (const char* reason : {"", "slurm-operator", "slurm-operator:x", "bad disk; slurm-operator: x", "Not responding"}) {
+    EXPECT_TRUE(Holds::read(reason).none()) << reason;
+  }
+}
+
+TEST(Holds, SeveralStandSideBySideInOneOrder) {
+  const Holds both = Holds().hold(kBridge, "pods run there").hold(kOperator, "Node (a) was cordoned");
+  EXPECT_EQ(both.reason(), "slurm-operator: Node (a) was cordoned; slurm-bridge: pods run there");
+  EXPECT_TRUE(both.others_than(kOperator));
+  EXPECT_FALSE(Holds().hold(kOperator, "x").others_than(kOperator));
+  EXPECT_TRUE(Holds().hold(kOperator, "x").others_than(kBridge));
+  EXPECT_EQ(Holds(both).release(kOperator).reason(), "slurm-bridge: pods run there");
+  EXPECT_EQ(Holds(both).release(kOperator).release(kBridge).reason(), "");
+}
+
+TEST(Holds, WhatSlurmctldAddsIsNoPartOfThem) {
+  const Holds holds = Holds::read("slurm-operator: a; slurm-enlist: b : Not responding");
+  EXPECT_EQ(holds.why(kOperator), "a");
+  EXPECT_EQ(holds.why(kEnlistment), "b");
+}
+
+RC_GTEST_PROP(Holds, WhatIsWrittenIsReadAgain, ()) {
+  // Texts are made of what reasons are made of, so that some of them look like holds.
+  const auto text = [] {
+    std::string out = "because ";
+    for (const auto& part : *rc::gen::container<std::vector<std::string>>(
+             rc::gen::element<std::string>("slurm-bridge: ", "; ", "slurm-operator", ": ", "slurm-enlist: ", "x", " ")))
+      out += part;
+    return out + "end";
+  };
+  Holds holds;
+  for (const Owner owner : {kOperator, kBridge, kEnlistment}) {
+    if (*rc::gen::arbitrary<bool>()) holds.hold(owner, text());
+  }
+  const Holds read = Holds::read(holds.reason());
+  for (const Owner owner : {kOperator, kBridge, kEnlistment}) RC_ASSERT(read.why(owner) == holds.why(owner));
+}
+
+TEST(Holds, AnotherProgramsWordIsSomebodyElses) {
+  EXPECT_FALSE(given_by_others("slurm-operator: x", kOperator));
+  EXPECT_FALSE(given_by_others("", kOperator));
+  EXPECT_FALSE(given_by_others("Not responding", kOperator));
+  EXPECT_TRUE(given_by_others("bad disk", kOperator));
+  EXPECT_TRUE(given_by_others("slurm-bridge: x", kOperator));
+  EXPECT_TRUE(given_by_others("slurm-operator: x; slurm-bridge: y", kOperator));
+}
+
+TEST(Holds, AWordCanStandBesideThatOfAProgramOnly) {
+  Node node;
+  node.state = {"IDLE", {"DRAIN"}};
+  const auto beside = [&](const char* reason) {
+    node.reason = reason;
+    return drained_without(node, kOperator);
+  };
+  EXPECT_TRUE(beside("slurm-bridge: x"));
+  EXPECT_FALSE(beside("slurm-operator: y; slurm-bridge: x"));
+  EXPECT_FALSE(beside("bad disk"));
+  EXPECT_FALSE(beside(""));
+  node.state.flags = {};
+  EXPECT_FALSE(beside("slurm-bridge: x")) << "left over";
+}
+
+}  // namespace
+}  // namespace slurm
