@@ -50,6 +50,8 @@ struct ClientOptions {
   std::string newest_parser = "v0.0.45";
 };
 
+class Connection;
+
 /// Calls of `done` come later, on the loop, exactly once; when the client goes first, from its destructor with kCancelled (a
 /// write under way: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in standby),
 /// kUnauthorized, kForbidden, kTooManyRequests, kInternal (an answer that makes no sense, or is not whole), kUnsupported (no
@@ -90,8 +92,7 @@ class Client {
   void reconfigure(Done<void> done);
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Connection> connection_;
 };
 
 }  // namespace slurm

@@ -1,0 +1,191 @@
+#include "slurm/accounting/lists.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace slurm::accounting {
+namespace {
+
+/// After a write a list is asked for again this many times its cost after the last start, not cost_factor times.
+constexpr int kSoonFactor = 4;
+
+/// Everything about one list.
+template <class Key, class Row>
+struct Polled {
+  Polled(core::Loop& loop, List in_list, void (AccountingClient::*in_get)(AccountingClient::Done<Row>),
+         Key (*in_key_of)(const Row&))
+      : list(in_list), get(in_get), key_of(in_key_of), timer(loop) {}
+
+  List list;
+  void (AccountingClient::*get)(AccountingClient::Done<Row>);
+  Key (*key_of)(const Row&);
+  Rows<Key, Row> now;
+  core::Timer timer;
+  core::MonoTime started;  ///< The last poll.
+  bool asking = false;
+  bool soon = false;       ///< A write asks for another poll.
+  std::uint64_t turn = 0;  ///< Counts starts and stops: an answer to what was asked before is none to what is asked now.
+  int failures = 0;        ///< In a row.
+};
+
+template <class Row>
+std::string name_of(const Row& row) {
+  return row.name;
+}
+template <class Row>
+std::int64_t id_of(const Row& row) {
+  return row.id;
+}
+
+}  // namespace
+
+struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
+  Impl(core::Loop& in_loop, core::Random& in_random, AccountingClient& in_client, Listener in_listener, ListsOptions in_options)
+      : loop(in_loop), random(in_random), client(in_client), listener(std::move(in_listener)), options(in_options) {}
+
+  template <class Each>
+  void each(Each what) {
+    what(tres);
+    what(qos);
+    what(accounts);
+    what(users);
+    what(associations);
+    what(clusters);
+  }
+
+  template <class Key, class Row>
+  void poll(Polled<Key, Row>& polled) {
+    if (!running || polled.asking) return;
+    polled.asking = true;
+    polled.soon = false;
+    polled.started = loop.clock().mono();
+    (client.*polled.get)(
+        [weak = weak_from_this(), &polled, turn = polled.turn](core::Result<std::vector<std::shared_ptr<const Row>>> rows) {
+          const auto self = weak.lock();
+          if (!self || turn != polled.turn) return;
+          polled.asking = false;
+          const bool changed = rows ? self->came(polled, *rows) : self->failed(polled, rows.error());
+          self->schedule(polled);
+          if (changed) self->listener(polled.list);
+        });
+  }
+
+  /// Takes a list in. True: something in it, or its health, is another.
+  template <class Key, class Row>
+  bool came(Polled<Key, Row>& polled, const std::vector<std::shared_ptr<const Row>>& rows) {
+    Rows<Key, Row>& now = polled.now;
+    std::map<Key, std::shared_ptr<const Row>> fresh;
+    bool changed = now.health != Rows<Key, Row>::Health::kComplete;
+    bool other_rows = false;
+    for (const auto& row : rows) {
+      const Key key = polled.key_of(*row);
+      const auto before = now.rows->find(key);
+      const bool same = before != now.rows->end() && *before->second == *row;
+      other_rows = other_rows || !same;
+      fresh.emplace(key, same ? before->second : row);
+    }
+    other_rows = other_rows || fresh.size() != now.rows->size();
+    if (other_rows) now.rows = std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>(std::move(fresh));
+    now.health = Rows<Key, Row>::Health::kComplete;
+    now.error.clear();
+    now.requested_at = polled.started;
+    now.cost = loop.clock().mono() - polled.started;
+    polled.failures = 0;
+    return changed || other_rows;
+  }
+
+  template <class Key, class Row>
+  bool failed(Polled<Key, Row>& polled, const core::Error& error) {
+    Rows<Key, Row>& now = polled.now;
+    ++polled.failures;
+    const bool changed = now.health == Rows<Key, Row>::Health::kComplete || now.error != error.message;
+    if (now.health == Rows<Key, Row>::Health::kComplete) now.health = Rows<Key, Row>::Health::kStale;
+    now.error = error.message;
+    return changed;
+  }
+
+  template <class Key, class Row>
+  void schedule(Polled<Key, Row>& polled) {
+    const core::MonoTime now = loop.clock().mono();
+    core::Duration pause = options.period;
+    if (polled.failures > 0) {
+      const core::Duration longest = options.first_backoff * (1 << std::min(polled.failures - 1, 10));
+      pause = std::min(longest, options.last_backoff);
+      pause += pause * static_cast<int>(random.below(21)) / 100;
+      polled.timer.set(pause, [this, &polled] { poll(polled); });
+      return;
+    }
+    const core::Duration dear = std::min(polled.now.cost * options.cost_factor, options.longest_pause);
+    pause = polled.soon ? polled.now.cost * kSoonFactor : std::max(pause, dear);
+    polled.timer.set(std::max(polled.started + pause - now, core::Duration{0}), [this, &polled] { poll(polled); });
+  }
+
+  template <class Key, class Row>
+  void poll_soon(Polled<Key, Row>& polled) {
+    polled.soon = true;
+    if (running && !polled.asking) schedule(polled);
+  }
+
+  core::Loop& loop;
+  core::Random& random;
+  AccountingClient& client;
+  Listener listener;
+  ListsOptions options;
+  bool running = false;
+  Polled<std::int64_t, Tres> tres{loop, List::kTres, &AccountingClient::tres, id_of<Tres>};
+  Polled<std::string, Qos> qos{loop, List::kQos, &AccountingClient::qos, name_of<Qos>};
+  Polled<std::string, Account> accounts{loop, List::kAccounts, &AccountingClient::accounts, name_of<Account>};
+  Polled<std::string, User> users{loop, List::kUsers, &AccountingClient::users, name_of<User>};
+  Polled<std::int64_t, Association> associations{loop, List::kAssociations, &AccountingClient::associations,
+                                                 id_of<Association>};
+  Polled<std::string, Cluster> clusters{loop, List::kClusters, &AccountingClient::clusters, name_of<Cluster>};
+};
+
+Lists::Lists(core::Loop& loop, core::Random& random, AccountingClient& client, Listener listener, ListsOptions options)
+    : impl_(std::make_shared<Impl>(loop, random, client, std::move(listener), options)) {}
+
+Lists::~Lists() {
+  stop();
+}
+
+void Lists::start() {
+  if (impl_->running) return;
+  impl_->running = true;
+  impl_->each([this](auto& polled) { impl_->poll(polled); });
+}
+
+void Lists::stop() {
+  impl_->running = false;
+  impl_->each([](auto& polled) {
+    polled.timer.cancel();
+    polled.asking = false;
+    ++polled.turn;
+  });
+}
+
+void Lists::poll_soon(List list) {
+  impl_->each([this, list](auto& polled) {
+    if (polled.list == list) impl_->poll_soon(polled);
+  });
+}
+
+const Rows<std::int64_t, Tres>& Lists::tres() const {
+  return impl_->tres.now;
+}
+const Rows<std::string, Qos>& Lists::qos() const {
+  return impl_->qos.now;
+}
+const Rows<std::string, Account>& Lists::accounts() const {
+  return impl_->accounts.now;
+}
+const Rows<std::string, User>& Lists::users() const {
+  return impl_->users.now;
+}
+const Rows<std::int64_t, Association>& Lists::associations() const {
+  return impl_->associations.now;
+}
+const Rows<std::string, Cluster>& Lists::clusters() const {
+  return impl_->clusters.now;
+}
+
+}  // namespace slurm::accounting

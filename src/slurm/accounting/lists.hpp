@@ -1,0 +1,79 @@
+// What an accounting database last said: its lists, each with its own completeness and age, kept by polls.
+//
+//   accounting::Lists lists(loop, random, client, [&](List which) { wake(); });
+//   lists.start();
+//   if (lists.qos().health == Rows<...>::Health::kComplete) ...
+//
+// slurmdbd says of no list what changed in it: each comes whole, and each at its own pace, so that a long list (associations)
+// does not hold up a short one (QOS). Unknown is not empty: a list that never came says so, and a failed poll leaves the rows
+// as they were, and stale.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "slurm/rest/accounting_client.hpp"
+
+namespace slurm::accounting {
+
+enum class List { kTres, kQos, kAccounts, kUsers, kAssociations, kClusters };
+
+/// One list as it was last read. `Key` is what tells its rows apart: a name, or an id.
+template <class Key, class Row>
+struct Rows {
+  enum class Health {
+    kNone,      ///< It never came.
+    kStale,     ///< It is of an earlier time; the last polls failed.
+    kComplete,  ///< The last poll brought all of it.
+  };
+  Health health = Health::kNone;
+  std::string error;            ///< Why it is not complete.
+  core::MonoTime requested_at;  ///< It is no older than this.
+  core::Duration cost{0};       ///< So long after it the answer was there.
+  /// Never null. The same object as before while nothing changed.
+  std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
+      std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
+};
+
+struct ListsOptions {
+  core::Duration period{2000};  ///< From the start of one poll of a list to the next.
+  int cost_factor = 20;         ///< A poll starts no sooner than this many times the length of the last after its start.
+  core::Duration longest_pause{60000};  ///< What the factor may make of it.
+  core::Duration first_backoff{500};    ///< After a failure; doubles, with jitter ...
+  core::Duration last_backoff{15000};   ///< ... up to this.
+};
+
+/// Requires: `client` outlives it. Guarantees: at most one request for each list at a time.
+class Lists {
+ public:
+  /// Called on the loop after each poll that changed the rows, the health or the error of a list.
+  using Listener = std::function<void(List)>;
+
+  Lists(core::Loop& loop, core::Random& random, AccountingClient& client, Listener listener, ListsOptions options = {});
+  ~Lists();
+  Lists(const Lists&) = delete;
+  Lists& operator=(const Lists&) = delete;
+
+  void start();
+  void stop();
+  /// Something was written there: the next poll starts as soon as the cost of the last allows. One that is under way does not
+  /// count, for it may have been answered before the write.
+  void poll_soon(List list);
+
+  [[nodiscard]] const Rows<std::int64_t, Tres>& tres() const;
+  [[nodiscard]] const Rows<std::string, Qos>& qos() const;
+  [[nodiscard]] const Rows<std::string, Account>& accounts() const;
+  [[nodiscard]] const Rows<std::string, User>& users() const;
+  [[nodiscard]] const Rows<std::int64_t, Association>& associations() const;
+  [[nodiscard]] const Rows<std::string, Cluster>& clusters() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace slurm::accounting

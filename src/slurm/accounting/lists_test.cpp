@@ -1,0 +1,145 @@
+#include "slurm/accounting/lists.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/testing/manual_loop.hpp"
+#include "slurm/testing/fake_transport.hpp"
+#include "slurm/testing/replies.hpp"
+
+namespace slurm::accounting {
+namespace {
+
+using namespace std::chrono_literals;
+using Health = Rows<std::string, Qos>::Health;
+const std::string kBase = "/slurmdb/v0.0.45";
+
+struct FixedTokens final : TokenSource {
+  Credentials current() override { return {"slurm", "token"}; }
+  void refused() override {}
+};
+
+net::HttpResponse list(const std::string& name, const std::string& rows) {
+  return testing::ok("{\"" + name + "\":[" + rows + R"(],"errors":[],)" + testing::meta() + "}");
+}
+
+struct ListsTest : ::testing::Test {
+  ListsTest() {
+    http.on("GET", "/openapi/v3",
+            testing::ok(R"({"info":{"x-slurm":{"release":"26.05.5"}},"paths":{")" + kBase + R"(/qos/":{"get":{}}}})"));
+    http.on("GET", kBase + "/qos/", list("qos", R"({"id":1,"name":"normal"})"));
+    http.on("GET", kBase + "/tres/", list("TRES", R"({"id":1,"type":"cpu"})"));
+    http.on("GET", kBase + "/accounts/", list("accounts", R"({"name":"root"})"));
+    http.on("GET", kBase + "/users/", list("users", R"({"name":"root"})"));
+    http.on("GET", kBase + "/associations/", list("associations", R"({"id":1,"cluster":"c","account":"root"})"));
+    http.on("GET", kBase + "/clusters/", list("clusters", R"({"name":"c"})"));
+  }
+  [[nodiscard]] int asked(const std::string& name) const { return http.asked("GET", kBase + "/" + name + "/"); }
+
+  core::ManualLoop loop;
+  core::NullLogger log;
+  ZeroRandom random;
+  FakeTransport http{loop};
+  FixedTokens tokens;
+  AccountingClient client{loop, http, tokens, log};
+  std::map<List, int> told;
+  Lists lists{loop, random, client, [this](List which) { ++told[which]; }};
+};
+
+TEST_F(ListsTest, EveryListComesAndIsTold) {
+  EXPECT_EQ(lists.qos().health, Health::kNone);
+  EXPECT_TRUE(lists.qos().rows->empty());
+  lists.start();
+  loop.advance(100ms);
+  EXPECT_EQ(lists.qos().rows->at("normal")->id, 1);
+  EXPECT_EQ(lists.tres().rows->at(1)->name, "cpu");
+  EXPECT_TRUE(lists.accounts().rows->contains("root"));
+  EXPECT_TRUE(lists.users().rows->contains("root"));
+  EXPECT_EQ(lists.associations().rows->at(1)->account, "root");
+  EXPECT_TRUE(lists.clusters().rows->contains("c"));
+  EXPECT_EQ(lists.qos().health, Health::kComplete);
+  EXPECT_EQ(told.size(), 6U);
+}
+
+TEST_F(ListsTest, NothingNewTellsNobodyAndKeepsTheRows) {
+  lists.start();
+  loop.advance(100ms);
+  const auto before = lists.qos().rows;
+  told.clear();
+  loop.advance(4s);
+  EXPECT_EQ(asked("qos"), 3);
+  EXPECT_EQ(lists.qos().rows, before);
+  EXPECT_TRUE(told.empty());
+  http.on("GET", kBase + "/qos/", list("qos", R"({"id":1,"name":"normal","description":"x"},{"id":2,"name":"new"})"));
+  loop.advance(2s);
+  EXPECT_EQ(told, (std::map<List, int>{{List::kQos, 1}}));
+  EXPECT_EQ(lists.qos().rows->size(), 2U);
+  EXPECT_EQ(lists.qos().rows->at("normal")->description, "x");
+}
+
+TEST_F(ListsTest, AFailedPollLeavesTheRowsAndSaysSo) {
+  lists.start();
+  loop.advance(100ms);
+  told.clear();
+  http.on("GET", kBase + "/qos/", testing::error(500, 7000, "slurmdbd is away"));
+  loop.advance(2s);
+  EXPECT_EQ(lists.qos().health, Health::kStale);
+  EXPECT_NE(lists.qos().error, "");
+  EXPECT_TRUE(lists.qos().rows->contains("normal")) << "unknown is not empty";
+  EXPECT_EQ(lists.users().health, (Rows<std::string, User>::Health::kComplete)) << "each list stands for itself";
+  EXPECT_EQ(told[List::kQos], 1);
+  loop.advance(60s);
+  EXPECT_EQ(told[List::kQos], 1) << "the same failure again is no news";
+  EXPECT_LE(asked("qos"), 12) << "failures are asked about ever less often";
+  http.on("GET", kBase + "/qos/", list("qos", ""));
+  loop.advance(20s);
+  EXPECT_EQ(lists.qos().health, Health::kComplete);
+  EXPECT_TRUE(lists.qos().rows->empty());
+}
+
+TEST_F(ListsTest, ADearListIsAskedForLessOften) {
+  http.latency = 500ms;
+  lists.start();
+  loop.advance(60s);
+  EXPECT_GE(asked("qos"), 5);
+  EXPECT_LE(asked("qos"), 7) << "10 s from one to the next";
+}
+
+TEST_F(ListsTest, AfterAWriteAPollComesThatBeganAfterIt) {
+  lists.start();
+  loop.advance(100ms);
+  const core::MonoTime written = loop.clock().mono();
+  lists.poll_soon(List::kQos);
+  loop.advance(100ms);
+  EXPECT_GE(lists.qos().requested_at, written);
+  EXPECT_LT(lists.users().requested_at, written);
+  // One that is under way may have been answered before the write.
+  http.held = "/qos/";
+  loop.advance(2s);
+  const core::MonoTime again = loop.clock().mono();
+  lists.poll_soon(List::kQos);
+  http.release();
+  loop.advance(1s);
+  EXPECT_GE(lists.qos().requested_at, again);
+}
+
+TEST_F(ListsTest, WhatWasAskedBeforeAStopAnswersNothingAfterIt) {
+  http.held = "/qos/";
+  lists.start();
+  loop.advance(100ms);
+  lists.stop();
+  lists.start();
+  const core::MonoTime begun = loop.clock().mono();
+  loop.advance(1s);
+  EXPECT_EQ(asked("qos"), 2);
+  http.release();
+  loop.advance(10ms);
+  EXPECT_EQ(lists.qos().health, Health::kComplete);
+  EXPECT_EQ(lists.qos().requested_at, begun);
+  lists.stop();
+  const int before = asked("qos");
+  loop.advance(60s);
+  EXPECT_EQ(asked("qos"), before);
+}
+
+}  // namespace
+}  // namespace slurm::accounting

@@ -1,0 +1,76 @@
+// What an accounting database holds, as the rest of the project sees it, whatever release and data_parser answered.
+//
+// Limits go by sacctmgr's names ("GrpTRES", "MaxJobsPerUser"; sacctmgr(1)), because that is how administrators know them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "slurm/model.hpp"
+
+namespace slurm::accounting {
+
+/// What is absent limits nothing. Wall times are minutes.
+struct Limits {
+  std::map<std::string, Number, std::less<>> counts;  ///< "MaxJobsPerUser": 4.
+  /// "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
+  std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> tres;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+struct Tres {
+  std::int64_t id = 0;
+  std::string name;  ///< "cpu", "gres/gpu": type and name in one.
+  friend bool operator==(const Tres&, const Tres&) = default;
+};
+
+struct Qos {
+  std::int64_t id = 0;
+  std::string name, description;
+  std::set<std::string> flags;
+  Number priority;
+  std::vector<std::string> preempts;       ///< QOS whose jobs it may preempt.
+  std::vector<std::string> preempt_modes;  ///< Slurm's words: "CANCEL", "DISABLED".
+  Number preempt_exempt_seconds;
+  std::int64_t grace_seconds = 0;
+  std::optional<double> usage_factor, usage_threshold, limit_factor;
+  Limits limits;
+  friend bool operator==(const Qos&, const Qos&) = default;
+};
+
+struct Account {
+  std::string name, description, organization;
+  friend bool operator==(const Account&, const Account&) = default;
+};
+
+struct User {
+  std::string name, default_account;
+  std::set<std::string> admin_levels;  ///< Slurm's words: "None", "Operator", "Administrator".
+  friend bool operator==(const User&, const User&) = default;
+};
+
+/// An account in a cluster, or a user in one, perhaps for one partition.
+struct Association {
+  std::int64_t id = 0;
+  std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
+  std::string parent_account, default_qos, comment;
+  std::vector<std::string> qos;  ///< Those that it may use.
+  std::int64_t shares = 0;       ///< fairshare
+  bool is_default = false;       ///< Of its user.
+  Number priority;
+  Limits limits;
+  friend bool operator==(const Association&, const Association&) = default;
+};
+
+/// A slurmctld that has registered.
+struct Cluster {
+  std::string name, host;  ///< `host` is "" while its slurmctld is not connected.
+  std::int64_t port = 0;
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+}  // namespace slurm::accounting

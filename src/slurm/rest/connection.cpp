@@ -1,0 +1,258 @@
+#include "slurm/rest/connection.hpp"
+
+#include "core/retry.hpp"
+#include "slurm/rest/release.hpp"
+
+namespace slurm {
+namespace {
+
+using core::ErrorCode;
+
+/// A write that has less time than this is not worth beginning.
+constexpr core::Duration kShortestWrite{200};
+/// The longest that a table is waited for.
+constexpr core::Duration kMostPatience{60000};
+
+/// The first part of all paths.
+std::string place_of(Scope scope) {
+  return scope == Scope::kCluster ? "slurm" : "slurmdb";
+}
+
+}  // namespace
+
+std::string percent_encode(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+                       c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    }
+  }
+  return out;
+}
+
+bool is_json(const net::HttpResponse& response) {
+  const std::size_t start = response.body.find_first_not_of(" \t\r\n");
+  return start != std::string::npos && response.body[start] == '{';
+}
+
+Connection::Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, Scope scope,
+                       ClientOptions options)
+    : loop_(loop), transport_(transport), tokens_(tokens), log_(log), scope_(scope), options_(std::move(options)) {}
+
+core::Result<core::Duration> Connection::allowed(bool write, bool table) const {
+  if (!write) return table ? patience_ : options_.read_timeout;
+  if (!options_.write_deadline) return options_.write_timeout;
+  const auto until = options_.write_deadline();
+  const core::Duration left = until ? *until - loop_.clock().mono() : core::Duration{0};
+  if (left < kShortestWrite) return core::fail(ErrorCode::kCancelled, "no time is left for writes: it was not sent");
+  return std::min(left, options_.write_timeout);
+}
+
+void Connection::send(net::HttpRequest request, bool write, Reply reply, bool table) {
+  if (closed_) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
+  const auto timeout = allowed(write, table);
+  if (!timeout) {
+    // Held for as long as that: what waits for the reply speaks of this object.
+    loop_.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
+      reply(std::unexpected(error));
+    });
+    return;
+  }
+  const Credentials credentials = tokens_.current();
+  request.headers["x-slurm-user-name"] = credentials.user;
+  request.headers["x-slurm-user-token"] = credentials.token;
+  request.headers["accept"] = "application/json";
+  if (!request.body.empty()) request.headers["content-type"] = "application/json";
+  request.timeout = *timeout;
+  const auto ticket = std::make_shared<net::HttpTransport::RequestId>(0);
+  *ticket = transport_.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
+    if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));
+  });
+  under_way_.emplace(*ticket, Waiting{write, table, loop_.clock().mono(), std::move(reply)});
+}
+
+void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response) {
+  const auto entry = under_way_.extract(ticket);
+  if (entry.empty()) return;
+  if (!response) {
+    // The next request finds out anew who answers.
+    if (response.error().code == ErrorCode::kUnavailable) capabilities_.reset();
+    if (!entry.mapped().write) response.error().code = core::code_of_read(response.error().code);
+  }
+  if (entry.mapped().table) note_pace(loop_.clock().mono() - entry.mapped().since, response.has_value());
+  entry.mapped().reply(std::move(response));
+}
+
+void Connection::note_pace(core::Duration took, bool came) {
+  if (!came && took >= patience_) patience_ = std::min(patience_ * 2, std::max(kMostPatience, options_.read_timeout));
+  if (came && took * 2 < options_.read_timeout) patience_ = options_.read_timeout;
+}
+
+void Connection::close() {
+  closed_ = true;
+  std::map<net::HttpTransport::RequestId, Waiting> left;
+  left.swap(under_way_);
+  for (const auto& [ticket, entry] : left) transport_.cancel(ticket);
+  for (const auto& [ticket, entry] : left) {
+    entry.reply(core::fail(entry.write ? ErrorCode::kUnknownOutcome : ErrorCode::kCancelled, "the connection was given up"));
+  }
+  negotiated(core::Error{ErrorCode::kCancelled, "the connection was given up", 0, {}, {}});
+}
+
+void Connection::call(Call what, Reply reply, bool again) {
+  with_server([this, what = std::move(what), reply = std::move(reply), again](core::Result<void> ready) mutable {
+    if (!ready) return reply(std::unexpected(ready.error()));
+    net::HttpRequest request;
+    request.method = what.method;
+    request.target = "/" + place_of(scope_) + "/" + capabilities_->data_parser + "/" + what.path;
+    request.body = what.body;
+    request.max_reply_bytes = what.longest_reply;
+    const bool write = what.write, table = what.table;
+    send(
+        std::move(request), write,
+        [this, what = std::move(what), reply = std::move(reply), again,
+         write](core::Result<net::HttpResponse> response) mutable {
+          const bool refused =
+              response && core::retry_of(classify(0, response->status, write)) == core::Retry::kRenewCredentials;
+          if (refused) tokens_.refused();
+          if (refused && !again) return call(std::move(what), std::move(reply), true);
+          if (response && response->status == 404 && !is_json(*response)) {
+            capabilities_.reset();
+            core::Error error = to_error(404, response->body, what.write);
+            error.code = ErrorCode::kUnavailable;
+            return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
+          }
+          reply(std::move(response));
+        },
+        table);
+  });
+}
+
+void Connection::with_server(std::function<void(core::Result<void>)> then) {
+  if (capabilities_) return then({});
+  waiting_.push_back(std::move(then));
+  if (waiting_.size() == 1) negotiate(false);
+}
+
+void Connection::negotiate(bool again) {
+  net::HttpRequest request;
+  request.target = "/openapi/v3";
+  request.max_reply_bytes = kLongestReply;
+  send(std::move(request), false, [this, again](core::Result<net::HttpResponse> response) {
+    if (!response) return negotiated(response.error().with("slurmrestd"));
+    if (response->status == 401 || response->status == 511) {
+      tokens_.refused();
+      if (!again) return negotiate(true);
+    }
+    if (response->status != 200) return negotiated(to_error(response->status, response->body, false).with("/openapi/v3"));
+    decode<Paths>(std::move(response->body), decode_paths, [this](core::Result<Paths> paths) {
+      if (!paths) return negotiated(paths.error().with("/openapi/v3"));
+      choose(*paths);
+    });
+  });
+}
+
+void Connection::choose(const Paths& paths) {
+  const auto known = std::ranges::find_if(kSpellings, [&](const Spelling& s) {
+    const std::string probe = scope_ == Scope::kCluster ? "/nodes" : "/qos";
+    return s.parser <= options_.newest_parser && paths.has("/" + place_of(scope_) + "/" + std::string(s.parser) + probe, "get");
+  });
+  if (known == kSpellings.end()) {
+    return negotiated(core::Error{ErrorCode::kUnsupported,
+                                  "slurmrestd " + paths.release + " has no data_parser that we know (" +
+                                      std::string(kSpellings.back().parser) + " to " + std::string(kSpellings.front().parser) +
+                                      "), or its openapi/" + (scope_ == Scope::kCluster ? "slurmctld" : "slurmdbd") +
+                                      " is not loaded",
+                                  0,
+                                  {},
+                                  {}});
+  }
+  const std::string base = "/slurm/" + std::string(known->parser);
+  Capabilities found;
+  found.data_parser = known->parser;
+  found.batch_node_update = paths.has(base + "/nodes", "post");
+  found.conf = paths.has(base + "/conf", "get");
+  found.jobs_difference = known->differences;
+  found.slurmdb = paths.has("/slurmdb/" + std::string(known->parser) + "/qos", "get");
+  spelling_ = &*known;
+  capabilities_ = std::move(found);
+  learn_release(paths.release);
+  log_.info("slurmrestd answers", {{"release", capabilities_->release}, {"data_parser", capabilities_->data_parser}});
+  negotiated({});
+}
+
+void Connection::learn_release(const std::string& text) {
+  capabilities_->release = text;
+  const Release release = parse_release(text);
+  capabilities_->nodes_difference = spelling_->differences && release >= Release{26, 5, 3};
+  capabilities_->http_probes = release >= Release{25, 11, 0};
+}
+
+void Connection::negotiated(std::optional<core::Error> error) {
+  std::vector<std::function<void(core::Result<void>)>> calls;
+  calls.swap(waiting_);
+  for (auto& then : calls) {
+    if (error) {
+      then(std::unexpected(*error));
+    } else if (!capabilities_) {
+      // A call before this one found the server gone already.
+      then(core::fail(ErrorCode::kUnavailable, "slurmrestd went away again"));
+    } else {
+      then({});
+    }
+  }
+}
+
+void Connection::check_release(const Envelope& envelope) {
+  if (!capabilities_ || envelope.release.empty() || envelope.release == capabilities_->release) return;
+  if (capabilities_->release.empty()) return learn_release(envelope.release);
+  log_.info("slurmrestd was changed", {{"from", capabilities_->release}, {"to", envelope.release}});
+  capabilities_.reset();
+}
+
+void Connection::write(std::string method, std::string path, core::Json body, Done<void> done) {
+  Call what;
+  what.method = std::move(method);
+  what.path = std::move(path);
+  what.write = true;
+  if (!body.is_null()) what.body = body.dump(-1, ' ', false, core::Json::error_handler_t::replace);
+  const std::string place = what.path;
+  call(std::move(what), [this, place, done = std::move(done)](core::Result<net::HttpResponse> response) {
+    if (!response) return done(std::unexpected(response.error().with(place)));
+    if (response->status == 304) return done({});
+    if (!is_json(*response)) {
+      core::Error error = to_error(response->status, response->body, true);
+      if (response->status < 400) error.code = ErrorCode::kUnknownOutcome;
+      return done(std::unexpected(error.with(place)));
+    }
+    const auto envelope = decode_envelope(std::move(response->body));
+    if (!envelope) {
+      core::Error error = envelope.error();
+      error.code = ErrorCode::kUnknownOutcome;
+      return done(std::unexpected(error.with(place)));
+    }
+    check_release(*envelope);
+    if (!envelope->errors.empty()) return done(std::unexpected(to_error(envelope->errors, response->status, true)));
+    if (response->status != 200) return done(std::unexpected(to_error(response->status, "", true).with(place)));
+    done({});
+  });
+}
+
+bool Connection::says_no_changes(const Envelope& envelope) {
+  return std::ranges::any_of(envelope.warnings,
+                             [](const std::string& w) { return w.find("No job changes") != std::string::npos; });
+}
+
+bool Connection::lacks_partitions(const Envelope& envelope) {
+  return std::ranges::any_of(envelope.errors, [](const RestError& e) { return e.description == "Unable to query partitions"; });
+}
+
+}  // namespace slurm

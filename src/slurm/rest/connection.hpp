@@ -1,0 +1,197 @@
+// The way to one slurmrestd: credentials, negotiation, and replies that are known to be whole. What can be asked there stands
+// in the clients built on it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (an accounting database).
+//
+// Requires: a shared_ptr owns it, whoever drops that calls close() first. Guarantees: each callback comes exactly once, on the
+// loop.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "slurm/rest/client.hpp"
+#include "slurm/rest/decode.hpp"
+#include "slurm/rest/errors.hpp"
+#include "slurm/rest/spelling.hpp"
+
+namespace slurm {
+
+/// For a part of a path.
+[[nodiscard]] std::string percent_encode(std::string_view text);
+[[nodiscard]] bool is_json(const net::HttpResponse& response);
+
+/// What is asked about: slurmctld, or slurmdbd.
+enum class Scope { kCluster, kAccounting };
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  template <class T>
+  using Done = std::function<void(core::Result<T>)>;
+  using Reply = std::function<void(core::Result<net::HttpResponse>)>;
+  template <class T>
+  using ListDecoder = std::function<core::Result<Decoded<T>>(std::string)>;
+
+  /// Of whatever is asked but tables: who runs slurmrestd is not who pays for our memory. /openapi/v3 takes 2 MiB.
+  static constexpr std::size_t kLongestReply = 32UL << 20;
+  /// A job takes 5 KiB. What all clusters together may take is the transport's to bound.
+  static constexpr std::size_t kLongestTable = 512UL << 20;
+
+  Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, Scope scope,
+             ClientOptions options);
+  /// No more requests; whoever still waits is told kCancelled, or of a write kUnknownOutcome.
+  void close();
+
+  /// Negotiates unless that is done already, and calls `then` when capabilities and spelling are known, at once where they are.
+  void with_server(std::function<void(core::Result<void>)> then);
+  /// Null before and between negotiations.
+  [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
+  /// Good inside a callback of with_server.
+  [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
+  [[nodiscard]] core::Loop& loop() { return loop_; }
+
+  /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
+  template <class T>
+  void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
+                std::size_t longest_reply = kLongestReply, bool table = false) {
+    Call what;
+    what.table = table;
+    what.path = std::move(path);
+    what.longest_reply = longest_reply;
+    call(std::move(what),
+         [this, decoder = std::move(decoder), then = std::move(then)](core::Result<net::HttpResponse> response) {
+           if (!response) return then(std::unexpected(response.error()), 0);
+           const int status = response->status;
+           if (status == 304) return then(Decoded<T>{}, status);
+           if (!is_json(*response)) return then(std::unexpected(to_error(status, response->body, false)), status);
+           decode<Decoded<T>>(std::move(response->body), decoder,
+                              [this, status, then, room = response->room](core::Result<Decoded<T>> decoded) {
+                                if (decoded) check_release(decoded->envelope);
+                                then(std::move(decoded), status);
+                              });
+         });
+  }
+
+  /// An answer that is good as it is, or its error.
+  template <class T>
+  static core::Result<void> sound(const core::Result<Decoded<T>>& decoded, int status) {
+    if (!decoded) return std::unexpected(decoded.error());
+    if (!decoded->envelope.errors.empty()) return std::unexpected(to_error(decoded->envelope.errors, status, false));
+    if (status != 200) return std::unexpected(to_error(status, "", false));
+    if (!decoded->present) return core::fail(core::ErrorCode::kInternal, "a reply without what was asked for");
+    return {};
+  }
+
+  /// A table as polls want it: whole, or word that nothing in it changed since `since`.
+  template <class T>
+  void get_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done) {
+    with_server([this, path = std::move(path), since, decoder = std::move(decoder),
+                 done = std::move(done)](core::Result<void> ready) mutable {
+      if (!ready) return done(std::unexpected(ready.error()));
+      ask_table<T>(std::move(path), spelling_->differences ? since : std::nullopt, std::move(decoder), std::move(done));
+    });
+  }
+
+  /// A change. Errors as to_error tells them; a reply that makes no sense leaves the outcome unknown.
+  void write(std::string method, std::string path, core::Json body, Done<void> done);
+
+ private:
+  /// A request whose path stands behind /SCOPE/DATA_PARSER/.
+  struct Call {
+    std::string method = "GET";
+    std::string path;
+    std::string body;
+    bool write = false;
+    bool table = false;
+    std::size_t longest_reply = kLongestReply;
+  };
+  struct Waiting {
+    bool write = false, table = false;
+    core::MonoTime since;
+    Reply reply;
+  };
+  /// Longer bodies are read on another thread.
+  static constexpr std::size_t kShort = 64UL << 10;
+
+  /// How long a request may take that is sent now, or why it may not be sent.
+  [[nodiscard]] core::Result<core::Duration> allowed(bool write, bool table) const;
+  /// Sends one request with credentials.
+  void send(net::HttpRequest request, bool write, Reply reply, bool table = false);
+  void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response);
+  /// slurmrestd goes on with a table that nobody waits for any more: to give up each time at the same moment would only slow it
+  /// down, and never see the table.
+  void note_pace(core::Duration took, bool came);
+  /// Negotiates if need be, sends, and renews the token once if it was refused.
+  void call(Call what, Reply reply, bool again = false);
+  void negotiate(bool again);
+  void choose(const Paths& paths);
+  void learn_release(const std::string& text);
+  void negotiated(std::optional<core::Error> error);
+  /// Every reply names the release of its server; another one than before means an upgrade.
+  void check_release(const Envelope& envelope);
+
+  /// Decodes on the loop_ or, when long, beside it.
+  template <class T>
+  void decode(std::string body, std::function<core::Result<T>(std::string)> decoder,
+              std::function<void(core::Result<T>)> then) {
+    if (body.size() <= kShort) return then(decoder(std::move(body)));
+    auto result = std::make_shared<core::Result<T>>(core::fail(core::ErrorCode::kCancelled, "not read"));
+    auto text = std::make_shared<std::string>(std::move(body));
+    loop_.offload([result, text, decoder = std::move(decoder)] { *result = decoder(std::move(*text)); },
+                  [self = shared_from_this(), result, then = std::move(then)] { then(std::move(*result)); });
+  }
+
+  template <class T>
+  void ask_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done) {
+    std::string asked = path;
+    if (since) asked += "?update_time=" + std::to_string(*since);
+    get_list<T>(
+        asked, decoder,
+        [this, path = std::move(path), since, decoder, done = std::move(done)](core::Result<Decoded<T>> decoded, int status) {
+          Table<T> table;
+          if (status == 304) {
+            if (!since) return done(core::fail(core::ErrorCode::kInternal, path + ": 304 to a question without a time"));
+            table.unchanged = true;
+            table.last_update = *since;
+            return done(std::move(table));
+          }
+          if (const auto good = sound(decoded, status); !good) {
+            // Slurm before 26.05.3, when nodes changed and partitions did not: slurmrestd asks for both with our time.
+            if (since && decoded && lacks_partitions(decoded->envelope)) return ask_table<T>(path, {}, decoder, done);
+            return done(std::unexpected(good.error().with(path)));
+          }
+          if (says_no_changes(decoded->envelope) || (since && decoded->rows.empty() && decoded->last_update == 0)) {
+            if (!since) return done(core::fail(core::ErrorCode::kInternal, path + ": no changes, since no time"));
+            table.unchanged = true;
+            table.last_update = *since;
+            return done(std::move(table));
+          }
+          table.last_update = decoded->last_update;
+          table.rows = std::move(decoded->rows);
+          done(std::move(table));
+        },
+        kLongestTable, true);
+  }
+
+  [[nodiscard]] static bool says_no_changes(const Envelope& envelope);
+  [[nodiscard]] static bool lacks_partitions(const Envelope& envelope);
+
+  core::Loop& loop_;
+  net::HttpTransport& transport_;
+  TokenSource& tokens_;
+  core::Logger& log_;
+  Scope scope_;
+  ClientOptions options_;
+  std::optional<Capabilities> capabilities_;
+  const Spelling* spelling_ = &kSpellings.front();
+  std::vector<std::function<void(core::Result<void>)>> waiting_;
+  std::map<net::HttpTransport::RequestId, Waiting> under_way_;
+  core::Duration patience_ = options_.read_timeout;  ///< With tables; longer while they come late.
+  bool closed_ = false;
+};
+
+}  // namespace slurm

@@ -1,0 +1,296 @@
+#include "slurm/rest/decode_accounting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "slurm/rest/reader.hpp"
+
+namespace slurm {
+namespace {
+
+using accounting::Limits;
+
+/// Where a limit stands in a row, and sacctmgr's name for it.
+struct Place {
+  std::string_view path, name;
+};
+
+// Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(QOS) and PARSER_ARRAY(ASSOC).
+constexpr std::array<Place, 14> kQosCounts{{
+    {"limits/max/active_jobs/accruing", "GrpJobsAccrue"},
+    {"limits/max/active_jobs/count", "GrpJobs"},
+    {"limits/max/jobs/count", "GrpSubmitJobs"},
+    {"limits/max/wall_clock/per/qos", "GrpWall"},
+    {"limits/max/jobs/active_jobs/per/account", "MaxJobsPerAccount"},
+    {"limits/max/jobs/active_jobs/per/user", "MaxJobsPerUser"},
+    {"limits/max/accruing/per/account", "MaxJobsAccruePerAccount"},
+    {"limits/max/accruing/per/user", "MaxJobsAccruePerUser"},
+    {"limits/max/jobs/per/account", "MaxSubmitJobsPerAccount"},
+    {"limits/max/jobs/per/user", "MaxSubmitJobsPerUser"},
+    {"limits/max/wall_clock/per/job", "MaxWallDurationPerJob"},
+    {"limits/min/priority_threshold", "MinPrioThreshold"},
+    {"priority", "Priority"},
+    {"preempt/exempt_time", "PreemptExemptTime"},
+}};
+constexpr std::array<Place, 11> kQosTres{{
+    {"limits/max/tres/total", "GrpTRES"},
+    {"limits/max/tres/minutes/total", "GrpTRESMins"},
+    {"limits/max/tres/minutes/per/qos", "GrpTRESRunMins"},
+    {"limits/max/tres/minutes/per/job", "MaxTRESMinsPerJob"},
+    {"limits/max/tres/per/account", "MaxTRESPerAccount"},
+    {"limits/max/tres/per/job", "MaxTRESPerJob"},
+    {"limits/max/tres/per/node", "MaxTRESPerNode"},
+    {"limits/max/tres/per/user", "MaxTRESPerUser"},
+    {"limits/max/tres/minutes/per/account", "MaxTRESRunMinsPerAccount"},
+    {"limits/max/tres/minutes/per/user", "MaxTRESRunMinsPerUser"},
+    {"limits/min/tres/per/job", "MinTRESPerJob"},
+}};
+constexpr std::array<Place, 10> kAssociationCounts{{
+    {"max/jobs/per/count", "GrpJobs"},
+    {"max/jobs/per/accruing", "GrpJobsAccrue"},
+    {"max/jobs/per/submitted", "GrpSubmitJobs"},
+    {"max/per/account/wall_clock", "GrpWall"},
+    {"max/jobs/active", "MaxJobs"},
+    {"max/jobs/accruing", "MaxJobsAccrue"},
+    {"max/jobs/total", "MaxSubmitJobs"},
+    {"max/jobs/per/wall_clock", "MaxWallDurationPerJob"},
+    {"min/priority_threshold", "MinPrioThreshold"},
+    {"priority", "Priority"},
+}};
+constexpr std::array<Place, 6> kAssociationTres{{
+    {"max/tres/total", "GrpTRES"},
+    {"max/tres/group/minutes", "GrpTRESMins"},
+    {"max/tres/group/active", "GrpTRESRunMins"},
+    {"max/tres/minutes/per/job", "MaxTRESMinsPerJob"},
+    {"max/tres/per/job", "MaxTRESPerJob"},
+    {"max/tres/per/node", "MaxTRESPerNode"},
+}};
+
+template <std::size_t N>
+std::string_view name_at(const std::array<Place, N>& places, std::string_view path) {
+  const auto it = std::ranges::find(places, path, &Place::path);
+  return it == places.end() ? std::string_view{} : it->name;
+}
+
+/// A number with a fraction, plain or as {set, infinite, number}.
+std::optional<double> fraction_of(od::value value) {
+  const od::json_type type = value.type();
+  if (type == od::json_type::number) return value.get_double();
+  if (type != od::json_type::object) return {};
+  bool set = false;
+  std::optional<double> number;
+  for (auto field : value.get_object()) {
+    const std::string_view key = field.unescaped_key();
+    od::value inner = field.value();
+    if (key == "set") set = truth_of(inner);
+    if (key == "number" && inner.type() == od::json_type::number) number = inner.get_double();
+  }
+  return set ? number : std::nullopt;
+}
+
+std::string tres_name(std::string_view type, std::string_view name) {
+  return std::string(type) + (name.empty() ? "" : "/") + std::string(name);
+}
+
+/// [{"type": "gres", "name": "gpu", "count": 8}].
+std::map<std::string, std::int64_t> tres_counts(od::value value) {
+  std::map<std::string, std::int64_t> out;
+  if (value.type() != od::json_type::array) return out;
+  for (auto item : value.get_array()) {
+    std::string type, name;
+    std::int64_t count = 0;
+    for (auto field : item.get_object()) {
+      const std::string_view key = field.unescaped_key();
+      if (key == "type") type = text_of(field.value());
+      if (key == "name") name = text_of(field.value());
+      if (key == "count") count = integer_of(field.value());
+    }
+    if (!type.empty()) out[tres_name(type, name)] = count;
+  }
+  return out;
+}
+
+/// Calls `take(path, value)` for each field, and where it takes none, for those within.
+template <class Take>
+void walk(od::object object, const std::string& above, const Take& take) {
+  for (auto field : object) {
+    const std::string path = above + std::string(std::string_view(field.unescaped_key()));
+    od::value value = field.value();
+    if (!take(path, value) && value.type() == od::json_type::object) walk(value.get_object(), path + "/", take);
+  }
+}
+
+void set_count(Limits& limits, std::string_view name, const Number& number) {
+  if (!std::holds_alternative<Unset>(number)) limits.counts.emplace(name, number);
+}
+
+template <std::size_t C, std::size_t T>
+bool take_limit(Limits& limits, const std::array<Place, C>& counts, const std::array<Place, T>& tres, std::string_view path,
+                od::value value) {
+  if (const std::string_view name = name_at(counts, path); !name.empty()) {
+    set_count(limits, name, number_of(value));
+    return true;
+  }
+  const std::string_view name = name_at(tres, path);
+  if (name.empty()) return false;
+  if (auto values = tres_counts(value); !values.empty()) limits.tres.emplace(name, std::move(values));
+  return true;
+}
+
+/// Takes a number out that is no limit, though it stands among them.
+Number taken(Limits& limits, std::string_view name) {
+  const auto it = limits.counts.find(name);
+  if (it == limits.counts.end()) return Unset{};
+  Number out = it->second;
+  limits.counts.erase(it);
+  return out;
+}
+
+std::string required(std::string name, std::string_view what) {
+  if (name.empty()) throw Nonsense{std::string(what) + " without a name"};
+  return name;
+}
+
+accounting::Qos qos_of(od::object object) {
+  accounting::Qos qos;
+  walk(object, "", [&](std::string_view path, od::value value) {
+    if (path == "id") {
+      qos.id = integer_of(value);
+    } else if (path == "name") {
+      qos.name = text_of(value);
+    } else if (path == "description") {
+      qos.description = text_of(value);
+    } else if (path == "flags") {
+      for_words(value, [&](std::string_view word) { qos.flags.emplace(word); });
+    } else if (path == "preempt/list") {
+      qos.preempts = words_of(value);
+    } else if (path == "preempt/mode") {
+      qos.preempt_modes = words_of(value);
+    } else if (path == "limits/grace_time") {
+      qos.grace_seconds = integer_of(value);
+    } else if (path == "limits/factor") {
+      qos.limit_factor = fraction_of(value);
+    } else if (path == "usage_factor") {
+      qos.usage_factor = fraction_of(value);
+    } else if (path == "usage_threshold") {
+      qos.usage_threshold = fraction_of(value);
+    } else {
+      return take_limit(qos.limits, kQosCounts, kQosTres, path, value);
+    }
+    return true;
+  });
+  qos.name = required(std::move(qos.name), "a QOS");
+  qos.priority = taken(qos.limits, "Priority");
+  qos.preempt_exempt_seconds = taken(qos.limits, "PreemptExemptTime");
+  return qos;
+}
+
+accounting::Association association_of(od::object object) {
+  accounting::Association out;
+  walk(object, "", [&](std::string_view path, od::value value) {
+    if (path == "id" || path == "id/id") {
+      // Before v0.0.42 an object that repeats the names.
+      if (value.type() == od::json_type::object) return false;
+      out.id = integer_of(value);
+    } else if (path == "cluster") {
+      out.cluster = text_of(value);
+    } else if (path == "account") {
+      out.account = text_of(value);
+    } else if (path == "user") {
+      out.user = text_of(value);
+    } else if (path == "partition") {
+      out.partition = text_of(value);
+    } else if (path == "parent_account") {
+      out.parent_account = text_of(value);
+    } else if (path == "default/qos") {
+      out.default_qos = text_of(value);
+    } else if (path == "comment") {
+      out.comment = text_of(value);
+    } else if (path == "qos") {
+      out.qos = words_of(value);
+    } else if (path == "shares_raw") {
+      out.shares = integer_of(value);
+    } else if (path == "is_default") {
+      out.is_default = truth_of(value);
+    } else {
+      return take_limit(out.limits, kAssociationCounts, kAssociationTres, path, value);
+    }
+    return true;
+  });
+  out.account = required(std::move(out.account), "an association, of an account");
+  out.cluster = required(std::move(out.cluster), "an association, of a cluster");
+  out.priority = taken(out.limits, "Priority");
+  return out;
+}
+
+}  // namespace
+
+core::Result<Decoded<accounting::Tres>> decode_tres(std::string body) {
+  return decode_list<accounting::Tres>(std::move(body), "TRES", [](od::object object) {
+    accounting::Tres tres;
+    std::string type, name;
+    walk(object, "", [&](std::string_view path, od::value value) {
+      if (path == "id") tres.id = integer_of(value);
+      if (path == "type") type = text_of(value);
+      if (path == "name") name = text_of(value);
+      return true;
+    });
+    tres.name = tres_name(required(std::move(type), "a TRES"), name);
+    return tres;
+  });
+}
+
+core::Result<Decoded<accounting::Qos>> decode_qos(std::string body) {
+  return decode_list<accounting::Qos>(std::move(body), "qos", qos_of);
+}
+
+core::Result<Decoded<accounting::Account>> decode_accounts(std::string body) {
+  return decode_list<accounting::Account>(std::move(body), "accounts", [](od::object object) {
+    accounting::Account account;
+    walk(object, "", [&](std::string_view path, od::value value) {
+      if (path == "name") account.name = text_of(value);
+      if (path == "description") account.description = text_of(value);
+      if (path == "organization") account.organization = text_of(value);
+      return true;
+    });
+    account.name = required(std::move(account.name), "an account");
+    return account;
+  });
+}
+
+core::Result<Decoded<accounting::User>> decode_users(std::string body) {
+  return decode_list<accounting::User>(std::move(body), "users", [](od::object object) {
+    accounting::User user;
+    walk(object, "", [&](std::string_view path, od::value value) {
+      if (path == "default") return false;
+      if (path == "name") user.name = text_of(value);
+      if (path == "default/account") user.default_account = text_of(value);
+      if (path == "administrator_level") for_words(value, [&](std::string_view word) { user.admin_levels.emplace(word); });
+      return true;
+    });
+    user.name = required(std::move(user.name), "a user");
+    return user;
+  });
+}
+
+core::Result<Decoded<accounting::Association>> decode_associations(std::string body) {
+  return decode_list<accounting::Association>(std::move(body), "associations", association_of);
+}
+
+core::Result<Decoded<accounting::Cluster>> decode_clusters(std::string body) {
+  return decode_list<accounting::Cluster>(std::move(body), "clusters", [](od::object object) {
+    accounting::Cluster cluster;
+    walk(object, "", [&](std::string_view path, od::value value) {
+      if (path == "controller") return false;
+      if (path == "name") cluster.name = text_of(value);
+      if (path == "controller/host") cluster.host = text_of(value);
+      if (path == "controller/port") cluster.port = integer_of(value);
+      return true;
+    });
+    cluster.name = required(std::move(cluster.name), "a cluster");
+    return cluster;
+  });
+}
+
+}  // namespace slurm

@@ -1,0 +1,68 @@
+// Reads slurmrestd's JSON: what its data_parsers do with texts, numbers, words and lists, whatever is listed. For decode.cpp
+// and decode_accounting.cpp alone.
+#pragma once
+
+#include <simdjson.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "slurm/rest/decode.hpp"
+
+namespace slurm {
+
+namespace od = simdjson::ondemand;
+
+/// "?" for a text whose escapes stand for nothing.
+std::string_view text_of(od::value value);
+/// 0 for what is no number, or a greater one than we have room for.
+std::int64_t integer_of(od::value value);
+bool truth_of(od::value value);
+/// {set, infinite, number}, or a plain number of older data_parsers. An infinite one is dumped with set false.
+Number number_of(od::value value);
+std::optional<core::WallTime> time_of(od::value value);
+/// Calls `each` for the words of an array, or for the one word that stands in its place.
+template <class Each>
+void for_words(od::value value, Each each) {
+  const od::json_type type = value.type();
+  if (type == od::json_type::string) {
+    if (const std::string_view word = value.get_string(); !word.empty()) each(word);
+  } else if (type == od::json_type::array) {
+    for (auto item : value.get_array()) each(text_of(item.value()));
+  }
+}
+
+std::vector<std::string> words_of(od::value value);
+
+/// A reading that came out wrong; read_document makes an error of it.
+struct Nonsense {
+  std::string what;
+};
+
+void read_errors(od::value value, Envelope& envelope);
+void read_warnings(od::value value, Envelope& envelope);
+void read_meta(od::value value, Envelope& envelope);
+/// Reads a whole document: the envelope, if one is given, and all other keys by `each`. What that throws becomes an error.
+core::Result<void> read_document(std::string& body, Envelope* envelope,
+                                 const std::function<void(std::string_view key, od::value value)>& each);
+
+template <class T, class RowOf>
+core::Result<Decoded<T>> decode_list(std::string body, std::string_view list, RowOf row_of) {
+  Decoded<T> out;
+  const auto read = read_document(body, &out.envelope, [&](std::string_view key, od::value value) {
+    if (key == "last_update") {
+      const Number number = number_of(value);
+      if (const auto* seconds = std::get_if<std::int64_t>(&number)) out.last_update = *seconds;
+    } else if (key == list && value.type() == od::json_type::array) {
+      out.present = true;
+      for (auto item : value.get_array()) out.rows.push_back(std::make_shared<const T>(row_of(item.get_object())));
+    }
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+}  // namespace slurm
