@@ -3,7 +3,7 @@
 namespace slurm {
 namespace {
 
-core::MonoTime good_until(const Snapshot& snapshot) {
+core::MonoTime end_of(const Snapshot& snapshot) {
   return snapshot.requested_at + snapshot.good_for();
 }
 
@@ -20,7 +20,7 @@ std::optional<Drained> Drained::of(const plan::Observing& observing, const Snaps
     if (state.has(busy)) return std::nullopt;
   }
   if (!snapshot.jobs_on(id.name).empty()) return std::nullopt;
-  return Drained(observing, std::move(id), "Drained", "drained in Slurm: " + node->reason, good_until(snapshot));
+  return Drained(observing, std::move(id), "Drained", "drained in Slurm: " + node->reason, end_of(snapshot));
 }
 
 bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped, std::optional<core::MonoTime> since,
@@ -33,7 +33,7 @@ std::optional<NeverRegistered> NeverRegistered::of(const plan::Observing& observ
                                                    bool stamped, std::optional<core::MonoTime> since) {
   if (!absent_for_good(snapshot, node.name, stamped, since, observing.now())) return std::nullopt;
   std::string detail = "node " + node.name + " never registered with Slurm";
-  return NeverRegistered(observing, std::move(node), kKind, std::move(detail), good_until(snapshot));
+  return NeverRegistered(observing, std::move(node), kKind, std::move(detail), end_of(snapshot));
 }
 
 std::optional<Forgotten> Forgotten::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -41,7 +41,7 @@ std::optional<Forgotten> Forgotten::of(const plan::Observing& observing, const S
   if (!snapshot.fresh(observing.now()) || snapshot.node(node.name) != nullptr || snapshot.job_names(node.name))
     return std::nullopt;
   std::string detail = "Slurm has had no node " + node.name + " since " + core::format_rfc3339(since) + ", and no job names it";
-  return Forgotten(observing, std::move(node), "Forgotten", std::move(detail), good_until(snapshot));
+  return Forgotten(observing, std::move(node), "Forgotten", std::move(detail), end_of(snapshot));
 }
 
 std::optional<Silent> Silent::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id, std::string_view host) {
@@ -49,7 +49,7 @@ std::optional<Silent> Silent::of(const plan::Observing& observing, const Snapsho
   const Node* node = snapshot.node(id.name);
   if (node == nullptr || !is_silent(*node) || snapshot.job_names(id.name)) return std::nullopt;
   std::string detail = "Kubernetes node " + std::string(host) + " is lost, and Slurm hears nothing of " + id.name;
-  return Silent(observing, std::move(id), "Silent", std::move(detail), good_until(snapshot), Live::kSilent);
+  return Silent(observing, std::move(id), "Silent", std::move(detail), end_of(snapshot), Live::kSilent);
 }
 
 }  // namespace slurm
