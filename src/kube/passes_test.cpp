@@ -169,6 +169,16 @@ TEST_F(PassesTest, AStopLetsActsEndAndBeginsNothing) {
   EXPECT_EQ(controller.observed, 1);
 }
 
+TEST_F(PassesTest, AfterAStopNobodyWaitsForGates) {
+  controller.planner = [](const Seen&) { return one_step(); };
+  passes.wake(key);
+  loop.run_ready();
+  passes.stop();
+  target.answer({std::make_shared<TestGate>()});
+  EXPECT_EQ(state(), "done");
+  EXPECT_EQ(ended, 1);
+}
+
 TEST_F(PassesTest, AStopWhileItPlansCarriesNothingOut) {
   controller.planner = [this](const Seen&) {
     passes.stop();
