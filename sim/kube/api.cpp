@@ -565,7 +565,7 @@ ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Js
   Json& metadata = after["metadata"];
   if (!metadata.is_object()) metadata = Json::object();
   const std::string uid = core::get_string(metadata, {"uid"});
-  if (!uid.empty() && uid != was["metadata"]["uid"]) {
+  if (!uid.empty() && uid != core::get_string(was, {"metadata", "uid"})) {
     if (patched) {
       return std::unexpected(
           invalid(kind.resource, key.name,
@@ -579,7 +579,7 @@ ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Js
                     core::get_string(was, {"metadata", "uid"}))));
   }
   const std::string version = core::get_string(metadata, {"resourceVersion"});
-  if (!version.empty() && version != was["metadata"]["resourceVersion"]) {
+  if (!version.empty() && version != core::get_string(was, {"metadata", "resourceVersion"})) {
     return std::unexpected(conflict(kind.resource, key.name, kModified));
   }
 

@@ -50,7 +50,7 @@ class TestController final : public TypedController<Seen> {
   int observed = 0;
 
  protected:
-  std::shared_ptr<const Seen> observe_typed(const Key&, Recorder&, const Context& context) override {
+  std::shared_ptr<const Seen> observe_typed(const Key&, Recorder&, const Observation& context) override {
     ++observed;
     if (!can_observe) return nullptr;
     return std::make_shared<Seen>(Seen{context.facts, context.outcomes});

@@ -3,7 +3,7 @@
 namespace kube {
 
 Shutdown::Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace, Steps steps)
-    : loop_(loop), logger_(logger), grace_(grace), steps_(std::move(steps)), grace_over_(loop), closing_(loop) {}
+    : logger_(logger), grace_(grace), steps_(std::move(steps)), grace_over_(loop), closing_(loop) {}
 
 void Shutdown::begin(std::function<void()> done) {
   done_ = std::move(done);

@@ -39,7 +39,6 @@ class Shutdown {
  private:
   void close();
 
-  core::Loop& loop_;
   core::Logger& logger_;
   core::Duration grace_;
   Steps steps_;

@@ -968,7 +968,7 @@ TEST(NodeSetPlan, AChangedTemplateLeavesRunningPodsAsTheyAre) {
   world.settle(3);
   world.start_pods();
   world.settle();
-  EXPECT_EQ(world.pod("cpu-1").meta.label("controller-revision-hash"), world.status()["nodeSetHash"]);
+  EXPECT_EQ(world.pod("cpu-1").meta.label("controller-revision-hash"), world.status()["nodeSetHash"].get<std::string>());
   EXPECT_EQ(world.status()["updatedReplicas"], 1);
   EXPECT_EQ(world.condition("Ready"), "True Ready");
   EXPECT_EQ(world.condition("Progressing"), "False OnDelete") << "nothing comes by itself, and it is not done";

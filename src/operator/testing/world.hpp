@@ -377,7 +377,7 @@ class World {
   core::Result<void> run(const slurm::DeleteNode& act) {
     const auto it = nodes.find(act.node);
     if (it == nodes.end()) return {};
-    if (act.expect_down && !it->second.state.has("DRAIN") && it->second.state.base != "DOWN")
+    if (act.expected == slurm::NodeEvidence::Live::kKept && !it->second.state.has("DRAIN") && it->second.state.base != "DOWN")
       return core::fail(core::ErrorCode::kConflict, "it is neither drained nor down");
     nodes.erase(it);
     return {};
