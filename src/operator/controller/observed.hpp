@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "api/controller.hpp"
+#include "cluster/evidence.hpp"
 #include "cluster/keys.hpp"
 #include "cluster/names.hpp"
 #include "kube/controller.hpp"
 #include "kube/object.hpp"
-#include "operator/common/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::controller {

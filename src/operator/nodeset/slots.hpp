@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cluster/evidence.hpp"
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
-#include "operator/common/evidence.hpp"
 #include "slurm/evidence.hpp"
 
 namespace op::nodeset {

@@ -1,4 +1,4 @@
-#include "operator/common/evidence.hpp"
+#include "cluster/evidence.hpp"
 
 #include <gtest/gtest.h>
 
