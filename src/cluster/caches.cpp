@@ -6,10 +6,14 @@
 namespace op {
 namespace {
 
+constexpr std::string_view kChildSelector = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmd)";
+constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld)";
+constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
+
 std::vector<std::string> controller_of(const kube::Object& object) {
-  const std::string name = core::get_string(object.body, {"spec", "controllerRef", "name"});
-  if (name.empty()) return {};
-  return {cluster_key(object.meta.ns, name)};
+  const kube::Key key = controller_ref(object);
+  if (key.name.empty()) return {};
+  return {cluster_key(key.ns, key.name)};
 }
 
 template <class Record>
@@ -27,6 +31,10 @@ std::vector<std::string> cluster_of(const kube::PodRecord& pod) {
   return {cluster_key(pod.meta.ns, pod.meta.label(api::kLabelCluster))};
 }
 
+std::vector<std::string> node_of(const kube::PodRecord& pod) {
+  return pod.node_name.empty() ? std::vector<std::string>{} : std::vector{pod.node_name};
+}
+
 /// Revisions whose NodeSet went without them.
 std::vector<std::string> ownerless_instance(const kube::Object& revision) {
   if (revision.meta.controller_owner() != nullptr) return {};
@@ -35,19 +43,41 @@ std::vector<std::string> ownerless_instance(const kube::Object& revision) {
 
 }  // namespace
 
+namespace caches {
+namespace kinds = kube::resources;
+const CacheOf<kube::Object> kControllers{resources::kController};
+const CacheOf<kube::Object> kRestApis{resources::kRestApi, "", {{kIndexController, controller_of}}};
+const CacheOf<kube::Object> kNodeSets{resources::kNodeSet, "", {{kIndexController, controller_of}}};
+const CacheOf<kube::Object> kTokens{resources::kToken};
+const CacheOf<kube::PodRecord> kPods{kinds::kPod,
+                                     kChildSelector,
+                                     {{kIndexOwner, owner_of<kube::PodRecord>},
+                                      {kIndexInstance, instance_of},
+                                      {kIndexCluster, cluster_of},
+                                      {kIndexNode, node_of}}};
+const CacheOf<kube::Object> kServices{kinds::kService, kChildSelector};
+const CacheOf<kube::Object> kConfigMaps{kinds::kConfigMap, kChildSelector};
+const CacheOf<kube::Object> kStatefulSets{kinds::kStatefulSet, kChildSelector};
+const CacheOf<kube::Object> kDeployments{kinds::kDeployment, kChildSelector};
+const CacheOf<kube::Object> kPodDisruptionBudgets{kinds::kPodDisruptionBudget, kChildSelector};
+const CacheOf<kube::Object> kControllerRevisions{
+    kinds::kControllerRevision, kChildSelector, {{kIndexOwner, owner_of<kube::Object>}, {kIndexInstance, ownerless_instance}}};
+const CacheOf<kube::Object> kClaims{kinds::kPersistentVolumeClaim, kClaimSelector};
+const CacheOf<kube::SecretRecord> kTokenSecrets{kinds::kSecret, kTokenSelector, {{kIndexOwner, owner_of<kube::SecretRecord>}}};
+const CacheOf<kube::NodeRecord> kNodes{kinds::kNode};
+}  // namespace caches
+
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance) {
   return std::string(ns) + "/" + std::string(app) + "/" + std::string(instance);
 }
 
-void add_indices(Caches& caches) {
-  caches.restapis.add_index(std::string(kIndexController), controller_of);
-  caches.nodesets.add_index(std::string(kIndexController), controller_of);
-  caches.controller_revisions.add_index(std::string(kIndexOwner), owner_of<kube::Object>);
-  caches.controller_revisions.add_index(std::string(kIndexInstance), ownerless_instance);
-  caches.token_secrets.add_index(std::string(kIndexOwner), owner_of<kube::SecretRecord>);
-  caches.pods.add_index(std::string(kIndexOwner), owner_of<kube::PodRecord>);
-  caches.pods.add_index(std::string(kIndexInstance), instance_of);
-  caches.pods.add_index(std::string(kIndexCluster), cluster_of);
+kube::Key controller_ref(const kube::Object& object) {
+  return {object.meta.ns, core::get_string(object.body, {"spec", "controllerRef", "name"})};
+}
+
+bool intent_changed(const kube::Object& before, const kube::Object& after) {
+  return before.meta.generation != after.meta.generation || before.meta.terminating() != after.meta.terminating() ||
+         before.meta.finalizers != after.meta.finalizers || before.meta.uid != after.meta.uid;
 }
 
 }  // namespace op

@@ -1,10 +1,14 @@
-// The caches that the controllers read. Wired in src/cmd; scenarios and the simulator fill their own.
+// The caches that programs about a Slurm cluster read: what of which resource, by which labels, and their indices. A controller
+// asks for them by these declarations (cluster/wiring.hpp); those who ask for the same one share it.
 //
 // Secrets and ConfigMaps that users name have no cache: they are read one by one through kube::Recorder.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kube/cache.hpp"
 #include "kube/object.hpp"
@@ -13,47 +17,44 @@
 
 namespace op {
 
-/// Label selector of the caches of pods and children.
-inline constexpr std::string_view kChildSelector = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmd)";
-/// Label selector of the cache of claims: the StatefulSet controller puts the selector's labels on those it makes.
-inline constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld)";
-
-/// What Slurm last said of a cluster; null when no server is known for it.
-using SnapshotSource = std::function<slurm::SnapshotPtr(const slurm::ClusterKey&)>;
-
-/// Label selector of the cache of Secrets that hold Tokens' tokens.
-inline constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
-
-struct Caches {
-  // Our kinds, whole.
-  kube::Cache<kube::Object>& controllers;
-  kube::Cache<kube::Object>& restapis;
-  kube::Cache<kube::Object>& nodesets;
-  kube::Cache<kube::Object>& tokens;
-  // Children, by kChildSelector.
-  kube::Cache<kube::PodRecord>& pods;  ///< slurmctld, slurmrestd and all workers; indices below.
-  kube::Cache<kube::Object>& services;
-  kube::Cache<kube::Object>& config_maps;
-  kube::Cache<kube::Object>& stateful_sets;
-  kube::Cache<kube::Object>& deployments;
-  kube::Cache<kube::Object>& pod_disruption_budgets;
-  kube::Cache<kube::Object>& controller_revisions;
-  kube::Cache<kube::Object>& claims;               ///< By kClaimSelector.
-  kube::Cache<kube::SecretRecord>& token_secrets;  ///< By kTokenSelector.
-
-  SnapshotSource snapshot;
+/// The declaration of a cache.
+template <class Record>
+struct CacheOf {
+  const kube::Resource& resource;
+  std::string_view label_selector = {};  ///< "": all of them.
+  std::vector<std::pair<std::string_view, typename kube::Cache<Record>::IndexFunction>> indices = {};
 };
+
+namespace caches {
+// Our kinds, whole.
+extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kTokens;
+// Children, those with the label app.kubernetes.io/name of one of Slurm's daemons.
+extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmrestd and all workers.
+extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
+    kControllerRevisions;
+/// slurmctld's: the StatefulSet controller puts the selector's labels on those that it makes.
+extern const CacheOf<kube::Object> kClaims;
+extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< That Tokens made.
+extern const CacheOf<kube::NodeRecord> kNodes;           ///< Of Kubernetes, all.
+}  // namespace caches
 
 /// Index of pods by "ns/app/instance", e.g. "default/slurmctld/demo", and of workers by "ns/cluster", e.g. "default/demo".
 inline constexpr std::string_view kIndexInstance = "instance";
 inline constexpr std::string_view kIndexCluster = "cluster";
+/// Index of pods by the Kubernetes node on which they run.
+inline constexpr std::string_view kIndexNode = "node";
 /// Index of RestApis and NodeSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
-/// Index of ControllerRevisions and Tokens' Secrets by the uid of their owner.
+/// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
 
-/// Adds the indices above; once, before the caches are fed.
-void add_indices(Caches& caches);
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
+/// The Controller that a RestApi or a NodeSet names.
+kube::Key controller_ref(const kube::Object& object);
+/// Somebody changed what is wanted: the spec, or whether it is to go. Status alone does not count.
+bool intent_changed(const kube::Object& before, const kube::Object& after);
+
+/// What Slurm last said of a cluster; null when no server is known for it.
+using SnapshotSource = std::function<slurm::SnapshotPtr(const slurm::ClusterKey&)>;
 
 }  // namespace op

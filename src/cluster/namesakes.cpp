@@ -8,8 +8,8 @@
 namespace op {
 namespace {
 
-std::vector<kube::PodPtr> workers_of(const Caches& caches, const kube::Object& nodeset) {
-  return caches.pods.by_index(kIndexInstance, instance_key(nodeset.meta.ns, kAppWorker, nodeset.meta.name));
+std::vector<kube::PodPtr> workers_of(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset) {
+  return pods.by_index(kIndexInstance, instance_key(nodeset.meta.ns, kAppWorker, nodeset.meta.name));
 }
 
 /// The one is the other with digits behind it, or the same.
@@ -24,8 +24,8 @@ bool named_after_hosts(const kube::Object& nodeset) {
 
 }  // namespace
 
-Precedence precedence(const Caches& caches, const kube::Object& nodeset) {
-  return {workers_of(caches, nodeset).empty(), nodeset.meta.created, nodeset.meta.name};
+Precedence precedence(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset) {
+  return {workers_of(pods, nodeset).empty(), nodeset.meta.created, nodeset.meta.name};
 }
 
 bool Rival::takes(std::string_view node) const {
@@ -34,11 +34,11 @@ bool Rival::takes(std::string_view node) const {
   return ordinal && *ordinal < reserved && prefix + padded_ordinal(*ordinal, padding) == node;
 }
 
-Rival rival(const Caches& caches, const kube::Object& self, const kube::Object& other) {
+Rival rival(const kube::Cache<kube::PodRecord>& pods, const kube::Object& self, const kube::Object& other) {
   Rival out{other.meta.name, {}, host_prefix(other), 0, 0};
   if (named_after_hosts(self) || named_after_hosts(other) || !may_meet(out.prefix, host_prefix(self))) return out;
-  for (const kube::PodPtr& worker : workers_of(caches, other)) out.nodes.insert(slurm_node_name(*worker));
-  if (other.meta.terminating() || !(precedence(caches, other) < precedence(caches, self))) return out;
+  for (const kube::PodPtr& worker : workers_of(pods, other)) out.nodes.insert(slurm_node_name(*worker));
+  if (other.meta.terminating() || !(precedence(pods, other) < precedence(pods, self))) return out;
   out.padding = static_cast<int>(core::get_int(other.body, {"spec", "ordinalPadding"}));
   out.reserved = static_cast<int>(core::get_int(other.body, {"spec", "replicas"}, 1));
   return out;

@@ -19,7 +19,7 @@ struct Precedence {
   std::string name;
   friend auto operator<=>(const Precedence&, const Precedence&) = default;
 };
-Precedence precedence(const Caches& caches, const kube::Object& nodeset);
+Precedence precedence(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset);
 
 /// A NodeSet of the same Controller whose workers may have names of ours: "gpu" with two digits, and "gpu0", both make gpu00.
 struct Rival {
@@ -31,6 +31,6 @@ struct Rival {
   [[nodiscard]] bool takes(std::string_view node) const;
 };
 /// `other` as a rival of `self`; without nodes and ordinals where their names cannot meet.
-Rival rival(const Caches& caches, const kube::Object& self, const kube::Object& other);
+Rival rival(const kube::Cache<kube::PodRecord>& pods, const kube::Object& self, const kube::Object& other);
 
 }  // namespace op

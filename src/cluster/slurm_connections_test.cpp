@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cluster/local_wiring.hpp"
 #include "cluster/names.hpp"
-#include "cluster/testing/cache_set.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "kube/record.hpp"
 #include "kube/testing/fake_transport.hpp"
@@ -34,7 +34,12 @@ class NoServer final : public net::HttpTransport {
 
 class SlurmConnectionsTest : public ::testing::Test {
  protected:
-  SlurmConnectionsTest() { connections.start(); }
+  SlurmConnectionsTest() {
+    connections.start();
+    wiring.wakes_on_slurm("some", [](const slurm::Change& change) -> Keys {
+      return change.health ? Keys{{"ns", change.cluster}} : Keys{};
+    });
+  }
 
   static kube::ObjectPtr object(const std::string& kind, const std::string& name, const Json& spec, int age = 0) {
     return *kube::record_from_json<kube::Object>(
@@ -49,10 +54,10 @@ class SlurmConnectionsTest : public ::testing::Test {
   void add_restapi(const std::string& name, int age = 0, int port = 0) {
     Json spec{{"controllerRef", {{"name", "x"}}}};
     if (port != 0) spec["service"] = {{"port", port}};
-    set.restapis.upsert(object("RestApi", name, spec, age));
+    restapis.upsert(object("RestApi", name, spec, age));
   }
   void add_pod(const std::string& restapi, bool ready) {
-    set.pods.upsert(*kube::record_from_json<kube::PodRecord>(
+    pods.upsert(*kube::record_from_json<kube::PodRecord>(
         {{"kind", "Pod"},
          {"metadata",
           {{"namespace", "ns"},
@@ -74,29 +79,23 @@ class SlurmConnectionsTest : public ::testing::Test {
   kube::StaticCredentials credentials{{}};
   kube::Client client{loop, random, api, credentials, {}};
   std::vector<std::string> endpoints;
-  std::vector<std::string> woken;
-  int moved = 0;
-  std::string not_ours;
+  int heard = 0;
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint& endpoint) {
                              endpoints.push_back(endpoint.host + ":" + std::to_string(endpoint.port));
                              return std::make_unique<NoServer>(loop);
                            }};
-  testing::CacheSet set;
-  SlurmConnections connections{
-      loop,
-      log,
-      client,
-      clusters,
-      set.caches,
-      {[this](std::string_view who, const kube::Key& key) { woken.push_back(std::string(who) + " " + key.str()); },
-       [this] { ++moved; }, [this](std::string_view ns) { return ns != not_ours; }}};
+  LocalWiring wiring;
+  kube::Cache<kube::Object>& controllers = wiring.cache(caches::kControllers);
+  kube::Cache<kube::Object>& restapis = wiring.cache(caches::kRestApis);
+  kube::Cache<kube::PodRecord>& pods = wiring.cache(caches::kPods);
+  SlurmConnections connections{loop, log, client, clusters, wiring, [this] { ++heard; }};
 };
 
 TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
   add_restapi("r");
   loop.run_ready();
   EXPECT_TRUE(api.sent.empty()) << "no Controller yet";
-  set.controllers.upsert(object("Controller", "x", Json::object()));
+  controllers.upsert(object("Controller", "x", Json::object()));
   loop.run_ready();
   answer_key();
   EXPECT_TRUE(clusters.contains("ns/x"));
@@ -104,8 +103,8 @@ TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
 }
 
 TEST_F(SlurmConnectionsTest, LeavesOtherNamespacesAlone) {
-  not_ours = "ns";
-  set.controllers.upsert(object("Controller", "x", Json::object()));
+  wiring.elsewhere = {"ns"};
+  controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   add_pod("r", true);
   loop.run_ready();
@@ -115,7 +114,7 @@ TEST_F(SlurmConnectionsTest, LeavesOtherNamespacesAlone) {
 }
 
 TEST_F(SlurmConnectionsTest, UsesTheServicesPortAndTheNamedKey) {
-  set.controllers.upsert(object("Controller", "x", {{"jwtKeyRef", {{"name", "mine"}, {"key", "jwt.key"}}}}));
+  controllers.upsert(object("Controller", "x", {{"jwtKeyRef", {{"name", "mine"}, {"key", "jwt.key"}}}}));
   add_restapi("r", 0, 8080);
   loop.run_ready();
   answer_key("mine");
@@ -123,7 +122,7 @@ TEST_F(SlurmConnectionsTest, UsesTheServicesPortAndTheNamedKey) {
 }
 
 TEST_F(SlurmConnectionsTest, TriesAgainWhileTheKeyIsMissing) {
-  set.controllers.upsert(object("Controller", "x", Json::object()));
+  controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   loop.run_ready();
   api.take("GET", "/api/v1/namespaces/ns/secrets/x-jwt-key").reply(404, {{"kind", "Status"}, {"reason", "NotFound"}});
@@ -135,7 +134,7 @@ TEST_F(SlurmConnectionsTest, TriesAgainWhileTheKeyIsMissing) {
 }
 
 TEST_F(SlurmConnectionsTest, PrefersTheOldestReadyOne) {
-  set.controllers.upsert(object("Controller", "x", Json::object()));
+  controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("young", 1);
   add_restapi("old", 5);
   add_restapi("older", 8);
@@ -154,14 +153,14 @@ TEST_F(SlurmConnectionsTest, PrefersTheOldestReadyOne) {
 }
 
 TEST_F(SlurmConnectionsTest, ForgetsWhatIsGoneOrOutside) {
-  set.controllers.upsert(object("Controller", "x", Json::object()));
+  controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   loop.run_ready();
   answer_key();
-  set.restapis.erase({"ns", "r"});
+  restapis.erase({"ns", "r"});
   loop.run_ready();
   EXPECT_FALSE(clusters.contains("ns/x"));
-  set.controllers.upsert(object("Controller", "x", {{"external", true}, {"externalConfig", {{"host", "h"}, {"port", 1}}}}));
+  controllers.upsert(object("Controller", "x", {{"external", true}, {"externalConfig", {{"host", "h"}, {"port", 1}}}}));
   add_restapi("r");
   loop.run_ready();
   EXPECT_FALSE(clusters.contains("ns/x"));
@@ -170,31 +169,27 @@ TEST_F(SlurmConnectionsTest, ForgetsWhatIsGoneOrOutside) {
 TEST_F(SlurmConnectionsTest, AClusterThatEndsAtOnceIsAskedNothingMore) {
   for (const bool drain : {false, true}) {
     const Json spec = drain ? Json{{"deletionPolicy", "Drain"}} : Json::object();
-    set.controllers.upsert(object("Controller", "x", spec));
+    controllers.upsert(object("Controller", "x", spec));
     add_restapi("r");
     loop.run_ready();
     if (!clusters.contains("ns/x")) answer_key();
     ASSERT_TRUE(clusters.contains("ns/x"));
     auto ending = std::make_shared<kube::Object>(*object("Controller", "x", spec));
     ending->meta.deletion_timestamp = core::WallTime{};
-    set.controllers.upsert(ending);
+    controllers.upsert(ending);
     loop.run_ready();
     EXPECT_EQ(clusters.contains("ns/x"), drain);
   }
 }
 
-TEST_F(SlurmConnectionsTest, WakesWhomAChangeConcernsAndReadsTheKeyAgain) {
-  set.nodesets.upsert(object("NodeSet", "cpu", {{"controllerRef", {{"name", "x"}}}}));
-  set.nodesets.upsert(object("NodeSet", "other", {{"controllerRef", {{"name", "y"}}}}));
-  set.controllers.upsert(object("Controller", "x", Json::object()));
+TEST_F(SlurmConnectionsTest, TellsWhatSlurmSaysAndReadsTheKeyAgain) {
+  controllers.upsert(object("Controller", "x", Json::object()));
   add_restapi("r");
   loop.run_ready();
   answer_key();
   loop.advance(100ms);
-  EXPECT_NE(std::ranges::find(woken, "controller ns/x"), woken.end()) << "its health changed";
-  EXPECT_NE(std::ranges::find(woken, "nodeset ns/cpu"), woken.end());
-  EXPECT_EQ(std::ranges::find(woken, "nodeset ns/other"), woken.end());
-  EXPECT_GT(moved, 0);
+  EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/ns/x"}) << "its health changed";
+  EXPECT_GT(heard, 0);
   loop.advance(6s);
   answer_key();  // a connection that fails may do so for its key
   EXPECT_EQ(endpoints.size(), 1U) << "the same key changes nothing";

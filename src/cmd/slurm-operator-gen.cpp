@@ -1,12 +1,15 @@
-// Writes what is made from the field lists: the CRDs and the reference documentation.
+// Writes what is made from the field lists, the CRDs and the reference documentation, and from what controllers declare: the
+// rules of the chart's ClusterRole.
 //
 //   slurm-operator-gen [DIRECTORY]     the root of the source tree; default: the current directory
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "api/kinds.hpp"
+#include "operator/operator.hpp"
 
 namespace {
 
@@ -27,6 +30,8 @@ bool write(const std::filesystem::path& path, const std::string& text) {
 int main(int argc, char** argv) {
   const std::filesystem::path root = argc > 1 ? argv[1] : ".";
   bool good = true;
-  for (const api::GeneratedFile& file : api::generated_files()) good = write(root / file.path, file.text) && good;
+  std::vector<api::GeneratedFile> files = api::generated_files();
+  files.push_back(op::cluster_role_file());
+  for (const api::GeneratedFile& file : files) good = write(root / file.path, file.text) && good;
   return good ? 0 : 1;
 }

@@ -1,5 +1,6 @@
-// The operator as a whole: its caches, its controllers, its Slurm connections, and what wakes which key. The same for the
-// binary and for the simulator; only the loop, the transports, the clock and the random source differ.
+// The operator as a whole: its controllers, wired to a manager by what each of them declares (cluster/wiring.hpp), and its
+// connections to Slurm. The same for the binary and for the simulator; only the loop, the transports, the clock and the random
+// source differ.
 //
 //   kube::Manager manager(loop, random, log, client, options);
 //   op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {});
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "api/kinds.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "core/random.hpp"
@@ -39,5 +41,8 @@ class Operator {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// The rules of the ClusterRole in the chart: what all controllers together declare.
+[[nodiscard]] api::GeneratedFile cluster_role_file();
 
 }  // namespace op

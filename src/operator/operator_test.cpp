@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
+#include <sstream>
 
 #include "cluster/names.hpp"
 #include "core/testing/manual_loop.hpp"
@@ -45,6 +47,14 @@ TEST(Operator, ReadsKeysOnlyWhereItActs) {
   const auto key = [](const char* ns) { return "/api/v1/namespaces/" + std::string(ns) + "/secrets/x-jwt-key"; };
   EXPECT_EQ(keys_read({"a", "c"}), (std::vector{key("a"), key("c")}));
   EXPECT_EQ(keys_read({}), (std::vector{key("a"), key("b"), key("c")}));
+}
+
+TEST(Operator, TheChartGrantsWhatControllersDeclare) {
+  const api::GeneratedFile file = cluster_role_file();
+  std::ifstream in(file.path, std::ios::binary);
+  std::stringstream have;
+  have << in.rdbuf();
+  EXPECT_EQ(have.str(), file.text) << file.path << " is not what controllers declare: run slurm-operator-gen";
 }
 
 }  // namespace

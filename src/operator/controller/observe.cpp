@@ -101,17 +101,11 @@ std::vector<std::string> old_mounts(const Observed& observed, const std::vector<
   return out;
 }
 
-bool synced(const Caches& caches) {
-  return caches.controllers.synced() && caches.nodesets.synced() && caches.restapis.synced() && caches.services.synced() &&
-         caches.config_maps.synced() && caches.stateful_sets.synced() && caches.pod_disruption_budgets.synced() &&
-         caches.pods.synced() && caches.claims.synced();
-}
-
 }  // namespace
 
 std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                     const kube::Observation& context) {
-  if (!synced(caches_)) return nullptr;
+  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster = cluster_key(key.ns, key.name);
@@ -140,7 +134,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
 
   std::vector<std::pair<std::pair<std::string, Precedence>, kube::ObjectPtr>> nodesets;
   for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, out->cluster)) {
-    nodesets.push_back({{slurm_node_set_name(*nodeset), precedence(caches_, *nodeset)}, nodeset});
+    nodesets.push_back({{slurm_node_set_name(*nodeset), precedence(caches_.pods, *nodeset)}, nodeset});
   }
   std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
   for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
@@ -178,7 +172,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
   out->old_mounts = old_mounts(*out, workers);
-  out->snapshot = caches_.snapshot ? caches_.snapshot(out->cluster) : nullptr;
+  out->snapshot = wiring_.snapshot(out->cluster);
   out->stopped = stops_deletions(out->object->meta);
   if (out->snapshot) {
     const bool persistent = spec.persistence.enabled || !out->parse_error.empty();

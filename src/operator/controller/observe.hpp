@@ -1,23 +1,28 @@
-// The controller of kind Controller. Its key is the Controller's, "ns/X"; it also writes what all NodeSets of X share.
-//
-// Wake a key when any of these change: the Controller; NodeSets and RestApis that name it (spec, deletion); its children
-// (labels app.kubernetes.io/name=slurmctld and instance=X; the two worker objects by name); slurmctld's pods; worker pods that
-// appear or go (while the Controller is terminating, or their NodeSet is gone); claims; the snapshot's health, partitions or
-// configuration.
+// The controller of kind Controller. Its key is the Controller's, "ns/X"; it also writes what all NodeSets of X share. What
+// wakes it is in declaration.cpp.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "cluster/caches.hpp"
+#include "cluster/wiring.hpp"
 #include "kube/controller.hpp"
 #include "operator/controller/observed.hpp"
 
 namespace op::controller {
 
+/// What it reads.
+struct Caches {
+  explicit Caches(Wiring& wiring);
+  kube::Cache<kube::Object>&controllers, &nodesets, &restapis, &services, &config_maps, &stateful_sets, &pod_disruption_budgets,
+      &claims;
+  kube::Cache<kube::PodRecord>& pods;
+  [[nodiscard]] bool synced() const;
+};
+
 class ControllerController final : public kube::TypedController<Observed> {
  public:
-  explicit ControllerController(const Caches& caches) : caches_(caches) {}
+  explicit ControllerController(Wiring& wiring);
   [[nodiscard]] std::string name() const override { return "controller"; }
   [[nodiscard]] std::string share(const kube::Key& key) const override { return cluster_key(key.ns, key.name); }
 
@@ -27,7 +32,8 @@ class ControllerController final : public kube::TypedController<Observed> {
   plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
-  const Caches& caches_;
+  Wiring& wiring_;
+  Caches caches_;
 };
 
 }  // namespace op::controller

@@ -70,16 +70,16 @@ std::string find_partition_refusal(const Caches& caches, const kube::Key& nodese
 void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Observed& out) {
   const kube::Object& self = *out.object;
   const std::string name = slurm_node_set_name(self);
-  Precedence first = precedence(caches, self);
+  Precedence first = precedence(caches.pods, self);
   for (const kube::ObjectPtr& other : caches.nodesets.by_index(kIndexController, cluster)) {
     if (other->meta.uid == self.meta.uid) continue;
     const std::string others = slurm_node_set_name(*other);
     out.nodeset_names.insert(others);
-    if (Rival found = rival(caches, self, *other); !found.nodes.empty() || found.reserved > 0) {
+    if (Rival found = rival(caches.pods, self, *other); !found.nodes.empty() || found.reserved > 0) {
       out.rivals.push_back(std::move(found));
     }
     if (others != name) continue;
-    Precedence theirs = precedence(caches, *other);
+    Precedence theirs = precedence(caches.pods, *other);
     if (!(theirs < first)) continue;
     out.namesake = other->meta.name;
     first = std::move(theirs);
@@ -267,25 +267,24 @@ void Seen::look(const Observed& observed) {
   started_since = keep_unknown(started_since, slurmd_started);
 }
 
-NodeSetController::NodeSetController(Caches& caches, KubeNodeSource nodes, Options options)
-    : caches_(caches), nodes_(std::move(nodes)), options_(std::move(options)) {
-  // A kubelet says that a pod has ended, and deletes it, in one go: a pass may see neither.
-  caches_.pods.listen([this](const kube::PodPtr& before, const kube::PodPtr& after) {
-    if (after != nullptr || !has_ended(*before)) return;
-    const kube::OwnerReference* owner = before->meta.controller_owner();
-    const auto seen = owner == nullptr ? seen_.end() : seen_.find({before->meta.ns, owner->name});
-    if (seen == seen_.end()) return;
-    const auto worker = seen->second.workers.find(before->meta.uid);
-    if (worker != seen->second.workers.end()) worker->second.ended = true;
-  });
+std::optional<KubeNode> NodeSetController::kube_node(const std::string& name) const {
+  const auto node = caches_.nodes.find({"", name});
+  if (!node) return {};
+  return KubeNode{node->unschedulable, std::string(node->meta.annotation(api::kAnnotationNodeCordonReason)), node->ready};
+}
+
+void NodeSetController::note_end(const kube::PodRecord& gone) {
+  if (!has_ended(gone)) return;
+  const kube::OwnerReference* owner = gone.meta.controller_owner();
+  const auto seen = owner == nullptr ? seen_.end() : seen_.find({gone.meta.ns, owner->name});
+  if (seen == seen_.end()) return;
+  const auto worker = seen->second.workers.find(gone.meta.uid);
+  if (worker != seen->second.workers.end()) worker->second.ended = true;
 }
 
 std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                  const kube::Observation& context) {
-  if (!caches_.nodesets.synced() || !caches_.controllers.synced() || !caches_.pods.synced() ||
-      !caches_.controller_revisions.synced()) {
-    return nullptr;
-  }
+  if (!caches_.synced()) return nullptr;
   const kube::ObjectPtr object = caches_.nodesets.find(key);
   if (object == nullptr) {
     seen_.erase(key);
@@ -312,7 +311,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   if (const kube::ObjectPtr found = caches_.controllers.find({key.ns, controller})) out->stopped = stops_deletions(found->meta);
   out->partition_refusal = find_partition_refusal(caches_, key, spec);
   look_at_others(caches_, cluster, *out);
-  if (caches_.snapshot) out->snapshot = caches_.snapshot(cluster);
+  out->snapshot = wiring_.snapshot(cluster);
   out->doubt = doubt(cluster, *out);
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
@@ -323,15 +322,15 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     }
     if (!owned_by(*pod, object->meta.uid)) continue;
     out->pods.push_back(pod);
-    if (pod->node_name.empty() || out->nodes.contains(pod->node_name) || !nodes_) continue;
-    if (std::optional<KubeNode> node = nodes_(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
+    if (pod->node_name.empty() || out->nodes.contains(pod->node_name)) continue;
+    if (std::optional<KubeNode> node = kube_node(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
   }
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexOwner, object->meta.uid)) {
     if (pod->meta.label(api::kLabelInstance) != key.name) out->strangers.push_back(pod);
   }
   Seen& seen = seen_[key];
   seen.look(*out);
-  for (auto& [node, pod] : seen.gone) pod.host_gone = pod.placed && nodes_ && !nodes_(pod.kube_node);
+  for (auto& [node, pod] : seen.gone) pod.host_gone = pod.placed && !kube_node(pod.kube_node);
   out->seen = seen;
   if (uses_host_network(out->nodeset.spec)) {
     for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {

@@ -11,19 +11,16 @@
 
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
-#include "cluster/caches.hpp"
 #include "cluster/names.hpp"
 #include "cluster/namesakes.hpp"
 #include "cluster/status.hpp"
+#include "cluster/wiring.hpp"
 #include "cluster/workers.hpp"
 #include "kube/controller.hpp"
 #include "operator/nodeset/slots.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset {
-
-/// What is known of a Kubernetes node by name; empty when it is unknown or gone.
-using KubeNodeSource = std::function<std::optional<KubeNode>(std::string_view)>;
 
 /// What a NodeSet needs of the Controller that it names.
 struct ControllerView {
@@ -159,11 +156,19 @@ struct Options {
   std::string worker_priority_class = {};  ///< Of workers whose NodeSet names none; "": the cluster's default.
 };
 
-/// One key is one NodeSet. Wake it when it, its Controller, a pod of it, a Kubernetes node that runs one, or what Slurm says
-/// of its cluster changes.
+/// What it reads.
+struct Caches {
+  explicit Caches(Wiring& wiring);
+  kube::Cache<kube::Object>&nodesets, &controllers, &config_maps, &controller_revisions;
+  kube::Cache<kube::PodRecord>& pods;
+  kube::Cache<kube::NodeRecord>& nodes;
+  [[nodiscard]] bool synced() const;
+};
+
+/// One key is one NodeSet. What wakes it is in declaration.cpp.
 class NodeSetController final : public kube::TypedController<Observed> {
  public:
-  NodeSetController(Caches& caches, KubeNodeSource nodes, Options options = {});
+  explicit NodeSetController(Wiring& wiring, Options options = {});
   [[nodiscard]] std::string name() const override { return "nodeset"; }
   /// Its cluster's.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
@@ -174,10 +179,15 @@ class NodeSetController final : public kube::TypedController<Observed> {
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
+  /// A kubelet says that a pod has ended, and deletes it, in one go: a pass may see neither.
+  void note_end(const kube::PodRecord& gone);
   [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
 
-  Caches& caches_;
-  KubeNodeSource nodes_;
+  /// What is known of a Kubernetes node by name; nullopt when it is unknown or gone.
+  [[nodiscard]] std::optional<KubeNode> kube_node(const std::string& name) const;
+
+  Wiring& wiring_;
+  Caches caches_;
   Options options_;
   std::map<kube::Key, Seen> seen_;
   /// What doubt_of said last of a cluster, and of which round of polls: its NodeSets share it.

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cluster/keys.hpp"
-#include "cluster/testing/cache_set.hpp"
+#include "cluster/local_wiring.hpp"
 #include "kube/record.hpp"
 
 namespace op::nodeset {
@@ -63,7 +63,12 @@ class ObserveNodeSet : public ::testing::Test {
     fill(set_.controllers,
          {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}, {"persistence", {{"enabled", false}}}}}})});
     fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
-    fill(set_.revisions, {});
+    fill(set_.controller_revisions, {});
+    fill(set_.config_maps, {});
+    Json node{{"kind", "Node"}, {"metadata", {{"name", "kube-1"}}}, {"spec", {{"unschedulable", true}}}};
+    node["metadata"]["annotations"][api::kAnnotationNodeCordonReason] = "fan";
+    node["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "True"}}});
+    fill(set_.nodes, {node});
   }
 
   std::shared_ptr<const Observed> observe(core::MonoTime mono = {}) {
@@ -73,14 +78,10 @@ class ObserveNodeSet : public ::testing::Test {
 
   Reader reader_;
   std::vector<std::string> hurried_;
-  std::set<std::string, std::less<>> kube_nodes_{"kube-1"};
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
-  testing::CacheSet set_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
-  NodeSetController controller_{set_.caches,
-                                [this](std::string_view name) -> std::optional<KubeNode> {
-                                  if (kube_nodes_.contains(name)) return KubeNode{true, "fan"};
-                                  return {};
-                                },
+  LocalWiring wiring_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
+  Caches set_{wiring_};
+  NodeSetController controller_{wiring_,
                                 {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }}};
 };
 
@@ -122,7 +123,7 @@ TEST_F(ObserveNodeSet, SeesItsRevisionsAndThoseThatANodeSetOfItsNameLeft) {
     out["kind"] = "ControllerRevision";
     return out;
   };
-  fill(set_.revisions, {revision("cpu-a", "cpu-uid"), revision("cpu-b", "another"), revision("cpu-c", "")});
+  fill(set_.controller_revisions, {revision("cpu-a", "cpu-uid"), revision("cpu-b", "another"), revision("cpu-c", "")});
   const auto seen = observe();
   ASSERT_EQ(seen->revisions.size(), 2U);
   EXPECT_EQ(seen->revisions[0]->meta.name, "cpu-a");
@@ -456,7 +457,7 @@ TEST_F(ObserveNodeSet, KnowsOnlyTheSlurmdThatAPodItselfBegan) {
 TEST_F(ObserveNodeSet, KnowsAPodWhoseKubernetesNodeWentFirst) {
   fill_all();
   observe();
-  kube_nodes_.clear();
+  fill(set_.nodes, {});
   EXPECT_TRUE(observe()->seen.gone.empty());
   set_.pods.erase({"default", "cpu-0"}, "11");
   EXPECT_TRUE(observe()->seen.gone.at("cpu-0").host_gone);

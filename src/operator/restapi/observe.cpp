@@ -5,18 +5,10 @@
 #include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
-namespace {
-
-bool synced(const Caches& caches) {
-  return caches.restapis.synced() && caches.controllers.synced() && caches.nodesets.synced() && caches.services.synced() &&
-         caches.config_maps.synced() && caches.deployments.synced() && caches.pods.synced();
-}
-
-}  // namespace
 
 std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                  const kube::Observation& context) {
-  if (!synced(caches_)) return nullptr;
+  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.restapis.find(key);

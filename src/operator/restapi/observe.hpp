@@ -1,7 +1,4 @@
-// RestApi: the slurmrestd of a Controller. Key: "ns/name" of the RestApi.
-//
-// Wake a key when any of these change: the RestApi; the Controller it names, that Controller's ConfigMap and key; NodeSets of
-// that Controller (deletion only); its Service, Deployment and pods.
+// RestApi: the slurmrestd of a Controller. Key: "ns/name" of the RestApi. What wakes it is in declaration.cpp.
 #pragma once
 
 #include <memory>
@@ -11,8 +8,8 @@
 
 #include "api/controller.hpp"
 #include "api/restapi.hpp"
-#include "cluster/caches.hpp"
 #include "cluster/keys.hpp"
+#include "cluster/wiring.hpp"
 #include "kube/controller.hpp"
 
 namespace op::restapi {
@@ -38,9 +35,17 @@ struct Observed {
   std::vector<kube::PodPtr> pods;
 };
 
+/// What it reads.
+struct Caches {
+  explicit Caches(Wiring& wiring);
+  kube::Cache<kube::Object>&restapis, &controllers, &nodesets, &services, &config_maps, &deployments;
+  kube::Cache<kube::PodRecord>& pods;
+  [[nodiscard]] bool synced() const;
+};
+
 class RestApiController final : public kube::TypedController<Observed> {
  public:
-  explicit RestApiController(const Caches& caches) : caches_(caches) {}
+  explicit RestApiController(Wiring& wiring);
   [[nodiscard]] std::string name() const override { return "restapi"; }
 
  protected:
@@ -49,7 +54,7 @@ class RestApiController final : public kube::TypedController<Observed> {
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
-  const Caches& caches_;
+  Caches caches_;
 };
 
 }  // namespace op::restapi

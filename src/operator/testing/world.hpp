@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/local_wiring.hpp"
 #include "cluster/names.hpp"
-#include "cluster/testing/cache_set.hpp"
 #include "core/base64.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
@@ -106,8 +106,9 @@ class World {
   /// Fills the caches and observes, as the manager would.
   template <class Controller>
   plan::Plan plan(const kube::Key& key) {
-    fill();
-    Controller controller(set_.caches);
+    LocalWiring wiring([this](const slurm::ClusterKey&) { return snapshot(); });
+    Controller controller(wiring);
+    fill(wiring);
     Reader reader(*this);
     plan::Facts facts;
     for (;;) {
@@ -175,35 +176,17 @@ class World {
     objects_[id] = std::move(document);
   }
 
-  template <class Record>
-  void fill(kube::Cache<Record>& cache, const std::string& kind, std::string_view app = "") {
-    std::map<Id, Json> shown = objects_;
+  /// What caches show: all, but of what was cut that from before.
+  void fill(LocalWiring& wiring) {
+    std::map<Id, const Json*> shown;
+    for (const auto& [id, document] : objects_) shown[id] = &document;
     for (const auto& [id, document] : cut_) {
       shown.erase(id);
-      if (document) shown.emplace(id, *document);
+      if (document) shown.emplace(id, &*document);
     }
-    std::vector<std::shared_ptr<const Record>> records;
-    for (const auto& [id, document] : shown) {
-      const bool selected = app.empty() || core::get_string(document, {"metadata", "labels", api::kLabelName}) == app;
-      if (id.first == kind && selected) records.push_back(kube::record_from_json<Record>(document).value());
-    }
-    cache.replace(std::move(records), std::to_string(++serial_));
-  }
-
-  void fill() {
-    fill(set_.controllers, "Controller");
-    fill(set_.restapis, "RestApi");
-    fill(set_.nodesets, "NodeSet");
-    fill(set_.tokens, "Token");
-    fill(set_.pods, "Pod");
-    fill(set_.services, "Service");
-    fill(set_.config_maps, "ConfigMap");
-    fill(set_.stateful_sets, "StatefulSet");
-    fill(set_.deployments, "Deployment");
-    fill(set_.budgets, "PodDisruptionBudget");
-    fill(set_.revisions, "ControllerRevision");
-    fill(set_.claims, "PersistentVolumeClaim", kAppController);
-    fill(set_.token_secrets, "Secret");
+    std::vector<const Json*> documents;
+    for (const auto& [id, document] : shown) documents.push_back(document);
+    wiring.show(documents, std::to_string(++serial_));
   }
 
   /// Live reads. Of field selectors only "a.b=value,c=value" is known.
@@ -483,7 +466,6 @@ class World {
   std::map<Id, Json> applied_;
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< nullptr: each look is a new one.
-  CacheSet set_{[this](const slurm::ClusterKey&) { return snapshot(); }};
 };
 
 }  // namespace op::testing

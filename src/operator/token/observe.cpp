@@ -7,7 +7,7 @@ namespace op::token {
 
 std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                const kube::Observation& context) {
-  if (!caches_.tokens.synced() || !caches_.token_secrets.synced()) return nullptr;
+  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.tokens.find(key);

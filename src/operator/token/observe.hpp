@@ -1,7 +1,5 @@
-// Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token.
-//
-// Wake a key when the Token or a Secret that it owns changes. Both Secrets, the key's and the token's, are read through the
-// recorder, and wake it themselves.
+// Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token. What wakes it is in declaration.cpp; both Secrets,
+// the key's and the token's, are read through the recorder, and wake it themselves.
 #pragma once
 
 #include <memory>
@@ -9,8 +7,8 @@
 #include <vector>
 
 #include "api/token.hpp"
-#include "cluster/caches.hpp"
 #include "cluster/keys.hpp"
+#include "cluster/wiring.hpp"
 #include "kube/controller.hpp"
 
 namespace op::token {
@@ -26,9 +24,17 @@ struct Observed {
   std::vector<kube::SecretPtr> superseded;  ///< Its other Secrets: it kept its token there before.
 };
 
+/// What it reads.
+struct Caches {
+  explicit Caches(Wiring& wiring);
+  kube::Cache<kube::Object>& tokens;
+  kube::Cache<kube::SecretRecord>& token_secrets;
+  [[nodiscard]] bool synced() const { return tokens.synced() && token_secrets.synced(); }
+};
+
 class TokenController final : public kube::TypedController<Observed> {
  public:
-  explicit TokenController(const Caches& caches) : caches_(caches) {}
+  explicit TokenController(Wiring& wiring);
   [[nodiscard]] std::string name() const override { return "token"; }
 
  protected:
@@ -37,7 +43,7 @@ class TokenController final : public kube::TypedController<Observed> {
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
-  const Caches& caches_;
+  Caches caches_;
 };
 
 }  // namespace op::token

@@ -1,0 +1,83 @@
+// Wiring without a manager: caches that somebody else fills, a list of what was woken, and nothing runs. For unit tests, and to
+// look at what controllers declare.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/well_known.hpp"
+#include "cluster/wiring.hpp"
+#include "core/json.hpp"
+#include "kube/record.hpp"
+
+namespace op {
+
+class LocalWiring final : public Wiring {
+ public:
+  explicit LocalWiring(SnapshotSource snapshot = nullptr) : snapshot_(std::move(snapshot)) {}
+  LocalWiring(const LocalWiring&) = delete;
+  LocalWiring& operator=(const LocalWiring&) = delete;
+
+  std::vector<std::string> woken;      ///< "restapi ns/x", in this order.
+  std::vector<std::string> elsewhere;  ///< Namespaces in which nothing is to be done.
+
+  /// Every cache that was asked for shows those of these documents that it selects, and is synced.
+  void show(const std::vector<const core::Json*>& documents, const std::string& rv) {
+    for (const auto& show_in : shows_) show_in(documents, rv);
+  }
+
+  void run(kube::Controller&) override {}
+  [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
+    return snapshot_ ? snapshot_(cluster) : nullptr;
+  }
+  [[nodiscard]] bool acts_in(std::string_view ns) const override { return std::ranges::find(elsewhere, ns) == elsewhere.end(); }
+
+ private:
+  template <class Record>
+  static bool selects(const CacheOf<Record>& cache, const core::Json& document) {
+    if (core::get_string(document, {"kind"}) != cache.resource.kind) return false;
+    if (cache.label_selector.empty()) return true;
+    // "app.kubernetes.io/name in (a,b)".
+    std::string names(cache.label_selector.substr(cache.label_selector.find('(')));
+    names.front() = names.back() = ',';
+    const std::string app = core::get_string(document, {"metadata", "labels", api::kLabelName});
+    return names.find("," + app + ",") != std::string::npos;
+  }
+
+  template <class Record>
+  kube::Cache<Record>& own(const CacheOf<Record>& wanted) {
+    std::unique_ptr<kube::CacheBase>& known = caches_[{wanted.resource.kind, std::string(wanted.label_selector)}];
+    if (known) return static_cast<kube::Cache<Record>&>(*known);
+    auto made = std::make_unique<kube::Cache<Record>>();
+    kube::Cache<Record>& out = *made;
+    known = std::move(made);
+    shows_.push_back([&out, &wanted](const std::vector<const core::Json*>& documents, const std::string& rv) {
+      std::vector<std::shared_ptr<const Record>> records;
+      for (const core::Json* document : documents) {
+        if (selects(wanted, *document)) records.push_back(kube::record_from_json<Record>(*document).value());
+      }
+      out.replace(std::move(records), rv);
+    });
+    return out;
+  }
+
+  kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) override { return own(wanted); }
+  kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) override { return own(wanted); }
+  kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) override { return own(wanted); }
+  kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) override { return own(wanted); }
+  void wake(std::string_view controller, const kube::Key& key) override {
+    woken.push_back(std::string(controller) + " " + key.str());
+  }
+
+  SnapshotSource snapshot_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
+  std::vector<std::function<void(const std::vector<const core::Json*>&, const std::string&)>> shows_;
+};
+
+}  // namespace op

@@ -1,0 +1,58 @@
+#include "operator/common/watches.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "api/well_known.hpp"
+#include "cluster/names.hpp"
+
+namespace op {
+
+std::function<Keys(const kube::PodRecord&)> instance_of(std::string_view app) {
+  return [app](const kube::PodRecord& pod) -> Keys {
+    if (pod.meta.label(api::kLabelName) != app) return {};
+    return {{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))}};
+  };
+}
+
+void wake_on_last_workers(Wiring& wiring, const kube::Controller& who, kube::Cache<kube::PodRecord>& pods,
+                          const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller) {
+  wiring.wakes<kube::PodRecord>(
+      who, pods,
+      [&controllers, of_controller = std::move(of_controller)](const kube::PodRecord& pod) -> Keys {
+        if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
+        const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelCluster))};
+        const kube::ObjectPtr owner = controllers.find(key);
+        return owner && owner->meta.terminating() ? of_controller(key) : Keys{};
+      },
+      [](const kube::PodRecord&, const kube::PodRecord&) { return false; });
+}
+
+kube::Key controller_key(const slurm::ClusterKey& cluster) {
+  const std::size_t slash = cluster.find('/');
+  return {cluster.substr(0, slash), cluster.substr(slash + 1)};
+}
+
+Claims claims_of(const slurm::Change& change, const std::vector<kube::ObjectPtr>& nodesets) {
+  std::map<std::string, kube::Key, std::less<>> by_feature;
+  for (const kube::ObjectPtr& object : nodesets) by_feature[slurm_node_set_name(*object)] = object->meta.key();
+  Claims out;
+  for (const std::string& name : change.nodes) {
+    bool found = false;
+    for (const slurm::SnapshotPtr& snapshot : {change.before, change.now}) {
+      const slurm::Node* node = snapshot ? snapshot->node(name) : nullptr;
+      if (node == nullptr) continue;
+      for (const std::string& feature : node->features) {
+        const auto it = by_feature.find(feature);
+        if (it == by_feature.end()) continue;
+        out.nodesets.push_back(it->second);
+        found = true;
+      }
+    }
+    out.unclaimed = out.unclaimed || !found;
+  }
+  return out;
+}
+
+}  // namespace op

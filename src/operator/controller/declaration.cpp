@@ -1,0 +1,75 @@
+// What the controller of Controllers reads, what wakes it, and the rights that it needs.
+#include "api/well_known.hpp"
+#include "operator/common/watches.hpp"
+#include "operator/controller/observe.hpp"
+
+namespace op::controller {
+namespace {
+
+using kube::Object;
+using kube::PodRecord;
+
+bool appears_or_goes(const PodRecord&, const PodRecord&) {
+  return false;
+}
+
+}  // namespace
+
+Caches::Caches(Wiring& wiring)
+    : controllers(wiring.cache(caches::kControllers)),
+      nodesets(wiring.cache(caches::kNodeSets)),
+      restapis(wiring.cache(caches::kRestApis)),
+      services(wiring.cache(caches::kServices)),
+      config_maps(wiring.cache(caches::kConfigMaps)),
+      stateful_sets(wiring.cache(caches::kStatefulSets)),
+      pod_disruption_budgets(wiring.cache(caches::kPodDisruptionBudgets)),
+      claims(wiring.cache(caches::kClaims)),
+      pods(wiring.cache(caches::kPods)) {}
+
+bool Caches::synced() const {
+  return controllers.synced() && nodesets.synced() && restapis.synced() && services.synced() && config_maps.synced() &&
+         stateful_sets.synced() && pod_disruption_budgets.synced() && claims.synced() && pods.synced();
+}
+
+ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), caches_(wiring) {
+  wiring.run(*this);
+  wiring.reconciles(resources::kController);
+  wiring.makes(kube::resources::kService);
+  wiring.makes(kube::resources::kConfigMap);
+  wiring.makes(kube::resources::kSecret);
+  wiring.makes(kube::resources::kStatefulSet);
+  wiring.makes(kube::resources::kPodDisruptionBudget);
+
+  wiring.wakes<Object>(*this, caches_.controllers, kube::self<Object>());
+  const auto referenced = [](const Object& object) { return Keys{controller_ref(object)}; };
+  wiring.wakes<Object>(*this, caches_.nodesets, referenced, intent_changed);
+  wiring.wakes<Object>(*this, caches_.restapis, referenced, intent_changed);
+  for (kube::Cache<Object>* children :
+       {&caches_.services, &caches_.config_maps, &caches_.stateful_sets, &caches_.pod_disruption_budgets}) {
+    wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kController.kind));
+  }
+  wiring.wakes<Object>(*this, caches_.claims, [](const Object& claim) {
+    return Keys{{claim.meta.ns, std::string(claim.meta.label(api::kLabelInstance))}};
+  });
+  wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppController));
+  wake_on_last_workers(wiring, *this, caches_.pods, caches_.controllers, [](const kube::Key& key) { return Keys{key}; });
+  // Those whose NodeSet is gone keep its partition.
+  wiring.wakes<PodRecord>(
+      *this, caches_.pods,
+      [this](const PodRecord& pod) -> Keys {
+        if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
+        const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelCluster))};
+        const kube::ObjectPtr owner = caches_.nodesets.find({pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))});
+        return owner && controller_ref(*owner) == key ? Keys{} : Keys{key};
+      },
+      appears_or_goes);
+
+  wiring.wakes_on_slurm(name(), [this](const slurm::Change& change) -> Keys {
+    // What NodeSets left behind is the Controller's to tidy up.
+    const bool concerned = change.health || change.partitions ||
+                           claims_of(change, caches_.nodesets.by_index(kIndexController, change.cluster)).unclaimed;
+    return concerned ? Keys{controller_key(change.cluster)} : Keys{};
+  });
+}
+
+}  // namespace op::controller

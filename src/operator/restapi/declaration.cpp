@@ -1,0 +1,64 @@
+// What the RestApi controller reads, what wakes it, and the rights that it needs.
+#include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
+#include "operator/common/watches.hpp"
+#include "operator/restapi/observe.hpp"
+
+namespace op::restapi {
+
+using kube::Object;
+using kube::PodRecord;
+
+Caches::Caches(Wiring& wiring)
+    : restapis(wiring.cache(caches::kRestApis)),
+      controllers(wiring.cache(caches::kControllers)),
+      nodesets(wiring.cache(caches::kNodeSets)),
+      services(wiring.cache(caches::kServices)),
+      config_maps(wiring.cache(caches::kConfigMaps)),
+      deployments(wiring.cache(caches::kDeployments)),
+      pods(wiring.cache(caches::kPods)) {}
+
+bool Caches::synced() const {
+  return restapis.synced() && controllers.synced() && nodesets.synced() && services.synced() && config_maps.synced() &&
+         deployments.synced() && pods.synced();
+}
+
+RestApiController::RestApiController(Wiring& wiring) : caches_(wiring) {
+  wiring.run(*this);
+  wiring.reconciles(resources::kRestApi);
+  wiring.makes(kube::resources::kService);
+  wiring.makes(kube::resources::kDeployment);
+  // Keys, and what pod templates name.
+  wiring.reads(kube::resources::kSecret);
+  wiring.reads(kube::resources::kConfigMap);
+
+  const auto of_controller = [this](const kube::Key& key) {
+    return keys_of(caches_.restapis.by_index(kIndexController, key.str()));
+  };
+  wiring.wakes<Object>(*this, caches_.restapis, kube::self<Object>());
+  wiring.wakes<Object>(
+      *this, caches_.controllers, [of_controller](const Object& object) { return of_controller(object.meta.key()); },
+      intent_changed);
+  wiring.wakes<Object>(
+      *this, caches_.nodesets, [of_controller](const Object& object) { return of_controller(controller_ref(object)); },
+      intent_changed);
+  wake_on_last_workers(wiring, *this, caches_.pods, caches_.controllers, of_controller);
+  // slurmrestd starts once there is a slurm.conf; of later ones only what slurmctld restarts for is its concern.
+  wiring.wakes<Object>(
+      *this, caches_.config_maps,
+      [of_controller](const Object& object) -> Keys {
+        const kube::OwnerReference* owner = object.meta.controller_owner();
+        if (owner == nullptr || owner->kind != resources::kController.kind) return {};
+        return of_controller({object.meta.ns, owner->name});
+      },
+      [](const Object& before, const Object& after) {
+        const auto digest = [](const Object& map) { return restart_digest(core::get_string(map.body, {"data", kSlurmConf})); };
+        return digest(before) != digest(after);
+      });
+  for (kube::Cache<Object>* children : {&caches_.services, &caches_.deployments}) {
+    wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kRestApi.kind));
+  }
+  wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppRestApi));
+}
+
+}  // namespace op::restapi
