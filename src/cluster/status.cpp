@@ -180,7 +180,7 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
   conditions.set(api::kConditionDegraded, !wrong.empty(), wrong.empty() ? "AsExpected" : reason, join(wrong, "; "));
 }
 
-bool tells_end(const kube::Object& controller) {
+bool announces_end(const kube::Object& controller) {
   const core::Json* told = core::find(controller.body, {"status", "conditions"});
   return controller.meta.terminating() && told != nullptr && told->is_array() &&
          std::ranges::any_of(*told, [](const core::Json& condition) {

@@ -73,7 +73,7 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
 
 /// The cluster ends with its Controller: that has looked whether it goes alone (`kubectl delete --cascade=orphan`), and has
 /// told.
-bool tells_end(const kube::Object& controller);
+bool announces_end(const kube::Object& controller);
 /// The reason of its condition Progressing then.
 inline constexpr const char* kReasonTerminating = "Terminating";
 

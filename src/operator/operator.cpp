@@ -36,7 +36,7 @@ struct Operator::Impl {
         wiring(manager, clusters, options.namespaces),
         controllers(wiring, {options.cluster_domain, [this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); },
                              options.worker_priority_class}),
-        connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.moved(); }) {
+        connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.distrust(); });
     connections.start();

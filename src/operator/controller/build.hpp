@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/json.hpp"
-#include "operator/controller/flow.hpp"
 #include "operator/controller/observed.hpp"
+#include "operator/controller/rollout.hpp"
 
 namespace op::controller {
 

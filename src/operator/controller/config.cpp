@@ -13,7 +13,7 @@
 #include "operator/common/partition.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/controller/build.hpp"
-#include "operator/controller/flow.hpp"
+#include "operator/controller/rollout.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 

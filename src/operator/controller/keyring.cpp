@@ -10,7 +10,7 @@
 #include "kube/acts.hpp"
 #include "kube/apply_helper.hpp"
 #include "operator/common/children.hpp"
-#include "operator/controller/flow.hpp"
+#include "operator/controller/rollout.hpp"
 
 namespace op::controller {
 namespace {

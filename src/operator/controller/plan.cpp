@@ -9,8 +9,8 @@
 #include "operator/common/children.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
-#include "operator/controller/flow.hpp"
 #include "operator/controller/keyring.hpp"
+#include "operator/controller/rollout.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {
@@ -21,7 +21,7 @@ constexpr const char* kWithheld = "Withheld";
 constexpr int kJwtKeyBytes = 32;
 
 /// What the parts of a plan learn from one another.
-struct Pass {
+struct Draft {
   const Observed& observed;
   plan::Plan plan;
   std::vector<Problem> problems;
@@ -31,14 +31,14 @@ struct Pass {
 
 /// What the API server itself says of an object of the Controller's namespace; null until it has been asked, which is done
 /// then.
-const core::Result<core::Json>* read_live(Pass& pass, const kube::Resource& resource, const std::string& name) {
+const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& resource, const std::string& name) {
   const std::string id = resource.kind + " " + name;
-  const plan::Facts& facts = pass.observed.context.facts;
+  const plan::Facts& facts = draft.observed.context.facts;
   if (const auto found = facts.find(id); found != facts.end()) return &found->second.value;
   auto get = std::make_shared<kube::Get>();
   get->resource = resource;
-  get->key = {pass.observed.object->meta.ns, name};
-  pass.plan.need({id, std::move(get)});
+  get->key = {draft.observed.object->meta.ns, name};
+  draft.plan.need({id, std::move(get)});
   return nullptr;
 }
 
@@ -80,19 +80,19 @@ bool lost(const Observed& observed, const SecretFacts& key) {
   return owner == nullptr || owner->uid == observed.object->meta.uid;
 }
 
-void plan_keys(Pass& pass) {
+void plan_keys(Draft& draft) {
   constexpr core::Duration kMayHaveEnded{30000};
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   const auto generate = [&](const SecretFacts& key, int bytes) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
     // Workers that go do not wake the Controller.
-    if (lost(observed, key)) return pass.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
+    if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
     // Only where there is no Secret at all: a key that exists is never replaced, for state and workers depend on it.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
     const char* why =
         recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
     if (recipe.is_null()) recipe = {{"$generate", {{"bytes", bytes}}}};
-    pass.plan.lane("keys").add(
+    draft.plan.lane("keys").add(
         {{"create", "Secret", key.ref.secret},
          why,
          kube::create(kube::resources::kSecret, build_key_secret(observed, key.ref, std::move(recipe)))});
@@ -102,34 +102,34 @@ void plan_keys(Pass& pass) {
 }
 
 /// Makes the copy that daemons mount, where that can be done at once.
-Keyring plan_copy(Pass& pass) {
+Keyring plan_copy(Draft& draft) {
   constexpr core::Duration kLookAgain{5000};
-  Keyring keyring = plan_keyring(pass.observed, jobs_at_stake(pass.observed));
-  pass.plan.lane("keys").add(std::move(keyring.mend));
+  Keyring keyring = plan_keyring(draft.observed, jobs_at_stake(draft.observed));
+  draft.plan.lane("keys").add(std::move(keyring.mend));
   // Workers that go do not wake the Controller.
-  if (keyring.problem) pass.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
+  if (keyring.problem) draft.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
   return keyring;
 }
 
 /// There only where something is wrong with it. What is waited for stands in it alone: each other message of Degraded is
 /// another event.
-void set_key_condition(Conditions& conditions, Pass& pass, const std::optional<Problem>& problem,
+void set_key_condition(Conditions& conditions, Draft& draft, const std::optional<Problem>& problem,
                        const std::string& waits_for) {
   if (!problem) return;
   std::string text = problem->message;
   if (!waits_for.empty())
-    text += ". The data in Secret " + pass.observed.slurm_key.ref.secret +
+    text += ". The data in Secret " + draft.observed.slurm_key.ref.secret +
             " take effect automatically, with a restart of slurmctld and slurmrestd, as soon as nothing is in the way. Waiting "
             "for: " +
             waits_for;
-  if (const std::vector<std::string>& old = pass.observed.old_mounts; !old.empty()) {
+  if (const std::vector<std::string>& old = draft.observed.old_mounts; !old.empty()) {
     text +=
         "; slurmctld is neither reconfigured nor replaced until the previous data are restored, or these pods are replaced, "
         "which an earlier version created and which mount that Secret directly: " +
         some_of(old);
   }
   conditions.set(api::kConditionKeyChanged, true, problem->reason, std::move(text));
-  pass.problems.push_back(*problem);
+  draft.problems.push_back(*problem);
 }
 
 /// The Go operator, or a release before, set `maxUnavailable`, which excludes what is wanted; server-side apply leaves alone
@@ -148,9 +148,9 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
                     std::make_shared<kube::Patch>(std::move(act))};
 }
 
-void plan_network(Pass& pass) {
-  const Observed& observed = pass.observed;
-  plan::Lane& lane = pass.plan.lane("network");
+void plan_network(Draft& draft) {
+  const Observed& observed = draft.observed;
+  plan::Lane& lane = draft.plan.lane("network");
   const auto want = [&](const kube::Resource& resource, core::Json intent, const kube::ObjectPtr& there) {
     lane.add(apply_step(resource, std::move(intent), there.get(), kManagerController));
   };
@@ -161,27 +161,27 @@ void plan_network(Pass& pass) {
 
 /// The workers' budget as it is. The Go operator's has no labels, so no cache of ours has it: one that is not seen is read.
 /// nullopt: not known yet; null: there is none.
-std::optional<kube::ObjectPtr> find_budget(Pass& pass) {
+std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   constexpr core::Duration kReadAgain{5000};
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   if (observed.workers_pdb) return observed.workers_pdb;
   const std::string name = workers_pdb_name(observed.object->meta.name);
-  const core::Result<core::Json>* budget = read_live(pass, kube::resources::kPodDisruptionBudget, name);
+  const core::Result<core::Json>* budget = read_live(draft, kube::resources::kPodDisruptionBudget, name);
   if (budget == nullptr) return {};
   if (*budget) return std::make_shared<kube::Object>(kube::Object{kube::parse_meta(**budget), **budget});
   if (budget->error().code == core::ErrorCode::kNotFound) return nullptr;
-  pass.plan.wake_after(kReadAgain, "what others have set of the workers' budget decides how it is made");
+  draft.plan.wake_after(kReadAgain, "what others have set of the workers' budget decides how it is made");
   return {};
 }
 
-void plan_budget(Pass& pass) {
-  const std::optional<kube::ObjectPtr> budget = find_budget(pass);
+void plan_budget(Draft& draft) {
+  const std::optional<kube::ObjectPtr> budget = find_budget(draft);
   if (!budget) return;
-  plan::Lane& lane = pass.plan.lane("pdb");
+  plan::Lane& lane = draft.plan.lane("pdb");
   lane.add(drop_max_unavailable(budget->get()));
   lane.then();
-  lane.add(apply_step(kube::resources::kPodDisruptionBudget, build_workers_pdb(pass.observed), pass.observed.workers_pdb.get(),
-                      kManagerController));
+  lane.add(apply_step(kube::resources::kPodDisruptionBudget, build_workers_pdb(draft.observed),
+                      draft.observed.workers_pdb.get(), kManagerController));
 }
 
 /// A worker's record that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a cluster whose
@@ -202,15 +202,15 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
   });
 }
 
-void plan_records(Pass& pass) {
+void plan_records(Draft& draft) {
   constexpr std::size_t kRecordsPerPass = 32;
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   if (!observed.snapshot || !observed.snapshot->complete() || observed.stopped || !observed.doubt.empty()) return;
-  plan::Lane& lane = pass.plan.lane("records");
+  plan::Lane& lane = draft.plan.lane("records");
   for (const auto& [name, node] : observed.snapshot->nodes) {
     if (!left_behind(observed, *node)) continue;
-    if (!observed.snapshot->fresh(observed.context.mono) || pass.plan.step_count() >= kRecordsPerPass) {
-      return pass.plan.wake_after(core::Duration{1000}, "records of workers are left");
+    if (!observed.snapshot->fresh(observed.context.mono) || draft.plan.step_count() >= kRecordsPerPass) {
+      return draft.plan.wake_after(core::Duration{1000}, "records of workers are left");
     }
     const std::string why = "its worker and its NodeSet are gone";
     lane.add({{"delete", "Slurm node", name},
@@ -224,14 +224,14 @@ std::string refusal_text(const Observed& observed, const ConfigState& state) {
          log_hint(observed, state.refused_reason);
 }
 
-void tell_config_changes(Pass& pass, const ConfigState& now, const ConfigState& next) {
+void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
   if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash) {
-    pass.plan.lane("events").add(event_step(resources::kController, pass.observed.object->meta, "Warning", "ConfigRefused",
-                                            "Reconfigure", refusal_text(pass.observed, next)));
+    draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Warning", "ConfigRefused",
+                                             "Reconfigure", refusal_text(draft.observed, next)));
   }
   if (next.accepted_hash != now.accepted_hash && !now.accepted_hash.empty()) {
-    pass.plan.lane("events").add(event_step(resources::kController, pass.observed.object->meta, "Normal", "Reconfigured",
-                                            "Reconfigure", "slurmctld has loaded the new configuration"));
+    draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Normal", "Reconfigured",
+                                             "Reconfigure", "slurmctld has loaded the new configuration"));
   }
 }
 
@@ -241,9 +241,9 @@ bool slurmctld_ready(const Observed& observed) {
 }
 
 /// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it; `renew`, if any, comes right before.
-void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew) {
+void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew) {
   constexpr core::Duration kLookAgain{10000};
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   const kube::Object* there = observed.stateful_set.get();
   std::optional<plan::Step> apply = apply_step(kube::resources::kStatefulSet, set, there, kManagerController);
   if (!apply || !jobs_at_stake(observed)) {
@@ -261,9 +261,9 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set, std:
     lane.add(std::move(apply));
     return;
   }
-  pass.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
+  draft.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
   // Without their number: each other message is another event.
-  pass.problems.push_back(
+  draft.problems.push_back(
       {"RestartWithheld",
        "slurmctld's pod has to be replaced, because its template or a key has changed, but all jobs would be lost with its "
        "state, because " +
@@ -276,39 +276,39 @@ void plan_stateful_set(Pass& pass, plan::Lane& lane, const core::Json& set, std:
 }
 
 /// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
-std::pair<ConfigState, Rendered> plan_pod(Pass& pass, Keyring keyring) {
-  const Observed& observed = pass.observed;
+std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring keyring) {
+  const Observed& observed = draft.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
   if ((observed.stopped || keyring.freezes) && now.exists() && observed.stateful_set) return {now, render(now)};
-  ConfigState next = next_config_state(now, render, hear(observed, now));
+  ConfigState next = next_config_state(now, render, read_slurmctld(observed, now));
   Rendered wanted = render(next);
   const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
   const bool users = names_own_map(observed) && (owner == nullptr || owner->uid != observed.object->meta.uid);
   if (!next.exists() || users) return {std::move(next), std::move(wanted)};
-  add_crash_mark(observed, now, pass.plan);
+  add_crash_mark(observed, now, draft.plan);
   if (wanted.ok()) {
-    add_script_refresh(observed, now, pass.plan);
+    add_script_refresh(observed, now, draft.plan);
     next.scripts_hash = scripts_digest(observed);
   }
 
-  plan::Lane& lane = pass.plan.lane("pod");
+  plan::Lane& lane = draft.plan.lane("pod");
   auto config_map =
       apply_step(kube::resources::kConfigMap, build_config_map(observed, next), observed.config_map.get(), kManagerController);
   const bool settled = !config_map;
   lane.add(std::move(config_map));
-  tell_config_changes(pass, now, next);
+  tell_config_changes(draft, now, next);
   lane.then();
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
   if (!keyring.digest.empty() && observed.jwt_key.usable()) {
-    plan_stateful_set(pass, lane, build_stateful_set(observed, next, keyring.digest), std::move(keyring.renew));
+    plan_stateful_set(draft, lane, build_stateful_set(observed, next, keyring.digest), std::move(keyring.renew));
   }
-  if (settled) add_load_steps(observed, next, pass.plan);
+  if (settled) add_load_steps(observed, next, draft.plan);
   if (const auto due = next_try(next); due && *due > observed.context.now)
-    pass.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
-  if (awaits_load(observed, next)) pass.waiting = kNotLoaded;
-  watch_withheld(observed, wanted.withheld, pass.plan);
+    draft.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
+  if (awaits_load(observed, next)) draft.waiting = kNotLoaded;
+  watch_withheld(observed, wanted.withheld, draft.plan);
   return {std::move(next), std::move(wanted)};
 }
 
@@ -364,39 +364,39 @@ void set_state_in_memory(Conditions& conditions, const Observed& observed) {
 }
 
 /// There only where something is withheld.
-void set_withheld_condition(Conditions& conditions, Pass& pass, const Rendered& wanted) {
+void set_withheld_condition(Conditions& conditions, Draft& draft, const Rendered& wanted) {
   const std::vector<Withheld> held = told_of(wanted.withheld);
   if (held.empty()) return;
-  conditions.set("ChangesWithheld", true, kWithheld, describe(pass.observed, held));
+  conditions.set("ChangesWithheld", true, kWithheld, describe(draft.observed, held));
   std::vector<std::string> slow, stuck;
   for (const Withheld& item : held) {
-    const bool stays = item.unlimited || (item.unknown && pass.observed.restapis.empty());
+    const bool stays = item.unlimited || (item.unknown && draft.observed.restapis.empty());
     (stays ? stuck : slow).push_back(item.what);
   }
   if (!slow.empty())
-    pass.problems.push_back({kWithheld, "removed from the spec, but still needed by jobs: " + some_of(slow), false});
+    draft.problems.push_back({kWithheld, "removed from the spec, but still needed by jobs: " + some_of(slow), false});
   if (!stuck.empty())
-    pass.problems.push_back({kWithheld, "not removed automatically, see condition ChangesWithheld: " + some_of(stuck)});
+    draft.problems.push_back({kWithheld, "not removed automatically, see condition ChangesWithheld: " + some_of(stuck)});
 }
 
-void set_secrets_condition(Conditions& conditions, Pass& pass) {
+void set_secrets_condition(Conditions& conditions, Draft& draft) {
   std::vector<Problem> found;
-  const char* jwt_field = pass.observed.controller.spec.jwt_key_ref ? "spec.jwtKeyRef" : "spec.jwtHs256KeyRef";
+  const char* jwt_field = draft.observed.controller.spec.jwt_key_ref ? "spec.jwtKeyRef" : "spec.jwtHs256KeyRef";
   for (const auto& [key, field] :
-       {std::pair(&pass.observed.slurm_key, "spec.slurmKeyRef"), {&pass.observed.jwt_key, jwt_field}}) {
-    if (lost(pass.observed, *key)) {
+       {std::pair(&draft.observed.slurm_key, "spec.slurmKeyRef"), {&draft.observed.jwt_key, jwt_field}}) {
+    if (lost(draft.observed, *key)) {
       found.push_back(
-          {"SecretMissing", "Secret " + pass.observed.object->meta.ns + "/" + key->ref.secret +
+          {"SecretMissing", "Secret " + draft.observed.object->meta.ns + "/" + key->ref.secret +
                                 " was generated and is now missing, but running daemons still use its key: restore it, or "
                                 "delete the Controller"});
-    } else if (auto problem = key_problem(*key, pass.observed.object->meta.ns, field)) {
+    } else if (auto problem = key_problem(*key, draft.observed.object->meta.ns, field)) {
       found.push_back(std::move(*problem));
     }
   }
   std::string text;
   for (const Problem& problem : found) text += (text.empty() ? "" : "; ") + problem.message;
   conditions.set("SecretsReady", found.empty(), found.empty() ? "Ready" : found.front().reason, text);
-  append(pass.problems, std::move(found));
+  append(draft.problems, std::move(found));
 }
 
 /// slurmctld runs, and refuses who we say we are: a key that is not the one it runs with.
@@ -433,19 +433,19 @@ std::string newest_note(const plan::Fact& events, core::WallTime since) {
 
 /// Why something of slurmctld's does not come, as only events tell it, or "" where none does. They are read, live, once it
 /// takes longer than it should; no cache holds events. nullopt: it is too early, or they are being read.
-std::optional<std::string> told_by_events(Pass& pass, const char* kind, const kube::ObjectMeta& meta, const char* reason) {
+std::optional<std::string> told_by_events(Draft& draft, const char* kind, const kube::ObjectMeta& meta, const char* reason) {
   constexpr core::Duration kMade{15000};
   /// How often they are read again: the one reason may be mended, and another one be left.
   constexpr core::Duration kReadAgain{60000};
   /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
   constexpr core::Duration kSlack{60000};
   constexpr int kMostEvents = 100;
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   const api::Condition* ready = api::find_condition(observed.controller.status.conditions, api::kConditionReady);
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
   const core::Duration left = kMade - (observed.context.now - *ready->last_transition_time);
   if (left > core::Duration{0}) {
-    pass.plan.wake_after(std::min(left, kMade), "what is not made is told");
+    draft.plan.wake_after(std::min(left, kMade), "what is not made is told");
     return {};
   }
   const std::string need = std::string("events of ") + kind + " " + meta.name;
@@ -456,67 +456,67 @@ std::optional<std::string> told_by_events(Pass& pass, const char* kind, const ku
     list->ns = meta.ns;
     list->field_selector = "regarding.uid=" + meta.uid + ",reason=" + reason;
     list->limit = kMostEvents;
-    pass.plan.need({need, std::move(list)});
+    draft.plan.need({need, std::move(list)});
     return {};
   }
-  pass.plan.wake_after(kReadAgain, "why it is not made may change");
+  draft.plan.wake_after(kReadAgain, "why it is not made may change");
   return newest_note(events->second, *ready->last_transition_time - kSlack);
 }
 
 /// A quota, an admission hook, a service account.
-void find_missing_pod(Pass& pass) {
-  const Observed& observed = pass.observed;
+void find_missing_pod(Draft& draft) {
+  const Observed& observed = draft.observed;
   if (!observed.stateful_set || !observed.pods.empty()) return;
   if (core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) == 0) return;
   const kube::ObjectMeta& meta = observed.stateful_set->meta;
-  const auto told = told_by_events(pass, "StatefulSet", meta, "FailedCreate");
+  const auto told = told_by_events(draft, "StatefulSet", meta, "FailedCreate");
   if (!told) return;
   const std::string& why = *told;
   const std::string where = "; for the reason, run `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
-  pass.problems.push_back(
+  draft.problems.push_back(
       {"PodNotCreated", "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)});
 }
 
 /// A StorageClass that does not exist, or that has no room.
-void find_deleted_claim(Pass& pass) {
-  if (!claim_goes(pass.observed)) return;
-  pass.problems.push_back(
-      {"ClaimDeleted", "PersistentVolumeClaim " + pass.observed.claim->meta.name +
+void find_deleted_claim(Draft& draft) {
+  if (!claim_goes(draft.observed)) return;
+  draft.problems.push_back(
+      {"ClaimDeleted", "PersistentVolumeClaim " + draft.observed.claim->meta.name +
                            " is being deleted, and will be gone when slurmctld's pod ends: Slurm then loses all jobs, "
                            "nodes and reservations. Let the jobs end before that, or copy the volume"});
 }
 
-void find_unbound_claim(Pass& pass) {
-  const Observed& observed = pass.observed;
+void find_unbound_claim(Draft& draft) {
+  const Observed& observed = draft.observed;
   if (!observed.claim) return;
   const kube::ObjectMeta& meta = observed.claim->meta;
   const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
   if (phase.empty() || phase == "Bound") return;
-  const std::string why = told_by_events(pass, "PersistentVolumeClaim", meta, "ProvisioningFailed").value_or("");
-  pass.problems.push_back({"ClaimPending",
-                           "PersistentVolumeClaim " + meta.name + " is " + phase + (why.empty() ? "" : ": " + why),
-                           phase == "Lost" || !why.empty()});
+  const std::string why = told_by_events(draft, "PersistentVolumeClaim", meta, "ProvisioningFailed").value_or("");
+  draft.problems.push_back({"ClaimPending",
+                            "PersistentVolumeClaim " + meta.name + " is " + phase + (why.empty() ? "" : ": " + why),
+                            phase == "Lost" || !why.empty()});
 }
 
 /// Of a Kubernetes node that is lost only the last word of its kubelet is known, and the StatefulSet makes no other pod before
 /// that says that this one has ended.
-void find_lost_pod(Pass& pass) {
+void find_lost_pod(Draft& draft) {
   constexpr core::Duration kOverdue{60000};
-  for (const kube::PodPtr& pod : pass.observed.pods) {
+  for (const kube::PodPtr& pod : draft.observed.pods) {
     if (pod->ready() || pod->node_name.empty()) continue;
     if (!pod->meta.deletion_timestamp) {
       const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
       if (slurmctld != pod->containers.end() && slurmctld->ready)
-        pass.waiting = "Kubernetes node " + pod->node_name + ", where slurmctld was last seen running, does not respond";
+        draft.waiting = "Kubernetes node " + pod->node_name + ", where slurmctld was last seen running, does not respond";
       continue;
     }
-    const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - pass.observed.context.now;
+    const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - draft.observed.context.now;
     if (left > core::Duration{0}) {
-      pass.plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
+      draft.plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
       continue;
     }
-    pass.blocked = true;
-    pass.problems.push_back(
+    draft.blocked = true;
+    draft.problems.push_back(
         {"PodLost", "pod " + pod->meta.name + " should have ended by " + core::format_rfc3339(*pod->meta.deletion_timestamp) +
                         ", but Kubernetes node " + pod->node_name +
                         " does not confirm it: slurmctld starts again when that node responds. If the machine is off, "
@@ -524,105 +524,105 @@ void find_lost_pod(Pass& pass) {
   }
 }
 
-void plan_status(Pass& pass, Conditions conditions, bool ready) {
+void plan_status(Draft& draft, Conditions conditions, bool ready) {
   // Nothing starts that was never made.
-  const bool made = pass.observed.stateful_set || std::ranges::none_of(pass.problems, &Problem::degraded);
-  if (!ready && pass.waiting.empty() && !pass.blocked && made) pass.waiting = "slurmctld is starting";
-  set_summary(conditions, ready, pass.problems, pass.waiting);
-  const kube::Object& object = *pass.observed.object;
+  const bool made = draft.observed.stateful_set || std::ranges::none_of(draft.problems, &Problem::degraded);
+  if (!ready && draft.waiting.empty() && !draft.blocked && made) draft.waiting = "slurmctld is starting";
+  set_summary(conditions, ready, draft.problems, draft.waiting);
+  const kube::Object& object = *draft.observed.object;
   // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
   // next.
-  if (pass.plan.lanes().contains("guard")) return;
+  if (draft.plan.lanes().contains("guard")) return;
   // A refused configuration has told its own.
   const api::Condition* degraded = api::find_condition(conditions.all(), api::kConditionDegraded);
-  const bool told = degraded != nullptr && degraded->reason == "ConfigRefused" && pass.plan.lanes().contains("events");
+  const bool told = degraded != nullptr && degraded->reason == "ConfigRefused" && draft.plan.lanes().contains("events");
   if (!told) {
-    pass.plan.lane("events").add(
-        degraded_event(resources::kController, object.meta, pass.observed.controller.status.conditions, conditions));
+    draft.plan.lane("events").add(
+        degraded_event(resources::kController, object.meta, draft.observed.controller.status.conditions, conditions));
   }
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
-  pass.plan.lane("status").add(status_step(resources::kController, object, std::move(status)));
+  draft.plan.lane("status").add(status_step(resources::kController, object, std::move(status)));
 }
 
 Conditions conditions_of(const Observed& observed) {
   return {observed.controller.status.conditions, observed.object->meta.generation, observed.context.now};
 }
 
-void plan_running(Pass& pass) {
-  const Observed& observed = pass.observed;
+void plan_running(Draft& draft) {
+  const Observed& observed = draft.observed;
   const kube::ObjectMeta& meta = observed.object->meta;
   if (auto act = kube::add_finalizer(resources::kController, meta, api::kFinalizerController)) {
-    pass.plan.lane("guard").add({{"add", "finalizer"}, "workers and RestApis go before their slurmctld", std::move(act)});
+    draft.plan.lane("guard").add({{"add", "finalizer"}, "workers and RestApis go before their slurmctld", std::move(act)});
   }
-  plan_keys(pass);
-  plan_network(pass);
-  plan_budget(pass);
-  plan_records(pass);
-  Keyring keyring = plan_copy(pass);
+  plan_keys(draft);
+  plan_network(draft);
+  plan_budget(draft);
+  plan_records(draft);
+  Keyring keyring = plan_copy(draft);
   const std::optional<Problem> key_problem = keyring.problem;
   const std::string key_waits_for = keyring.waits_for;
-  const auto [state, wanted] = plan_pod(pass, std::move(keyring));
+  const auto [state, wanted] = plan_pod(draft, std::move(keyring));
 
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);
-  set_withheld_condition(conditions, pass, wanted);
-  set_secrets_condition(conditions, pass);
-  set_key_condition(conditions, pass, key_problem, key_waits_for);
+  set_withheld_condition(conditions, draft, wanted);
+  set_secrets_condition(conditions, draft);
+  set_key_condition(conditions, draft, key_problem, key_waits_for);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);
   // A worker's record that goes wakes only its own NodeSet.
   constexpr core::Duration kLookAgain{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
-    pass.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
+    draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
   if (std::ranges::find(wanted.warnings, kTableTooSmall, &Problem::reason) != wanted.warnings.end())
-    pass.plan.wake_after(kLookAgain, "a table may have room");
-  append(pass.problems, wanted.problems);
-  append(pass.problems, wanted.warnings);
+    draft.plan.wake_after(kLookAgain, "a table may have room");
+  append(draft.problems, wanted.problems);
+  append(draft.problems, wanted.warnings);
   if (wanted.ok() && state.refused_hash == wanted.hash) {
-    pass.problems.push_back({"ConfigRefused", refusal_text(observed, state)});
+    draft.problems.push_back({"ConfigRefused", refusal_text(observed, state)});
   }
-  append(pass.problems, observed.missing);
+  append(draft.problems, observed.missing);
   if (!observed.older_cluster.empty()) {
-    pass.problems.push_back(
+    draft.problems.push_back(
         {"ClusterNameTaken", "Controller " + observed.older_cluster + " is older and has the same cluster name, " +
                                  api::cluster_name(observed.controller.spec, meta.ns, meta.name) +
                                  ": delete this one, and create it again with a different spec.clusterName"});
-    pass.plan.wake_after(kLookAgain, "a cluster's name may be free");
+    draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
   }
-  append(pass.problems, immutable_problems(observed));
-  append(pass.problems, step_problems(without_refusals(observed.context.outcomes), pass.plan));
+  append(draft.problems, immutable_problems(observed));
+  append(draft.problems, step_problems(without_refusals(observed.context.outcomes), draft.plan));
   const bool ready = slurmctld_ready(observed);
-  append(pass.problems, pod_problems(observed.pods));
-  if (ready) append(pass.problems, token_problems(observed));
-  if (const auto problem = slurm_problem(observed.snapshot)) pass.problems.push_back(*problem);
-  find_deleted_claim(pass);
+  append(draft.problems, pod_problems(observed.pods));
+  if (ready) append(draft.problems, token_problems(observed));
+  if (const auto problem = slurm_problem(observed.snapshot)) draft.problems.push_back(*problem);
+  find_deleted_claim(draft);
   if (!ready) {
-    find_lost_pod(pass);
-    find_unbound_claim(pass);
-    find_missing_pod(pass);
+    find_lost_pod(draft);
+    find_unbound_claim(draft);
+    find_missing_pod(draft);
   }
-  plan_status(pass, std::move(conditions), ready);
+  plan_status(draft, std::move(conditions), ready);
 }
 
 // ---- what we cannot run ----
 
-void plan_invalid(Pass& pass, Problem problem) {
-  Conditions conditions = conditions_of(pass.observed);
-  if (pass.observed.parse_error.empty()) {
-    set_fields_not_acted_on(conditions, api::fields_not_acted_on(pass.observed.controller.spec));
+void plan_invalid(Draft& draft, Problem problem) {
+  Conditions conditions = conditions_of(draft.observed);
+  if (draft.observed.parse_error.empty()) {
+    set_fields_not_acted_on(conditions, api::fields_not_acted_on(draft.observed.controller.spec));
   }
-  pass.problems.push_back(std::move(problem));
-  pass.blocked = true;
-  plan_status(pass, std::move(conditions), false);
+  draft.problems.push_back(std::move(problem));
+  draft.blocked = true;
+  plan_status(draft, std::move(conditions), false);
 }
 
 // ---- the end ----
 
 /// A generated key goes with the state it belongs to, and stays for as long as the state's volume may.
-void plan_key_removal(Pass& pass) {
+void plan_key_removal(Draft& draft) {
   constexpr core::Duration kReadClaimAgain{5000};
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
   // What cannot be read may name a claim.
   if (!observed.parse_error.empty() || (persistence.enabled && !persistence.existing_claim.empty())) return;
@@ -634,64 +634,64 @@ void plan_key_removal(Pass& pass) {
   if (keys.empty()) return;
   // Live: of a claim that a user put in place of the StatefulSet's, with whatever labels, no cache knows.
   const std::string claim = state_claim_name(observed.object->meta.name);
-  const core::Result<core::Json>* left = read_live(pass, kube::resources::kPersistentVolumeClaim, claim);
+  const core::Result<core::Json>* left = read_live(draft, kube::resources::kPersistentVolumeClaim, claim);
   if (left == nullptr || *left) return;
   if (left->error().code != core::ErrorCode::kNotFound) {
-    pass.waiting = "PersistentVolumeClaim " + claim + " cannot be read: " + left->error().message;
-    return pass.plan.wake_after(kReadClaimAgain, "whether the state's volume is left decides about its keys");
+    draft.waiting = "PersistentVolumeClaim " + claim + " cannot be read: " + left->error().message;
+    return draft.plan.wake_after(kReadClaimAgain, "whether the state's volume is left decides about its keys");
   }
   for (const SecretFacts* key : keys) {
-    pass.plan.lane("tidy").add({{"delete", "Secret", key->ref.secret},
-                                "it was generated for a cluster whose state is gone",
-                                kube::delete_object(kube::resources::kSecret, *key->meta)});
+    draft.plan.lane("tidy").add({{"delete", "Secret", key->ref.secret},
+                                 "it was generated for a cluster whose state is gone",
+                                 kube::delete_object(kube::resources::kSecret, *key->meta)});
   }
 }
 
-void remove_finalizer(Pass& pass, const char* why) {
-  if (auto act = kube::remove_finalizer(resources::kController, pass.observed.object->meta, api::kFinalizerController)) {
-    pass.plan.lane("tidy").then().add({{"remove", "finalizer"}, why, std::move(act)});
+void remove_finalizer(Draft& draft, const char* why) {
+  if (auto act = kube::remove_finalizer(resources::kController, draft.observed.object->meta, api::kFinalizerController)) {
+    draft.plan.lane("tidy").then().add({{"remove", "finalizer"}, why, std::move(act)});
   }
 }
 
 /// Nobody else deletes the workers of a NodeSet that is gone: neither it, nor the garbage collector, which may not.
-void delete_left_workers(Pass& pass) {
+void delete_left_workers(Draft& draft) {
   constexpr std::size_t kPerPass = 128;
-  const Observed& observed = pass.observed;
+  const Observed& observed = draft.observed;
   for (const auto& [pod, ends] : observed.left_workers) {
     if (pod->meta.terminating() || !ends) continue;
-    if (pass.plan.step_count() >= kPerPass) return pass.plan.wake_after(core::Duration{50}, "more workers to delete");
-    pass.plan.lane("workers").add({{"delete", "Pod", pod->meta.key().str()},
-                                   "the cluster ends, and the NodeSet that it is of is gone",
-                                   kube::delete_pod(*pod, *ends)});
+    if (draft.plan.step_count() >= kPerPass) return draft.plan.wake_after(core::Duration{50}, "more workers to delete");
+    draft.plan.lane("workers").add({{"delete", "Pod", pod->meta.key().str()},
+                                    "the cluster ends, and the NodeSet that it is of is gone",
+                                    kube::delete_pod(*pod, *ends)});
   }
 }
 
 /// `kubectl delete --cascade=orphan`: the Controller goes alone, and the cluster runs on. Kubernetes tells so by a finalizer,
 /// which it takes away once what the Controller owned has no owner any more. From then on slurmctld's StatefulSet tells, read
 /// live: a cache may be behind that of Controllers. nullopt: not known yet.
-std::optional<bool> goes_alone(Pass& pass) {
-  const kube::ObjectMeta& meta = pass.observed.object->meta;
+std::optional<bool> goes_alone(Draft& draft) {
+  const kube::ObjectMeta& meta = draft.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;
-  if (tells_end(*pass.observed.object)) return false;
-  const core::Result<core::Json>* set = read_live(pass, kube::resources::kStatefulSet, controller_object_name(meta.name));
+  if (announces_end(*draft.observed.object)) return false;
+  const core::Result<core::Json>* set = read_live(draft, kube::resources::kStatefulSet, controller_object_name(meta.name));
   if (set == nullptr) return {};
   if (*set) return kube::parse_meta(**set).owners.empty();
   if (set->error().code == core::ErrorCode::kNotFound) return false;
   constexpr core::Duration kReadAgain{5000};
-  pass.plan.wake_after(kReadAgain, "whether the Controller goes alone decides about its cluster");
+  draft.plan.wake_after(kReadAgain, "whether the Controller goes alone decides about its cluster");
   return {};
 }
 
-void plan_end(Pass& pass) {
-  const Observed& observed = pass.observed;
-  const std::optional<bool> alone = goes_alone(pass);
+void plan_end(Draft& draft) {
+  const Observed& observed = draft.observed;
+  const std::optional<bool> alone = goes_alone(draft);
   if (!alone) return;
   if (*alone) {
-    pass.plan.intent.summary = "leave the cluster to itself";
-    return remove_finalizer(pass, "it is deleted without what it owns");
+    draft.plan.intent.summary = "leave the cluster to itself";
+    return remove_finalizer(draft, "it is deleted without what it owns");
   }
   // Nobody acts on the end before it is told.
-  if (tells_end(*observed.object) && !observed.stopped) delete_left_workers(pass);
+  if (announces_end(*observed.object) && !observed.stopped) delete_left_workers(draft);
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     if (nodeset.terminating) nodesets.push_back(nodeset.object);
@@ -700,45 +700,45 @@ void plan_end(Pass& pass) {
     if (restapi.terminating) restapis.push_back(restapi.name);
   }
   if (!observed.workers.empty()) {
-    pass.waiting = "waiting for workers to end: " + some_of(observed.workers);
+    draft.waiting = "waiting for workers to end: " + some_of(observed.workers);
     const bool ends_any =
         std::ranges::any_of(observed.left_workers, [](const LeftWorker& worker) { return worker.ends.has_value(); });
     if (observed.nodesets.empty() && !ends_any) {
-      pass.waiting += "; they have no NodeSet, so nothing deletes them: apply the NodeSet again, or delete the pods";
+      draft.waiting += "; they have no NodeSet, so nothing deletes them: apply the NodeSet again, or delete the pods";
     }
   } else if (!nodesets.empty()) {
-    pass.waiting = "waiting for NodeSets to be deleted: " + some_of(nodesets);
+    draft.waiting = "waiting for NodeSets to be deleted: " + some_of(nodesets);
   } else if (!restapis.empty()) {
-    pass.waiting = "waiting for RestApis to be deleted: " + some_of(restapis);
+    draft.waiting = "waiting for RestApis to be deleted: " + some_of(restapis);
   }
-  if (observed.stopped && pass.waiting.empty())
-    pass.waiting = "waiting for the annotation " + std::string(api::kAnnotationStopDeletions) + " to be removed";
-  pass.plan.intent.summary = "end the cluster";
-  if (pass.waiting.empty()) plan_key_removal(pass);
-  if (pass.waiting.empty()) return remove_finalizer(pass, "nothing depends on this slurmctld any more");
-  pass.plan.intent.summary += ": " + pass.waiting;
-  pass.plan.intent.pods = static_cast<int>(observed.workers.size());
+  if (observed.stopped && draft.waiting.empty())
+    draft.waiting = "waiting for the annotation " + std::string(api::kAnnotationStopDeletions) + " to be removed";
+  draft.plan.intent.summary = "end the cluster";
+  if (draft.waiting.empty()) plan_key_removal(draft);
+  if (draft.waiting.empty()) return remove_finalizer(draft, "nothing depends on this slurmctld any more");
+  draft.plan.intent.summary += ": " + draft.waiting;
+  draft.plan.intent.pods = static_cast<int>(observed.workers.size());
   Conditions conditions = conditions_of(observed);
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
-  pass.problems.push_back({kReasonTerminating, "the Controller is being deleted", false});
-  plan_status(pass, std::move(conditions), false);
+  draft.problems.push_back({kReasonTerminating, "the Controller is being deleted", false});
+  plan_status(draft, std::move(conditions), false);
 }
 
 }  // namespace
 
 plan::Plan plan(const Observed& observed) {
-  Pass pass{observed, {}, {}, {}};
-  if (!observed.object) return pass.plan;
+  Draft draft{observed, {}, {}, {}};
+  if (!observed.object) return draft.plan;
   if (observed.object->meta.terminating()) {
-    plan_end(pass);
+    plan_end(draft);
   } else if (!observed.parse_error.empty()) {
-    plan_invalid(pass, {"Invalid", observed.parse_error});
+    plan_invalid(draft, {"Invalid", observed.parse_error});
   } else if (observed.controller.spec.external) {
-    plan_invalid(pass, {"NotSupported", "spec.external: a slurmctld outside of Kubernetes is not supported in this release"});
+    plan_invalid(draft, {"NotSupported", "spec.external: a slurmctld outside of Kubernetes is not supported in this release"});
   } else {
-    plan_running(pass);
+    plan_running(draft);
   }
-  return std::move(pass.plan);
+  return std::move(draft.plan);
 }
 
 }  // namespace op::controller

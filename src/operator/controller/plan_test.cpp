@@ -9,7 +9,7 @@
 #include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
-#include "operator/controller/flow.hpp"
+#include "operator/controller/rollout.hpp"
 #include "operator/controller/testing/observed.hpp"
 #include "operator/controller/withhold.hpp"
 #include "plan/testing/observing.hpp"
@@ -264,7 +264,7 @@ TEST(Withheld, ThoughSlurmctldCrashesAndNobodyHeardIt) {
 TEST(Withheld, ThatSlurmctldHasRunIsRememberedWhereNothingElseTellsOfIt) {
   const auto notes = [](const Observed& observed, const ConfigState& now) {
     const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
-    const ConfigState next = next_config_state(now, render, hear(observed, now));
+    const ConfigState next = next_config_state(now, render, read_slurmctld(observed, now));
     const auto written = kube::record_from_json<kube::Object>(build_config_map(observed, next));
     EXPECT_EQ(read_config_state(written->get()), next);
     return next.ran;
@@ -499,13 +499,13 @@ TEST(KeyChanged, TheKeyOfASlurmctldThatIsUpIsRemembered) {
     out->meta.annotations[std::string(api::kAnnotationSlurmKeyHash)] = "slurm";
     out->conditions = {{"Ready", ready, "", ""}};
     observed.pods = {out};
-    return hear(observed, read_config_state(observed.config_map.get())).key;
+    return read_slurmctld(observed, read_config_state(observed.config_map.get())).key;
   };
   EXPECT_EQ(pod("False"), "");
   EXPECT_EQ(pod("True"), "slurm");
   const ConfigState now = read_config_state(observed.config_map.get());
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
-  const ConfigState next = next_config_state(now, render, hear(observed, now));
+  const ConfigState next = next_config_state(now, render, read_slurmctld(observed, now));
   EXPECT_EQ(next.served_key, "slurm");
   const auto written = kube::record_from_json<kube::Object>(build_config_map(observed, next));
   EXPECT_EQ(read_config_state(written->get()).served_key, "slurm");

@@ -14,7 +14,7 @@
 #include "cluster/config_map.hpp"
 #include "cluster/status.hpp"
 #include "core/hostlist.hpp"
-#include "operator/controller/flow.hpp"
+#include "operator/controller/rollout.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::controller {

@@ -48,7 +48,7 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
   wiring.wakes<Object>(
       *this, caches_.controllers, [of_controller](const Object& object) { return of_controller(object.meta.key()); },
       [](const Object& before, const Object& after) {
-        return intent_changed(before, after) || tells_end(before) != tells_end(after) ||
+        return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
   // Partitions that slurmctld refuses are told by their NodeSets.

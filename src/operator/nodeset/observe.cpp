@@ -38,7 +38,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   ControllerView view;
   view.meta = object->meta;
   // Until it has told that its cluster ends, nothing may be concluded from its deletion: it may go alone.
-  if (!tells_end(*object)) view.meta.deletion_timestamp.reset();
+  if (!announces_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.slurm_key = slurm_key_ref(controller->spec, key.name);
   view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;

@@ -1,6 +1,6 @@
 // How a changed configuration gets into slurmctld, and out of it again when it is refused.
 //
-// The memory of the flow stands in the ConfigMap "X-config", so that any process can go on at any time:
+// The memory of the rollout stands in the ConfigMap "X-config", so that any process can go on at any time:
 //
 // clang-format off
 //   data: slurm.conf, cgroup.conf                     what is offered: what the kubelet projects into the pod
@@ -50,7 +50,7 @@ inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with i
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
-  std::string refused_by;                    ///< See Heard::slurmctld; of the one that refused.
+  std::string refused_by;                    ///< See SlurmctldFacts::made_of; of the one that refused.
   std::optional<core::WallTime> refused_at;  ///< The last time, in seconds.
   int refusals = 0;                          ///< How often, without a change of the content.
   LeftOuts left_out;
@@ -76,16 +76,16 @@ ConfigState read_config_state(const kube::Object* config_map);
 void write_config_state(const ConfigState& state, core::Json& config_map);
 
 /// What is known of slurmctld.
-struct Heard {
+struct SlurmctldFacts {
   std::optional<std::string> loaded;   ///< The hash it says it runs with; nullopt when unknown.
   std::optional<std::string> refusal;  ///< Its words about what is offered.
-  std::string slurmctld;               ///< A digest of what it was made of (image, volumes ...); "" when unknown.
+  std::string made_of;                 ///< A digest of what it was made of (image, volumes ...); "" when unknown.
   bool ready = false;                  ///< Its probes say that it is up.
   core::WallTime now{};
   std::string key{};  ///< The digest of the auth/slurm key that it was started with; "" when it is not up.
   bool ran = false;   ///< See has_run.
 };
-Heard hear(const Observed& observed, const ConfigState& state);
+SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 
 /// When the refused content, or the next partition that was refused, is offered once more: what was wrong may have been mended
 /// elsewhere (a name that DNS did not know, a node that had not registered). nullopt: not by time.
@@ -94,7 +94,7 @@ std::optional<core::WallTime> next_try(const ConfigState& state);
 /// What users want, with what the state leaves out of it.
 using Render = std::function<Rendered(const ConfigState&)>;
 /// What the ConfigMap should hold next.
-ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard);
+ConfigState next_config_state(const ConfigState& now, const Render& render, const SlurmctldFacts& slurmctld);
 
 /// The hash of the configuration that slurmctld has loaded; nullopt when Slurm did not say (lately).
 std::optional<std::string> loaded_config_hash(const Observed& observed);
@@ -106,7 +106,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 /// longer before each start, up to five minutes, and a new pod starts at once.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
 
-/// The outcomes without slurmctld's refusals, of which the flow itself tells once they are settled.
+/// The outcomes without slurmctld's refusals, of which the rollout itself tells once they are settled.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
 /// slurmctld has run: it was accepted or up with something, or has answered, or a worker has been with it. Jobs may wait there.

@@ -1,4 +1,4 @@
-#include "operator/controller/flow.hpp"
+#include "operator/controller/rollout.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -244,17 +244,17 @@ ConfigState settle(ConfigState state, const Render& render, const std::vector<st
     const std::string text = state.exists() ? state.offered.at("slurm.conf") : "";
     const bool refused =
         std::ranges::any_of(bad, [&](const std::string& word) { return text.find(word) != std::string::npos; });
-    Heard heard{runs, {}, "image1", true};
+    SlurmctldFacts slurmctld{runs, {}, "image1", true};
     if (state.exists() && state.offered_hash != runs) {
       if (refused) {
-        heard.refusal = "no";
+        slurmctld.refusal = "no";
         ++refusals;
       } else {
-        heard.loaded = runs = state.offered_hash;
+        slurmctld.loaded = runs = state.offered_hash;
       }
     }
-    const ConfigState next = next_config_state(state, render, heard);
-    if (next == state && !heard.refusal) return state;
+    const ConfigState next = next_config_state(state, render, slurmctld);
+    if (next == state && !slurmctld.refusal) return state;
     state = next;
   }
   ADD_FAILURE() << "it does not come to rest";

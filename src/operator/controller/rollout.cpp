@@ -1,4 +1,4 @@
-#include "operator/controller/flow.hpp"
+#include "operator/controller/rollout.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -170,19 +170,19 @@ bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTim
   return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files));
 }
 
-bool runs_offered(const ConfigState& now, const Heard& heard) {
-  return now.exists() && heard.loaded == now.offered_hash;
+bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
+  return now.exists() && slurmctld.loaded == now.offered_hash;
 }
 
 /// What slurmctld runs is accepted; another slurmctld than the one that refused is asked anew.
-void note_what_runs(ConfigState& next, const ConfigState& now, const Heard& heard) {
-  if (!runs_offered(now, heard)) return;
+void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFacts& slurmctld) {
+  if (!runs_offered(now, slurmctld)) return;
   next.accepted_hash = now.offered_hash;
   next.accepted.clear();
   std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
   // It was taken after all, by a later start perhaps.
   if (next.refused_hash == now.offered_hash) next.forget_refusal();
-  if (heard.ready && !heard.slurmctld.empty() && heard.slurmctld != next.refused_by) {
+  if (slurmctld.ready && !slurmctld.made_of.empty() && slurmctld.made_of != next.refused_by) {
     next.forget_refusal();
     next.left_out.clear();
   }
@@ -197,14 +197,14 @@ void drop_settled(ConfigState& next, const Rendered& wanted) {
 }
 
 /// What is offered, and wanted, was refused: for the partitions in it that are new, or else as a whole.
-Rendered blame(ConfigState& next, Rendered wanted, const Heard& heard, const Render& render) {
+Rendered blame(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
-  next.refused_by = heard.slurmctld;
+  next.refused_by = slurmctld.made_of;
   if (changed.empty()) {
     next.refused_hash = wanted.hash;
-    next.refused_reason = *heard.refusal;
+    next.refused_reason = *slurmctld.refusal;
     if (next.can_roll_back()) {
-      next.refused_at = heard.now;
+      next.refused_at = slurmctld.now;
       ++next.refusals;
     }
     return wanted;
@@ -217,8 +217,8 @@ Rendered blame(ConfigState& next, Rendered wanted, const Heard& heard, const Ren
   // Nothing else was new.
   if (changed.size() == 1 && wanted.hash == next.accepted_hash) {
     LeftOut& guilty = next.left_out[changed.front()];
-    guilty.refusal = *heard.refusal;
-    guilty.refused_at = heard.now;
+    guilty.refusal = *slurmctld.refusal;
+    guilty.refused_at = slurmctld.now;
     ++guilty.refusals;
   }
   return wanted;
@@ -226,25 +226,26 @@ Rendered blame(ConfigState& next, Rendered wanted, const Heard& heard, const Ren
 
 /// A partition that was refused is tried alone, and is not to keep a slurmctld from starting: an edit, or a slurmctld that is
 /// not up, ends the try. It counts all the same.
-Rendered end_try(ConfigState& next, Rendered wanted, const Heard& heard, const Render& render) {
+Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto tried = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.trying; });
-  if (tried == next.left_out.end() || (next.offered_hash == wanted.hash && (heard.ready || heard.refusal))) return wanted;
+  if (tried == next.left_out.end() || (next.offered_hash == wanted.hash && (slurmctld.ready || slurmctld.refusal)))
+    return wanted;
   tried->second.trying = false;
-  tried->second.refused_at = heard.now;
+  tried->second.refused_at = slurmctld.now;
   ++tried->second.refusals;
   return render(next);
 }
 
 /// The rest is loaded: one more partition is wanted again, that may be to blame, or that was refused long enough ago.
-Rendered try_a_partition(ConfigState& next, Rendered wanted, const Heard& heard, const Render& render) {
+Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {
     next.left_out.erase(suspect);
     return render(next);
   }
   const auto due = std::ranges::find_if(
-      next.left_out, [&](const auto& item) { return try_due(item.second.refused_at, item.second.refusals, heard.now); });
-  if (due == next.left_out.end() || !heard.ready) return wanted;
+      next.left_out, [&](const auto& item) { return try_due(item.second.refused_at, item.second.refusals, slurmctld.now); });
+  if (due == next.left_out.end() || !slurmctld.ready) return wanted;
   due->second.trying = true;
   return render(next);
 }
@@ -260,14 +261,15 @@ enum class Move { kStay, kRollBack, kOffer };
 /// other    no       whatever it runs                             offer
 /// other    before   runs what is offered, and a try is due       offer; else stay
 // clang-format on
-Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const Heard& heard) {
+Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const SlurmctldFacts& slurmctld) {
   const bool was_refused = next.refused_hash == wanted.hash;
   if (was_refused && now.offered_hash == wanted.hash) {
     // A slurmctld that starts is to find what was accepted.
-    const bool trying = now.refused_hash == wanted.hash && !heard.refusal && heard.ready;
+    const bool trying = now.refused_hash == wanted.hash && !slurmctld.refusal && slurmctld.ready;
     return next.can_roll_back() && !trying ? Move::kRollBack : Move::kStay;
   }
-  if (was_refused && !(runs_offered(now, heard) && heard.ready && tries_again(next, wanted, heard.now))) return Move::kStay;
+  if (was_refused && !(runs_offered(now, slurmctld) && slurmctld.ready && tries_again(next, wanted, slurmctld.now)))
+    return Move::kStay;
   // The same hash with other files: somebody has edited them.
   return next.offered_hash == wanted.hash && next.offered == wanted.files ? Move::kStay : Move::kOffer;
 }
@@ -376,35 +378,35 @@ std::optional<core::WallTime> next_try(const ConfigState& state) {
   return next;
 }
 
-ConfigState next_config_state(const ConfigState& now, const Render& render, const Heard& heard) {
+ConfigState next_config_state(const ConfigState& now, const Render& render, const SlurmctldFacts& slurmctld) {
   ConfigState next = now;
-  if (!heard.key.empty()) next.served_key = heard.key;
-  note_what_runs(next, now, heard);
+  if (!slurmctld.key.empty()) next.served_key = slurmctld.key;
+  note_what_runs(next, now, slurmctld);
   // Who tells of it now may be gone when it matters: a process of ours, or the last worker. The key tells for good.
-  next.ran = next.served_key.empty() && (next.ran || (heard.ran && next.accepted_hash.empty()));
+  next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
   if (!wanted.ok()) return next;
   drop_settled(next, wanted);
-  wanted = end_try(next, std::move(wanted), heard, render);
+  wanted = end_try(next, std::move(wanted), slurmctld, render);
   const bool offers_wanted = now.offered_hash == wanted.hash;
   // What was once loaded can be loaded: a refusal of it is a passing fault.
-  if (heard.refusal && offers_wanted && next.offered_hash != next.accepted_hash) {
-    wanted = blame(next, std::move(wanted), heard, render);
-  } else if (offers_wanted && runs_offered(now, heard)) {
-    wanted = try_a_partition(next, std::move(wanted), heard, render);
+  if (slurmctld.refusal && offers_wanted && next.offered_hash != next.accepted_hash) {
+    wanted = blame(next, std::move(wanted), slurmctld, render);
+  } else if (offers_wanted && runs_offered(now, slurmctld)) {
+    wanted = try_a_partition(next, std::move(wanted), slurmctld, render);
   }
   // What differs from the refused content by a guess alone is no edit.
   if (wanted.guessed && !next.refused_hash.empty() && next.refused_hash != wanted.hash) return next;
   if (next.refused_hash != wanted.hash) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  switch (choose(now, next, wanted, heard)) {
+  switch (choose(now, next, wanted, slurmctld)) {
     case Move::kStay:
       break;
     case Move::kRollBack:
       // A try that slurmctld did not live to answer counts as well.
-      if (!heard.refusal) {
-        next.refused_at = heard.now;
+      if (!slurmctld.refusal) {
+        next.refused_at = slurmctld.now;
         ++next.refusals;
       }
       next.offered = std::move(next.accepted);
@@ -422,7 +424,7 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   return next;
 }
 
-Heard hear(const Observed& observed, const ConfigState& state) {
+SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   const bool ready = pod != nullptr && pod->ready();
   return {loaded_config_hash(observed), find_refusal(observed, state), slurmctld_digest(observed), ready, observed.context.now,
