@@ -87,7 +87,8 @@ shows slurm-operator "${container}['resources']['limits']" '{"memory": "4Gi"}'
 shows slurm-operator "['Service/slurm-operator' in o, ${container}['args'][3], len(${container}['ports'])]" '[false, "--metrics-addr=0", 1]' --set operator.metricsPort=0
 shows slurm-operator "[${container}['args'][4], ${container}['volumeMounts'][0]['mountPath'], ${deployment}['spec']['volumes'][0]['secret']['secretName']]" '["--metrics-token-file=/run/metrics-token/token", "/run/metrics-token", "scrapers"]' --set operator.metricsTokenSecret=scrapers
 shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvailable"]' 1 --set operator.pdb.enabled=true
-shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 --set crds.enabled=true
+kinds=("$top"/charts/slurm-operator-crds/templates/slinky.slurm.net_*.yaml)
+shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false
 shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
@@ -174,7 +175,7 @@ served "$(definitions other)" shows slurm-operator 'len(o) > 0' true --is-upgrad
 served "$(definitions slurm-operator)" shows slurm-operator 'len(o) > 0' true
 served "$(definitions slurm-operator)" refuses slurm-operator "loginsets.slinky.slurm.net belongs to this release and is not part of this chart" \
   --is-upgrade --set crds.enabled=true
-served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' 4 \
+served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} \
   --is-upgrade --set crds.enabled=true
 
 spec='o["Controller/slurm"]["spec"]'
