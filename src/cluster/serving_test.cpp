@@ -74,7 +74,7 @@ TEST(Serving, TellsWhereItListensAndTheKeyOfItsTokens) {
   ServingObserved observed = observed_of({server("a", 1, true)});
   EXPECT_EQ(plan_serving(observed)->endpoint, (slurm::Endpoint{"a-restapi.ns", 6820}));
   EXPECT_EQ(plan_serving(observed)->key, jwt_key_ref(observed.controller->spec, "x"));
-  observed.controller->spec.jwt_key_ref = {"mine", "k"};
+  observed.controller->spec.jwt_key_ref.emplace().name = "mine";
   EXPECT_EQ(plan_serving(observed)->key.secret, "mine");
 }
 
