@@ -93,8 +93,8 @@ TEST(Wiring, ACacheMayBeReadAndChildrenMayBeDeleted) {
   another.reconciles(resources::kToken);
   EXPECT_EQ(another.rights.rules(), Json::parse(R"([
     {"apiGroups": ["slinky.slurm.net"], "resources": ["tokens"], "verbs": ["get", "list", "watch", "patch"]},
-    {"apiGroups": ["slinky.slurm.net"], "resources": ["tokens/finalizers"], "verbs": ["update"]},
-    {"apiGroups": ["slinky.slurm.net"], "resources": ["tokens/status"], "verbs": ["get", "patch"]}])"));
+    {"apiGroups": ["slinky.slurm.net"], "resources": ["tokens/status"], "verbs": ["get", "patch"]},
+    {"apiGroups": ["slinky.slurm.net"], "resources": ["tokens/finalizers"], "verbs": ["update"]}])"));
 }
 
 class ManagerWiringTest : public ::testing::Test {
@@ -114,7 +114,7 @@ class ManagerWiringTest : public ::testing::Test {
     manager.start();
     loop.run_ready();
     std::vector<std::string> out;
-    for (const auto& sent : api.sent) out.push_back(sent.request.target.substr(0, sent.request.target.find('?')));
+    for (const auto& opened : api.streams) out.push_back(opened.request.target.substr(0, opened.request.target.find('?')));
     return out;
   }
 };

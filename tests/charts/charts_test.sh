@@ -121,7 +121,12 @@ shows slurm-operator "[$policy['ingress'], [p['name'] for p in ${container}['por
 shows slurm-operator "$policy['ingress']" '[]' --set networkPolicy.enabled=true,operator.metricsPort=0 --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
 # Nothing may be granted that reaches beyond what the operator does: by resource, the first letters of the verbs.
 rights='{"/".join(filter(None, [g, r])): "".join(sorted(v[0] for v in rule["verbs"])) for rule in ROLE["rules"] for g in rule["apiGroups"] for r in rule["resources"]}'
-shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}" '{"apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "nodes": "glw", "persistentvolumeclaims": "glw", "pods": "cdglpw", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw", "slinky.slurm.net/controllers": "glpw", "slinky.slurm.net/controllers/finalizers": "u", "slinky.slurm.net/controllers/status": "gp", "slinky.slurm.net/nodesets": "glpw", "slinky.slurm.net/nodesets/finalizers": "u", "slinky.slurm.net/nodesets/status": "gp", "slinky.slurm.net/restapis": "glpw", "slinky.slurm.net/restapis/finalizers": "u", "slinky.slurm.net/restapis/status": "gp", "slinky.slurm.net/tokens": "glpw", "slinky.slurm.net/tokens/finalizers": "u", "slinky.slurm.net/tokens/status": "gp"}'
+others='{k: v for k, v in RIGHTS.items() if not k.startswith("slinky.slurm.net/")}'
+of_ours='sorted({(k.partition("/")[2].partition("/")[2], v) for k, v in RIGHTS.items() if k.startswith("slinky.slurm.net/")})'
+role=${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}
+shows slurm-operator "${others/RIGHTS/$role}" '{"apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "nodes": "glw", "persistentvolumeclaims": "glw", "pods": "cdglpw", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
+# Each kind of ours is read and patched, its status is patched, and its finalizers are updated.
+shows slurm-operator "${of_ours/RIGHTS/$role}" '[["", "glpw"], ["finalizers", "u"], ["status", "gp"]]'
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
 shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator-uninstall\"]}" '{"policy/poddisruptionbudgets": "dl"}'
 # What the uninstall needs is there for it alone.

@@ -97,7 +97,9 @@ plan::Plan plan_of(const char* kind, const Json& spec) {
                {"metadata", {{"name", keyring_name(name)}, {"labels", controller_labels(name)}, {"annotations", note}}},
                {"data", {{"slurm.key", "QUFBQQ=="}}}});
   }
-  world.put({{"kind", "ConfigMap"}, {"metadata", {{"name", "demo-config"}}}, {"data", {{"slurm.conf", "ClusterName=a\n"}}}});
+  world.put({{"kind", "ConfigMap"},
+             {"metadata", {{"name", "demo-config"}, {"labels", {{"app.kubernetes.io/name", "slurmctld"}}}}},
+             {"data", {{"slurm.conf", "ClusterName=a\n"}}}});
   const Json key{{"name", "mine"}, {"key", "k"}};
   world.put({{"kind", "Controller"}, {"metadata", {{"name", "demo"}}}, {"spec", {{"slurmKeyRef", key}, {"jwtKeyRef", key}}}});
   world.put({{"kind", kind}, {"metadata", {{"name", "x"}}}, {"spec", spec}});
