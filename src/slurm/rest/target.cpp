@@ -310,31 +310,30 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void end(const EndNode& act, Done done) {
-    const std::string& node = act.evidence.node().name;
-    begin_by(act.evidence, "end " + node, std::move(done),
-             [this, name = node, slurmd = act.evidence.slurmd()](const JobPtr& job) {
-               Client* to = client(job);
-               if (to == nullptr) return;
-               to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
-                          if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                          if (!node) return self.fail(job, node.error());
-                          if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
-                          if (!node->state.has("DRAIN") || !held_by(node->reason, Owner::kOperator) || node->state.has("FAIL"))
-                            return self.fail(job, {ErrorCode::kConflict, "it is not drained by the operator", 0, {}, {}});
-                          if (node->slurmd_start_time != slurmd)
-                            return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
-                          NodeUpdate update;
-                          update.state = "DOWN";
-                          update.reason = node->reason;
-                          if (Client* again = self.client(job))
-                            again->update_node(name, update, self.finish_write(job, {{"down", name}}));
-                        }));
-             });
+    const std::string& name = act.evidence.node().name;
+    begin_by(act.evidence, "end " + name, std::move(done), [this, name, slurmd = act.evidence.slurmd()](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
+                 if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                 if (!node) return self.fail(job, node.error());
+                 if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
+                 if (!node->state.has("DRAIN") || !held_by(node->reason, Owner::kOperator) || node->state.has("FAIL"))
+                   return self.fail(job, {ErrorCode::kConflict, "it is not drained by the operator", 0, {}, {}});
+                 if (node->slurmd_start_time != slurmd)
+                   return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
+                 NodeUpdate update;
+                 update.state = "DOWN";
+                 update.reason = node->reason;
+                 if (Client* again = self.client(job))
+                   again->update_node(name, update, self.finish_write(job, {{"down", name}}));
+               }));
+    });
   }
 
   void confirm(const ConfirmIdle& act, Done done) {
-    const std::string& node = act.evidence.node().name;
-    begin_by(act.evidence, "look at " + node, std::move(done), [this, name = node](const JobPtr& job) {
+    const std::string& name = act.evidence.node().name;
+    begin_by(act.evidence, "look at " + name, std::move(done), [this, name](const JobPtr& job) {
       // Nothing refuses the deletion of a pod. So the node is asked last: it shows a job that began meanwhile.
       unless_held(job, name, [this, job, name] {
         if_kept(job, name, Live::kKept, [job](Impl& self, const Node& node) {
