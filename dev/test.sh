@@ -23,6 +23,8 @@ order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conforma
 
 logs=$LOCAL/test
 mkdir -p "$logs"
+# With it the sanitizers name functions and lines.
+export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19 TSAN_OPTIONS=external_symbolizer_path=/usr/bin/llvm-symbolizer-19
 passed=0 failed=0 failures=$logs/failures times=()
 : >"$failures"
 

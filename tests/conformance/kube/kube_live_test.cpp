@@ -371,12 +371,12 @@ class CopyController final : public kube::TypedController<Seen> {
     if (!seen.key) {
       Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
                      {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
-      secret["metadata"]["ownerReferences"] = {owner};
+      secret["metadata"]["ownerReferences"] = Json::array({owner});
       plan.lane("create").add({{"create key"}, "absent", kube::create(kube::resources::kSecret, secret)});
     }
     Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
                  {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
-    copy["metadata"]["ownerReferences"] = {owner};
+    copy["metadata"]["ownerReferences"] = Json::array({owner});
     if (seen.named == kube::Presence::kUnknown) return plan;
     if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
       plan.lane("apply").add({{"apply copy"}, "differs", act});
