@@ -24,7 +24,7 @@ export CCACHE_DIR=$CACHE/ccache CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_MA
 build=$TOP/build/$variant
 log=$TOP/build/$variant.log
 # cmake forgets its settings when the compiler changes.
-grep -qs "^CMAKE_CXX_COMPILER:.*/$compiler$" "$build/CMakeCache.txt" || rm -rf "$build"
+[[ ! -e $build/CMakeCache.txt ]] || grep -q "^CMAKE_CXX_COMPILER:.*/$compiler$" "$build/CMakeCache.txt" || rm -rf "$build"
 mkdir -p "$build"
 cmake -S "$TOP" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$(command -v $compiler)" -DPRECOMPILED="$CACHE/precompiled" "${options[@]}" >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "cmake failed" "see $log"; }
 # A line every ten seconds: a first build takes minutes.

@@ -289,6 +289,8 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
       out.push_back({"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", false});
       continue;
     }
+    // The pass took longer than what it knew was good for; nothing is wrong.
+    if (outcome.error->code == core::ErrorCode::kExpired) continue;
     // Races and passing faults mend themselves within a pass or two; what persists for the same step is a problem.
     const core::Retry retry = core::retry_of(outcome.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;

@@ -377,7 +377,8 @@ void Passes::log_pass(const Pass& pass) {
   if (!failed.empty()) more.push_back({"failed", failed});
   if (!pass.result.complete) more.push_back({"complete", false});
   const bool conflicts_only = std::ranges::all_of(pass.result.outcomes, [](const auto& outcome) {
-    return !outcome.second.error || outcome.second.error->code == core::ErrorCode::kConflict;
+    return !outcome.second.error || outcome.second.error->code == core::ErrorCode::kConflict ||
+           outcome.second.error->code == core::ErrorCode::kExpired;
   });
   logger_.log(failed.empty() || conflicts_only ? core::Level::kInfo : core::Level::kWarn, "pass", pass.fields(std::move(more)));
   if (options_.metrics == nullptr) return;

@@ -40,8 +40,9 @@ std::string conf_hash(const kube::Object& revision) {
 }  // namespace
 
 core::Duration backoff(const plan::Outcome& outcome) {
-  const bool soon =
-      outcome.error && (outcome.error->code == core::ErrorCode::kBusy || outcome.error->code == core::ErrorCode::kConflict);
+  using enum core::ErrorCode;
+  const core::ErrorCode code = outcome.error ? outcome.error->code : kInternal;
+  const bool soon = code == kBusy || code == kConflict || code == kExpired;
   const core::Duration first{soon ? 250 : 1000};
   const core::Duration longest{soon ? 4000 : 60000};
   const core::Duration wait = first * (1 << std::clamp(outcome.count - 1, 0, 10));

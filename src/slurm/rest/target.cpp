@@ -170,7 +170,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
     if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
       return {};
-    if (!kept) holds = {};  // Left over.
+    if (!kept || down_by_slurm(node)) holds = {};  // Left over.
     return {true, holds.hold(owner, reason).reason()};
   }
 
@@ -192,8 +192,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     std::ranges::sort(kept);
     std::vector<DrainWrite> writes;
     for (auto& [with, nodes] : by_reason) writes.push_back({std::move(nodes), with});
-    // The many that only get our word go first.
-    std::ranges::reverse(writes);
+    // The many that only get our word go first, and what keeps its reason goes last.
+    std::ranges::stable_partition(writes, [](const DrainWrite& write) { return write.reason.has_value(); });
     write_drains(job, std::move(writes), {{"drained", drained}, {"kept", kept}}, std::move(found.unknown));
   }
 
@@ -235,7 +235,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
     if (node.state.has("FAIL")) return core::fail(ErrorCode::kConflict, "somebody set it failing");
     NodeUpdate update;
-    if (holds.others_than(owner)) {
+    // What a DOWN of slurmctld's own says of holds is left over.
+    if (holds.others_than(owner) && !down_by_slurm(node)) {
       if (node.state.has("DRAIN")) update.state = "DRAIN";
       update.reason = holds.release(owner).reason();
       return update;

@@ -147,6 +147,14 @@ TEST_F(TargetTest, ADrainStandsBesideThatOfAnotherProgram) {
   EXPECT_EQ(http.asked("POST", kBase + "/node/n2"), 0);
 }
 
+TEST_F(TargetTest, WhatADownOfSlurmsOwnSaysOfHoldsIsLeftOver) {
+  live("n1", R"("DOWN")", "slurm-bridge: x : Not responding");
+  ASSERT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value);
+  EXPECT_EQ(posted().back()["state"], core::Json::array({"RESUME"}));
+  ASSERT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1"}, "y")).value);
+  EXPECT_EQ(posted().back()["reason"], "slurm-operator: y");
+}
+
 TEST_F(TargetTest, ResumingTakesOneWordAndLeavesTheOther) {
   live("n1", R"("MIXED","DRAIN")", "slurm-operator: a; slurm-bridge: b");
   ASSERT_TRUE(run(resume_node("c", Owner::kOperator, "n1")).value);
