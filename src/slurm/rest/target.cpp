@@ -237,7 +237,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     NodeUpdate update;
     // What a DOWN of slurmctld's own says of holds is left over.
     if (holds.others_than(owner) && !down_by_slurm(node)) {
-      if (node.state.has("DRAIN")) update.state = "DRAIN";
+      // A drain would bring a node that is down back.
+      if (node.state.has("DRAIN") && node.state.base != "DOWN") update.state = "DRAIN";
       update.reason = holds.release(owner).reason();
       return update;
     }

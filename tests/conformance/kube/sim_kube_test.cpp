@@ -427,7 +427,6 @@ TEST_F(SimKubeConformance, BindingsBindAPodOnce) {
       "target": {"kind": "Node", "name": "none"}})");
   bind(
       R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "other"}})");
-  both("GET", pod + "/binding");
   both("POST", std::string(kPods) + "/none/binding",
        R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "none"}, "target": {"kind": "Node", "name": "none"}})");
 }

@@ -208,11 +208,8 @@ TEST_P(SlurmTest, SeveralProgramsHoldOneNode) {
   EXPECT_EQ(node("n1")->reason, "slurm-operator: scale in");
   EXPECT_EQ(state("n1"), "IDLE+DRAIN") << "the operator holds it still";
   ASSERT_TRUE(run(slurm::drain_nodes(kCluster, kBridge, {"n1"}, "pods run there")).value);
-  // The word of one that is down goes alone, too.
-  ASSERT_TRUE(update("n1", "DOWN", node("n1")->reason));
   ASSERT_TRUE(run(slurm::resume_node(kCluster, kOperator, "n1")).value);
   EXPECT_EQ(node("n1")->reason, "slurm-bridge: pods run there");
-  EXPECT_EQ(node("n1")->state.base, "DOWN");
   ASSERT_TRUE(run(slurm::resume_node(kCluster, kBridge, "n1")).value);
   EXPECT_TRUE(becomes("n1", "IDLE", 10s));
 }
