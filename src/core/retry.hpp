@@ -28,7 +28,7 @@ enum class Retry {
 /// | kNotFound | kNotByItself | What it needs is missing; somebody has to make it. |
 /// | kAlreadyExists | kDecideAnew | Made since it was looked for, by us or by somebody else. |
 /// | kConflict | kDecideAnew | Changed since it was read. |
-/// | kExpired | kDecideAnew | The version that it refers to is gone, or not there yet: list again. |
+/// | kExpired | kDecideAnew | What it refers to is not good any more: a version (list again), or evidence (observe again). |
 /// | kForbidden | kNotByItself | Rights are missing. |
 /// | kUnauthorized | kRenewCredentials | The token was refused. |
 /// | kTooManyRequests | kLater | Refused before anything was done. |

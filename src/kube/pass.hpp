@@ -18,15 +18,17 @@ namespace kube {
 
 /// Where a pass stands. It begins as observing; these are all transitions:
 ///
-///   observing -> planning   `observe` gave an Observed; a worker thread plans.
-///   observing -> done       `observe` gave none or threw, or the manager is stopping.
-///   planning  -> needing    The plan asks for facts that are not known yet: they are read live.
-///   planning  -> acting     The plan has steps.
-///   planning  -> done       It has none, or they may not be carried out (dry run, stopping); `plan` threw, or asks without
-///   end. needing   -> observing  The answers are there, good or bad. acting    -> gated      The steps were tried, and the
-///   caches do not show all of their writes yet. acting    -> done       The steps were tried, and there is nothing to wait
-///   for, or the manager is stopping. gated     -> done       The caches show the writes, or nobody can tell and they were
-///   waited for long enough.
+/// | From | To | When |
+/// | --- | --- | --- |
+/// | observing | planning | `observe` gave an Observed; a worker thread plans. |
+/// | observing | done | `observe` gave none or threw, or the manager is stopping. |
+/// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
+/// | planning | acting | The plan has steps. |
+/// | planning | done | It has none, or they may not be carried out (dry run, stopping); or `plan` threw, or asks without end. |
+/// | needing | observing | The answers are there, good or bad. |
+/// | acting | gated | The steps were tried, and the caches do not show all of their writes yet. |
+/// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
+/// | gated | done | The caches show the writes, or nobody can tell and they were waited for long enough. |
 ///
 /// Until it is done its key is not handed out again. All states but `gated` count against max_in_flight.
 enum class PassState { kObserving, kPlanning, kNeeding, kActing, kGated, kDone };

@@ -47,7 +47,8 @@ struct ListsOptions {
   core::Duration last_backoff{15000};   ///< ... up to this.
 };
 
-/// Requires: `client` outlives it. Guarantees: at most one request for each list at a time.
+/// Requires: `client` outlives it. Guarantees: between start() and stop() at most one request for each list at a
+/// time; an answer to what was asked before counts for nothing.
 class Lists {
  public:
   /// Called on the loop after each poll that changed the rows, the health or the error of a list.
