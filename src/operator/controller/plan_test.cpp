@@ -188,6 +188,26 @@ TEST(Withheld, IsTakenFromSlurmsAnswerWhereTheConfigMapIsGone) {
   EXPECT_EQ(conf(founded).find(partition), std::string::npos) << "that is another cluster's answer";
 }
 
+TEST(Withheld, IsTakenFromSlurmsAnswerWhereTheConfigMapWasWrittenAnewBeforeThat) {
+  ConfigState state;
+  state.offered["slurm.conf"] = "GresTypes=nic\n";
+  state.offered_hash = "new";
+  const auto conf = [&](const Observed& observed) { return render_config(observed, state).files.at("slurm.conf"); };
+  const std::string partition = "\nPartitionName=gpu Nodes=gpu State=DRAIN\n";
+  Observed observed = without_map({"PENDING"});
+  auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
+  auto job = std::make_shared<slurm::Job>(*snapshot->jobs.at(1));
+  job->gres = {"shard"};
+  snapshot->jobs.insert_or_assign(job->id, job);
+  observed.snapshot = snapshot;
+  EXPECT_NE(conf(observed).find("\nNodeSet=gpu Feature=gpu\n"), std::string::npos) << conf(observed);
+  EXPECT_NE(conf(observed).find(partition), std::string::npos) << "slurmctld has it yet, with a job that waits";
+  EXPECT_NE(conf(observed).find("\nGresTypes=shard\n"), std::string::npos) << conf(observed);
+  EXPECT_EQ(conf(without_map({"COMPLETED"})).find(partition), std::string::npos);
+  state.accepted_hash = "new";
+  EXPECT_EQ(conf(observed).find(partition), std::string::npos) << "it has loaded what was written";
+}
+
 TEST(Withheld, OfEachNodeSetWhereTheConfigMapIsGoneAndNobodyCanAsk) {
   Observed observed = changed(true, std::nullopt);
   observed.snapshot.reset();

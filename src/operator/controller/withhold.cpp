@@ -127,14 +127,36 @@ conf::Conf read_loaded(const Observed& observed) {
 }
 
 /// The same of the kinds of GRES that jobs use. How many licenses there were, Slurm's answers about jobs do not tell.
-conf::Conf read_loaded_gres(const Observed& observed) {
-  conf::Conf out;
-  if (!observed.stateful_set || !slurm::has_answered(observed.snapshot)) return out;
-  std::string list;
+void add_loaded_gres(conf::Conf& out, const Observed& observed) {
+  if (!observed.stateful_set || !slurm::has_answered(observed.snapshot)) return;
+  std::string list = out.get("GresTypes").value_or("");
   for (const auto& [id, job] : observed.snapshot->jobs) {
     for (const std::string& name : job->gres) list += (list.empty() ? "" : ",") + name;
   }
   if (!list.empty()) out.set("GresTypes", list);
+}
+
+/// Nothing is known to have been accepted: somebody deleted or edited the ConfigMap. What was written anew since, before Slurm
+/// answered, does not tell what slurmctld has.
+bool was_lost(const ConfigState& state) {
+  return state.accepted_hash.empty();
+}
+
+conf::Conf read_partitions_before(const Observed& observed, const ConfigState& state) {
+  if (!state.exists()) return read_loaded(observed);
+  conf::Conf out = read_before(observed, state);
+  if (!was_lost(state) || !slurm::has_answered(observed.snapshot)) return out;
+  const conf::Conf loaded = read_loaded(observed);
+  for (const conf::Entry& entry : loaded.entries()) {
+    if (out.record(entry.head().key, entry.head().value) == nullptr) out.add(entry);
+  }
+  return out;
+}
+
+conf::Conf read_resources_before(const Observed& observed, const ConfigState& state) {
+  conf::Conf out;
+  if (state.exists()) out = read_before(observed, state);
+  if (was_lost(state)) add_loaded_gres(out, observed);
   return out;
 }
 
@@ -225,7 +247,7 @@ std::string name_of_item(const std::string& item) {
 std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, const Observed& observed,
                                           const ConfigState& state) {
   std::vector<Withheld> out;
-  const conf::Conf before = state.exists() ? read_before(observed, state) : read_loaded(observed);
+  const conf::Conf before = read_partitions_before(observed, state);
   for (const conf::Entry& entry : before.entries()) {
     const conf::Setting& head = entry.head();
     if (!entry.record() || head.key != "PartitionName" || head.value == "DEFAULT" || conf::is_marker(head.value)) continue;
@@ -245,7 +267,7 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
 
 std::vector<Withheld> withhold_resources(conf::Conf& wanted, const Observed& observed, const ConfigState& state) {
   std::vector<Withheld> out;
-  const conf::Conf before = state.exists() ? read_before(observed, state) : read_loaded_gres(observed);
+  const conf::Conf before = read_resources_before(observed, state);
   const auto keep = [&](std::string_view key, std::string_view kind, Uses uses) {
     std::string list = wanted.get(key).value_or("");
     std::set<std::string> there;
