@@ -192,8 +192,40 @@ TEST(NodeSetPlan, AWorkerThatNeverRanSlurmdIsDeletedLateOnlyAsItWasSeen) {
   };
   constexpr core::Duration kAlways = core::Duration::max();
   EXPECT_EQ(deletion(true, nullptr), std::pair(kAlways, false)) << "its slurmd does not register again by itself";
-  EXPECT_EQ(deletion(false, nullptr), std::pair(core::Duration{0}, false)) << "the record may be an earlier pod's";
+  world.nodes.erase("cpu-1");
   EXPECT_EQ(deletion(false, "Drained: x"), std::pair(kAlways, true));
+}
+
+TEST(NodeSetPlan, TheRecordOfAnEarlierWorkerKeepsASlurmdFromWorkThatMayRegister) {
+  for (const bool started : {false, true}) {
+    World world = serving(2);
+    slurm::Node& record = world.node("cpu-1");
+    record.state = {"DOWN", {"DRAIN"}};
+    record.reason = "slurm-operator: Pod is terminating (earlier)";
+    record.slurmd_start_time = world.now - core::Duration{2 * 3600 * 1000};
+    world.pod("cpu-1").containers.front().started_once = started;
+    world.edit("replicas", 1);
+    const plan::Plan plan = plan_nodeset(world.observe());
+    EXPECT_THAT(groups(plan, "delete cpu-1"),
+                ElementsAre(ElementsAre("confirm Slurm node cpu-1"), ElementsAre("delete Pod default/cpu-1")))
+        << "without the record, its slurmd would be a new node, and get jobs";
+    world.run(plan);
+    EXPECT_TRUE(world.nodes.contains("cpu-1"));
+    world.finish_pods();
+    world.settle(3);
+    EXPECT_FALSE(world.pods.contains("cpu-1"));
+    EXPECT_FALSE(world.nodes.contains("cpu-1")) << "it goes once the pod is gone";
+    EXPECT_THAT(world.violations, IsEmpty());
+  }
+}
+
+TEST(NodeSetPlan, ARecordWhoseSlurmdIsNotKnownToHaveStartedIsTakenForAnEarlierWorkers) {
+  World world = serving(2);
+  world.edit("replicas", 1);
+  world.run(plan_nodeset(world.observe()));
+  world.pod("cpu-1").containers.front().started_once = false;
+  EXPECT_THAT(groups(plan_nodeset(world.observe()), "delete cpu-1"),
+              ElementsAre(ElementsAre("confirm Slurm node cpu-1"), ElementsAre("delete Pod default/cpu-1")));
 }
 
 TEST(NodeSetPlan, ScalesInIdleWorkersInTwoPasses) {

@@ -112,13 +112,21 @@ void delete_with_record(Pass& pass, const Worker& worker, const WorkerEvidence<K
   delete_pod(pass, worker, worker.fate.reason, kube::delete_fenced_pod(*worker.pod, evidence), late);
 }
 
+/// Its slurmd may register at any moment, and what Slurm has under its name is an earlier worker's. That record keeps it from
+/// work: without it Slurm would take it for a new node, and give it jobs.
+bool may_register(const Worker& worker) {
+  return worker.record != nullptr && (!slurmd_started(*worker.pod) || began_before(*worker.record, *worker.pod));
+}
+
 /// The same without the deletion of the record: the fence is a live look, directly before the deletion of the pod. A slurmd
 /// that does not serve needs none; it is deleted only as it was seen.
 void delete_leaving_record(Pass& pass, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence) {
   if (worker.outdated())
     return delete_pod(pass, worker, worker.fate.reason, kube::delete_pod(*worker.pod, evidence, kube::PodVersion::kAsSeen),
                       kConfirmed);
-  if (!confirm_idle(pass, worker, evidence.node(), "its record stays, with the word of who took it from work")) return;
+  const char* why = may_register(worker) ? "its record keeps it from work, should its slurmd register now"
+                                         : "its record stays, with the word of who took it from work";
+  if (!confirm_idle(pass, worker, evidence.node(), why)) return;
   delete_pod(pass, worker, worker.fate.reason, kube::delete_fenced_pod(*worker.pod, evidence), kConfirmed);
 }
 
@@ -134,10 +142,10 @@ std::string what_holds(const Worker& worker) {
 }
 
 /// With the record an administrator's drain would go, which is meant for the next pod of the name as well; and so would jobs
-/// that wait for the node of a worker that only is replaced.
+/// that wait for the node of a worker that only is replaced. What an earlier worker left is good for the next one, too.
 bool leaves_record(const Pass& pass, const Worker& worker) {
   if (worker.record == nullptr) return false;
-  if (worker.outdated()) return keeps_others_word(worker) || pass.in.snapshot->job_names(worker.node);
+  if (worker.outdated()) return keeps_others_word(worker) || may_register(worker) || pass.in.snapshot->job_names(worker.node);
   return outlives_worker(pass, *worker.record);
 }
 
@@ -155,7 +163,7 @@ void tell_waiting_jobs(Pass& pass, const Worker& worker) {
 /// A victim that once ran, or may run, jobs.
 void delete_drained(Pass& pass, const Worker& worker) {
   if (!leaves_record(pass, worker)) {
-    if (!worker.cleared) pass.out.intent.add(mark_id(worker));
+    if (!worker.cleared && !may_register(worker)) pass.out.intent.add(mark_id(worker));
     pass.out.intent.add(record_id(worker));
   }
   if (!pass.room(kFencedSteps)) {
@@ -197,8 +205,10 @@ void delete_drained(Pass& pass, const Worker& worker) {
     return;
   }
   if (worker.evidence.drained && !worker.busy() && !reserved(*worker.record)) {
-    if (leaves_record(pass, worker)) return delete_leaving_record(pass, worker, *worker.evidence.drained);
-    tell_waiting_jobs(pass, worker);
+    const bool leaves = leaves_record(pass, worker);
+    if (!leaves) tell_waiting_jobs(pass, worker);
+    // What an earlier worker left is deleted once the pod is gone.
+    if (leaves || may_register(worker)) return delete_leaving_record(pass, worker, *worker.evidence.drained);
     return delete_with_record(pass, worker, *worker.evidence.drained);
   }
   pass.waiting("ScalingIn", what_holds(worker));
