@@ -24,8 +24,8 @@ forget_history() {
 }
 
 # A suite, and what its closing line says.
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) slurm=$(mktemp)
+trap 'rm -f "$log" "$slurm"' EXIT
 suite() {
   local status=0 good bad
   "$@" 2>&1 | tee "$log" >&2 || status=$?
@@ -33,16 +33,21 @@ suite() {
   passed=$((passed + good)) failed=$((failed + bad))
 }
 
+made=$(slurm_releases made)
+# Beside the rest: it needs no Kubernetes.
+# shellcheck disable=SC2086  # a release a line
+"$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance" $made >"$slurm" 2>&1 &
+slurm_test=$!
+
 suite "$TOP/tests/conformance/crd_test.sh"
 suite "$TOP/tests/conformance/policy_test.sh"
 suite "$bin/kube_conformance"
 forget_history
 suite "$bin/sim_kube_conformance"
-made=$(slurm_releases made)
 suite env SLURMD_IMAGE="local/slurmd:${made%%$'\n'*}" "$bin/sim_nodes_conformance"
-# shellcheck disable=SC2086  # a release a line
-suite "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance" $made
 for release in $made; do suite "$DEV/manifests/handmade/run.sh" "$release"; done
+finished() { wait $slurm_test || true; cat "$slurm"; }
+suite finished
 slurm_releases skipped | sed 's/^/skipped Slurm /'
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -6,12 +6,14 @@
 
 export KUBECONFIG=$LOCAL/kubeconfig
 tree=${2:-$TOP}
-build=$tree/build/release
+# Another commit's is built in the variant that takes the least time.
+variant=$([[ $tree == "$TOP" ]] && echo release || echo debug)
+build=$tree/build/$variant
 namespace=slurm-operator
 
 install_operator() {
   step "building the operator"
-  "$tree/dev/cpp.sh" release slurm-operator
+  "$tree/dev/cpp.sh" "$variant" slurm-operator
   step "making its image and loading it into the nodes"
   local tar
   tar=$("$DEV/images/build.sh" --operator "$build/slurm-operator" 2>"$LOCAL/operator-image.log" | sed -n 's/^image-tar: //p') ||

@@ -1,6 +1,7 @@
 #!/bin/bash
-# All tests, one suite after the other; ends with the sum. Usage: dev/test.sh [--long] [SUITE...]   (default: all, in this order)
+# All tests; ends with the sum. Usage: dev/test.sh [--long] [SUITE...]   (default: all)
 # --long: what takes too long to be done at each change as well.
+# Two lanes at a time: the suites that use the local cluster mostly wait, and the others take what they leave of the cores.
 . "$(dirname "$0")/lib.sh"
 . "$DEV/verdict.sh"
 
@@ -19,14 +20,16 @@ declare -A suites=(
   [e2e]="end to end on the local cluster, each Slurm release that there are images of"
   [upgrade]="the operator's own upgrade from an earlier commit, and back, under busy workers"
 )
-order=(shell format unit sim simasan tsan tidy lifecycle cluster charts conformance e2e upgrade)
+# In an order in which neither waits for what the other builds.
+work_lane=(shell format sim unit simasan tsan tidy)
+cluster_lane=(lifecycle cluster charts conformance e2e upgrade)
+order=("${work_lane[@]}" "${cluster_lane[@]}")
 
 logs=$LOCAL/test
 mkdir -p "$logs"
 # With it the sanitizers name functions and lines.
 export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19 TSAN_OPTIONS=external_symbolizer_path=/usr/bin/llvm-symbolizer-19
-passed=0 failed=0 failures=$logs/failures times=()
-: >"$failures"
+failures=$logs/failures
 
 run_shell() {
   local status=0 script
@@ -52,7 +55,6 @@ simulate() { # VARIANT SEEDS [OPTION...]
     "$sim" --seeds "$2" --seed-base "${SEED_BASE:-1}" --parts 2 --part $part "${@:3}" >"$logs/$1.$part" 2>&1 &
     pids+=($!)
   done
-  # In the background of a script, SIGINT is ignored.
   trap 'kill "${pids[@]}" 2>/dev/null; exit 130' INT TERM
   for part in 0 1; do
     wait "${pids[part]}" || status=1
@@ -62,7 +64,22 @@ simulate() { # VARIANT SEEDS [OPTION...]
   return $status
 }
 
-run_unit() { "$DEV/cpp.sh" asan && ctest --test-dir "$TOP/build/asan" --no-tests=error -j2 --timeout 300 --output-on-failure; }
+# The slowest programs first. From the top of the tree: tests read files of it.
+run_unit() {
+  "$DEV/cpp.sh" asan || return
+  cd "$TOP"
+  local first=(build/asan/{operator_nodeset,sim_kube,kube}_test)
+  printf '%s\n' "${first[@]}" build/asan/*_test | awk '!seen[$0]++' | xargs -P2 -I{} bash -c 'run_program {}'
+}
+# Its output in one piece.
+run_program() {
+  local status=0 out
+  out=$(timeout 900 "$1" 2>&1) || status=$?
+  echo "== $1: exit status $status"
+  grep -vE '^\[ (RUN      |      OK )\]|^\[-----' <<<"$out"
+  return $status
+}
+export -f run_program
 # Every fault at every second write; the long run leaves none out.
 run_sim() {
   if [[ $long ]]; then
@@ -88,7 +105,7 @@ run_e2e() {
 }
 run_upgrade() { "$DEV/up.sh" && "$DEV/deps.sh" test && "$DEV/operator.sh" install && python3 "$TOP/tests/e2e/upgrade.py"; }
 
-# A suite is a process group of its own, which does not ignore SIGINT as other jobs of scripts do: Ctrl-C ends all of it.
+# A suite is a session of its own, so that all of it ends with it.
 job=
 interrupted() {
   trap '' INT TERM HUP
@@ -100,27 +117,26 @@ interrupted() {
   exit 130
 }
 job_gone() { ! kill -0 -- "-$job"; }
-trap interrupted INT TERM HUP
 
-run() {
+tell() { printf '%6d s  %-12s %s\n' $SECONDS "$@"; }
+
+run() { # SUITE NICENESS
   local name=$1 status=0 good=0 bad=0 seconds=0 begun=$SECONDS
-  step "$name: ${suites[$name]}"
-  set -m
-  ("run_$name") >"$logs/$name.log" 2>&1 </dev/null &
+  tell "$name" "${suites[$name]}"
+  # In the background of a script, SIGINT is ignored.
+  setsid env --default-signal=INT,QUIT "$DEV/test.sh" ${long:+--long} --suite "$name" "$2" >"$logs/$name.log" 2>&1 </dev/null &
   job=$!
-  set +m
   while kill -0 $job 2>/dev/null; do
     sleep 1
     seconds=$((seconds + 1))
-    ((seconds % 30)) || say "               ... ${seconds} s: $(tail -n 1 "$logs/$name.log" | cut -c1-90)"
+    ((seconds % 30)) || tell "$name" "... $(tail -n 1 "$logs/$name.log" | cut -c1-90)"
   done
   wait $job || status=$?
   job=
   read -r good bad < <(verdict $status "$logs/$name.log")
-  passed=$((passed + good)) failed=$((failed + bad))
-  times+=("$(printf '%-12s %5d s' "$name" $((SECONDS - begun)))")
-  say "               $good passed, $bad failed"
-  sed -n 's/^skipped /               skipped /p' "$logs/$name.log"
+  echo "$good $bad $((SECONDS - begun))" >"$logs/$name.result"
+  tell "$name" "$good passed, $bad failed"
+  sed -n 's/^skipped /                        skipped /p' "$logs/$name.log"
   if ((bad)); then
     {
       echo "$name: $good passed, $bad failed, exit status $status; the whole log: $logs/$name.log"
@@ -131,11 +147,26 @@ run() {
   fi
 }
 
+lane() { # NICENESS SUITE...
+  trap interrupted INT TERM HUP
+  local niceness=$1 suite
+  shift
+  for suite in "$@"; do run "$suite" "$niceness"; done
+}
+
 long=
 if [[ ${1:-} == --long ]]; then
   long=1
   shift
 fi
+if [[ ${1:-} == --suite ]]; then
+  renice -n "$3" $$ >/dev/null
+  # Where the kernel shares the cores among sessions first, the niceness of this one counts.
+  { echo "$3" >/proc/self/autogroup; } 2>/dev/null || true
+  "run_$2"
+  exit
+fi
+
 (($#)) || set -- "${order[@]}"
 for suite in "$@"; do
   [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
@@ -144,10 +175,30 @@ for suite in "$@"; do
     need_root "make test; or, as you are: make test SUITES=\"shell format unit sim simasan tidy\"" "suite $suite needs root: it makes namespaces."
   fi
 done
-for suite in "$@"; do run "$suite"; done
+
+: >"$failures"
+rm -f "$logs"/*.result
+work=() cluster=()
+for suite in "$@"; do
+  if [[ " ${cluster_lane[*]} " == *" $suite "* ]]; then cluster+=("$suite"); else work+=("$suite"); fi
+done
+lanes=()
+trap '((${#lanes[@]} == 0)) || { kill "${lanes[@]}"; wait "${lanes[@]}"; } 2>/dev/null; exit 130' INT TERM HUP
+lane 0 "${cluster[@]}" &
+lanes+=($!)
+lane "$((${#cluster[@]} ? 19 : 0))" "${work[@]}" &
+lanes+=($!)
+wait "${lanes[@]}"
+
 # Told again at the end, where a reader of a long log looks first.
-((failed == 0)) || { echo; cat "$failures"; }
+[[ ! -s $failures ]] || { echo; cat "$failures"; }
 echo
-printf '%s\n' "${times[@]}"
+passed=0 failed=0
+for suite in "${work[@]}" "${cluster[@]}"; do
+  read -r good bad seconds <"$logs/$suite.result" || { good=0 bad=1 seconds=0; }
+  printf '%-12s %5d s\n' "$suite" "$seconds"
+  passed=$((passed + good)) failed=$((failed + bad))
+done
+printf '%-12s %5d s\n' "in all" $SECONDS
 echo "$passed passed, $failed failed"
 ((failed == 0))

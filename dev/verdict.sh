@@ -1,12 +1,11 @@
 # shellcheck shell=bash
 # What a suite of tests says at its end, whoever ran it. Sourced.
 
-# verdict STATUS LOG: prints "PASSED FAILED". The log's closing lines count: "N passed, M failed" (the last of them), those of ctest or
-# of GoogleTest, or lines that begin with "ok " and "not ok ". A suite that broke off, or that ran nothing, has one failure.
+# verdict STATUS LOG: prints "PASSED FAILED". The log's closing lines count: "N passed, M failed" (the last of them), those of
+# GoogleTest (all of them), or lines that begin with "ok " and "not ok ". A suite that broke off, or that ran nothing, has one failure.
 verdict() {
   awk -v status="$1" '
     /^[0-9]+ passed, [0-9]+ failed/ { p = $1; f = $3; found = 1 }
-    /tests passed, [0-9]+ tests failed out of [0-9]+/ { match($0, /[0-9]+ tests failed/); bad = substr($0, RSTART) + 0; p += $NF - bad; f += bad; found = 1 }
     /^\[  PASSED  \] [0-9]+ test/ { p += $4; found = 1 }
     /^\[  FAILED  \] [0-9]+ test/ { f += $4; found = 1 }
     /^ok / { ok++ }

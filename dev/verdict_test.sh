@@ -18,7 +18,7 @@ says() { # WHAT STATUS LOG WANTED
 
 says "a closing line" 0 '3 passed, 0 failed\n' "3 0"
 says "the last closing line" 1 '3 passed, 0 failed\n7 passed, 2 failed\n' "7 2"
-says "ctest" 1 '90% tests passed, 1 tests failed out of 10\n' "9 1"
+says "GoogleTest, several programs" 0 '[  PASSED  ] 4 tests.\n[  PASSED  ] 3 tests.\n' "7 0"
 says "GoogleTest" 1 '[  PASSED  ] 4 tests.\n[  FAILED  ] 2 tests, listed below:\n' "4 2"
 says "lines of ok" 1 'ok a\nnot ok b\nok c\n' "2 1"
 says "a suite that ran nothing" 0 '' "0 1"

@@ -268,10 +268,6 @@ bool valid_name(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [&](char c) { return good(c) || c == '-' || c == '.' || c == ':'; });
 }
 
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
-
 std::size_t finalizer_count(const Json& object) {
   const Json* list = core::find(object, {"metadata", "finalizers"});
   return list == nullptr ? 0 : list->size();
@@ -561,7 +557,7 @@ FieldOwners owners_after(const KubeKind& kind, const Stored& before, const Json&
 ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Json after, const Caller& caller,
                                const std::string& subresource, std::optional<FieldOwners> owners, bool patched) {
   const Json& was = before->body;
-  const kube::Key key{core::get_string(was, {"metadata", "namespace"}), core::get_string(was, {"metadata", "name"})};
+  const kube::Key key = kube::key_of(was);
   Json& metadata = after["metadata"];
   if (!metadata.is_object()) metadata = Json::object();
   const std::string uid = core::get_string(metadata, {"uid"});
@@ -781,8 +777,7 @@ ApiResult<Json> KubeApi::remove(const kube::Resource& resource, const kube::Key&
   Json& metadata = after["metadata"];
   int grace = 0;
   if (kind.graceful) {
-    const std::string phase = core::get_string(was, {"status", "phase"});
-    const bool no_kubelet = core::get_string(was, {"spec", "nodeName"}).empty() || phase == "Succeeded" || phase == "Failed";
+    const bool no_kubelet = core::get_string(was, {"spec", "nodeName"}).empty() || ended(was);
     const int wished =
         deletion.grace_seconds.value_or(static_cast<int>(core::get_int(was, {"spec", "terminationGracePeriodSeconds"}, 30)));
     grace = no_kubelet ? 0 : wished;
@@ -838,8 +833,8 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
   const auto& resource = kube::resources::kPod;
   const StoredPtr stored = store_.find("pods", pod);
   if (!stored) return std::unexpected(not_found(resource, pod.name));
-  const std::string phase = core::get_string(stored->body, {"status", "phase"});
-  const bool counted = !terminating(stored->body) && phase != "Succeeded" && phase != "Failed" && phase != "Pending";
+  const bool pending = core::get_string(stored->body, {"status", "phase"}) == "Pending";
+  const bool counted = !terminating(stored->body) && !ended(stored->body) && !pending;
   if (counted) {
     for (const auto& [key, budget] : store_.all("poddisruptionbudgets.policy")) {
       if (key.ns != pod.ns) continue;

@@ -30,9 +30,6 @@ Caller caller(std::string name) {
 std::string uid_of(const Json& object) {
   return core::get_string(object, {"metadata", "uid"});
 }
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
 
 std::string controller_uid(const Json& object) {
   const Json* owners = core::find(object, {"metadata", "ownerReferences"});
@@ -41,10 +38,6 @@ std::string controller_uid(const Json& object) {
     if (core::get_bool(owner, {"controller"})) return core::get_string(owner, {"uid"});
   }
   return "";
-}
-
-std::string phase_of(const Json& pod) {
-  return core::get_string(pod, {"status", "phase"});
 }
 
 Json owner_reference(const kube::Resource& resource, const Json& owner) {
@@ -183,7 +176,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         }
       }
     }
-    if (change.type == Change::Type::kDeleted || phase_of(pod) == "Succeeded" || phase_of(pod) == "Failed") {
+    if (change.type == Change::Type::kDeleted || ended(pod)) {
       if (pod["spec"].contains("volumes")) {
         for (const Json& volume : pod["spec"]["volumes"]) {
           const std::string claim = core::get_string(volume, {"persistentVolumeClaim", "claimName"});
@@ -412,7 +405,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       if (it == pods.end()) {
         if (!create_stateful_pod(set, key, ordinal, revision, who)) settled = false;
       } else if (terminating(it->second.second)) {
-      } else if (phase_of(it->second.second) == "Failed" || phase_of(it->second.second) == "Succeeded") {
+      } else if (ended(it->second.second)) {
         delete_pod(it->second.first, it->second.second, who);
       } else if (is_ready(it->second.second) || !ordered) {
         // In parallel, one that is not ready keeps nobody: a template that mends it replaces it.
@@ -545,8 +538,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     const int replicas = static_cast<int>(core::get_int(set, {"spec", "replicas"}, 1));
     std::vector<std::pair<kube::Key, Json>> pods;
     for (auto& entry : owned_by("pods", uid_of(set))) {
-      if (!terminating(entry.second) && phase_of(entry.second) != "Failed" && phase_of(entry.second) != "Succeeded")
-        pods.push_back(std::move(entry));
+      if (!terminating(entry.second) && !ended(entry.second)) pods.push_back(std::move(entry));
     }
     for (int missing = replicas - static_cast<int>(pods.size()); missing > 0; --missing) {
       Json pod = pod_from_template(kReplicaSet, set);
@@ -822,7 +814,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     const Json& claim = stored->body;
     if (terminating(claim)) {
       for (const auto& [pod_key, pod] : api.store().all("pods")) {
-        if (pod_key.ns != key.ns || phase_of(pod->body) == "Succeeded" || phase_of(pod->body) == "Failed") continue;
+        if (pod_key.ns != key.ns || ended(pod->body)) continue;
         for (const Json& volume : pod->body["spec"].value("volumes", Json::array())) {
           if (core::get_string(volume, {"persistentVolumeClaim", "claimName"}) == key.name) return;
         }
@@ -861,7 +853,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       const Json& body = pod->body;
       if (pod_key.ns != key.ns || !core::contains(body["metadata"].value("labels", Json::object()), *selector)) continue;
       const std::string ip = core::get_string(body, {"status", "podIP"});
-      if (ip.empty() || phase_of(body) == "Succeeded" || phase_of(body) == "Failed") continue;
+      if (ip.empty() || ended(body)) continue;
       const bool serving = is_ready(body);
       Json endpoint{
           {"addresses", Json::array({ip})},

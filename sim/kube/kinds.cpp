@@ -607,4 +607,13 @@ std::vector<KubeKind> project_kinds() {
   return out;
 }
 
+bool terminating(const core::Json& object) {
+  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+
+bool ended(const core::Json& pod) {
+  const std::string phase = core::get_string(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 }  // namespace sim

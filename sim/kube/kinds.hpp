@@ -42,6 +42,10 @@ KubeKind custom_kind(kube::Resource resource, core::Json schema, bool scale);
 /// The project's own kinds.
 std::vector<KubeKind> project_kinds();
 
+/// It is being deleted.
+bool terminating(const core::Json& object);
+/// Its containers will never run again.
+bool ended(const core::Json& pod);
 /// What the API server fills into a pod's spec.
 void default_pod_spec(core::Json& spec);
 

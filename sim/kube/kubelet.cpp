@@ -20,16 +20,6 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
-std::string phase_of(const Json& pod) {
-  return core::get_string(pod, {"status", "phase"});
-}
-bool ended(const Json& pod) {
-  return phase_of(pod) == "Succeeded" || phase_of(pod) == "Failed";
-}
-
 /// One container of a pod as its kubelet knows it.
 struct Container {
   Json spec;

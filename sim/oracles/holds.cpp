@@ -17,7 +17,7 @@ using core::Json;
 namespace kinds = kube::resources;
 
 /// What an operator may not know yet: a watch that is late, an answer of a slow Slurm.
-constexpr core::Duration kNews{40000};
+constexpr core::Duration kDrainNews{40000};
 
 /// A DOWN with this reason is neither the operator's nor slurmctld's own: who gave it has to resume the node.
 bool down_by_somebody(const std::string& reason) {
@@ -65,7 +65,7 @@ bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& no
     return false;
   }
   for (const auto& [pod, at] : left_) {
-    if (pod.ns == controller.ns && pod.name != node && ordinal_in(pod.name) >= 0 && loop_.clock().mono() - at < kNews)
+    if (pod.ns == controller.ns && pod.name != node && ordinal_in(pod.name) >= 0 && loop_.clock().mono() - at < kDrainNews)
       return false;
   }
   std::set<int> used;
@@ -87,7 +87,8 @@ bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& no
 void HoldOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node) {
   const Hold hold = on(cluster.controller, node.name);
   // With the record the word of its admin goes, which is meant for the next pod of the name as well.
-  if ((hold.drain || hold.down) && loop_.clock().mono() - hold.since > kNews && wants_worker(cluster.controller, node.name)) {
+  if ((hold.drain || hold.down) && loop_.clock().mono() - hold.since > kDrainNews &&
+      wants_worker(cluster.controller, node.name)) {
     violation_(fmt::format("the record of node {} was deleted, which an admin holds, and a NodeSet wants: {}", node.name,
                            shown(*cluster.slurm, node)));
   }

@@ -20,9 +20,6 @@ std::string label(const Json& object, std::string_view name) {
 std::string annotation(const Json& object, std::string_view name) {
   return text_at(object, {"metadata", "annotations", name});
 }
-bool terminating(const Json& object) {
-  return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
-}
 std::string name_of(const Json& object) {
   return text_at(object, {"metadata", "name"});
 }
@@ -42,11 +39,6 @@ bool condition_true(const Json& object, std::string_view type) {
   if (conditions == nullptr) return false;
   return std::any_of(conditions->begin(), conditions->end(),
                      [&](const Json& c) { return text_at(c, {"type"}) == type && text_at(c, {"status"}) == "True"; });
-}
-
-bool ended(const Json& pod) {
-  const std::string phase = text_at(pod, {"status", "phase"});
-  return phase == "Failed" || phase == "Succeeded";
 }
 
 bool never_started(const Json& pod) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json.hpp"
+#include "sim/kube/kinds.hpp"
 #include "sim/site/slurm_site.hpp"
 
 namespace sim {
@@ -21,12 +22,10 @@ std::string namespace_of(const core::Json& object);
 std::string key_of(const core::Json& object);
 /// The uid of an owner of this kind; "": it has none.
 std::string owner_uid(const core::Json& object, std::string_view kind);
-bool terminating(const core::Json& object);
 bool condition_true(const core::Json& object, std::string_view type);
 
 // Of pods.
 bool is_worker(const core::Json& pod);
-bool ended(const core::Json& pod);
 /// Without a node: what a kubelet has not reported yet proves nothing.
 bool never_started(const core::Json& pod);
 /// The slurmd of that node is this pod's.

@@ -16,7 +16,7 @@ using core::Json;
 namespace kinds = kube::resources;
 
 /// From the preStop of a worker to the end of its slurmd, and more.
-constexpr core::Duration kPreStop{1000};
+constexpr core::Duration kSlurmdEnd{1000};
 
 }  // namespace
 
@@ -96,7 +96,7 @@ void WorkerOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimN
 void WorkerOracle::slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node) {
   const SimSlurm& slurm = *cluster.slurm;
   const SimNode* record = slurm.node(node);
-  const core::MonoTime before = loop_.clock().mono() - kPreStop;
+  const core::MonoTime before = loop_.clock().mono() - kSlurmdEnd;
   if (!slurm.up() || slurm.up_since() >= before || record == nullptr || record->down || record->drain) return;
   if (record->made >= before) return;  // Its record was deleted first, and its slurmd registered after its preStop.
   const auto freed = looks_.freed(cluster.controller, node);

@@ -15,14 +15,6 @@ namespace {
 /// Ended jobs are shown for so long (MinJobAge).
 constexpr std::int64_t kJobAge = 300;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
-
 bool yes(std::string_view text) {
   return lower(text) == "yes" || text == "1" || lower(text) == "true";
 }

@@ -11,12 +11,6 @@ namespace {
 
 using core::ErrorCode;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
-
 bool numeric(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -118,6 +112,12 @@ core::Result<ConfWords> words_of(std::string_view line) {
 }
 
 }  // namespace
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
 
 std::string word(const ConfWords& words, std::string_view key) {
   const auto it = std::ranges::find(words, key, &std::pair<std::string, std::string>::first);

@@ -15,6 +15,9 @@
 
 namespace sim {
 
+/// Slurm's keywords and names of keys are of any case.
+std::string lower(std::string_view text);
+
 /// "Key=Value" words of one line, keys in lower case, values without their
 /// double quotes.
 using ConfWords = std::vector<std::pair<std::string, std::string>>;

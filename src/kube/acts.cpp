@@ -17,10 +17,6 @@ core::Json base(std::string_view act, const Resource& resource, const Key& key) 
   return json;
 }
 
-Key key_of(const core::Json& object) {
-  return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
-}
-
 std::string_view to_string(PatchType type) {
   switch (type) {
     case PatchType::kMerge:

@@ -76,10 +76,10 @@ std::string one_line(std::string text) {
 }
 
 /// Path with query parameters.
-class Target {
+class RequestTarget {
  public:
-  explicit Target(std::string path) : text_(std::move(path)) {}
-  Target& add(std::string_view name, std::string_view value) {
+  explicit RequestTarget(std::string path) : text_(std::move(path)) {}
+  RequestTarget& add(std::string_view name, std::string_view value) {
     if (value.empty()) return *this;
     text_.append(query_ ? "&" : "?").append(name).append("=").append(query_escape(value));
     query_ = true;
@@ -91,10 +91,6 @@ class Target {
   std::string text_;
   bool query_ = false;
 };
-
-Key key_of(const core::Json& object) {
-  return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
-}
 
 /// What stands before an API server may say 200 to anything, with any JSON.
 bool is_answer(const core::Json& reply) {
@@ -483,7 +479,7 @@ void Client::get(const Resource& resource, const Key& key, Done done, const Read
 }
 
 void Client::list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done) {
-  Target target(resource.path(ns));
+  RequestTarget target(resource.path(ns));
   target.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
   if (options.limit > 0) target.add("limit", std::to_string(options.limit));
   target.add("continue", options.continue_token);
@@ -536,21 +532,22 @@ void Client::list_all(const Resource& resource, const std::string& ns, ListOptio
 
 void Client::create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options) {
   const Key key = key_of(object);
-  Target target(options.subresource.empty() ? resource.path(key.ns) : resource.path(key.ns, key.name, options.subresource));
+  RequestTarget target(options.subresource.empty() ? resource.path(key.ns)
+                                                   : resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
   impl_->send_json("POST", target.str(), &object, "application/json", &options, std::move(done));
 }
 
 void Client::update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options) {
   const Key key = key_of(object);
-  Target target(resource.path(key.ns, key.name, options.subresource));
+  RequestTarget target(resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
   impl_->send_json("PUT", target.str(), &object, "application/json", &options, std::move(done));
 }
 
 void Client::apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options) {
   const Key key = key_of(object);
-  Target target(resource.path(key.ns, key.name, options.subresource));
+  RequestTarget target(resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict").add("force", "true");
   // JSON is YAML; servers before 1.34 know this type only.
   impl_->send_json("PATCH", target.str(), &object, "application/apply-patch+yaml", &options, std::move(done));
@@ -558,7 +555,7 @@ void Client::apply(const Resource& resource, const core::Json& object, Done done
 
 void Client::patch(const Resource& resource, const Key& key, PatchType type, const core::Json& patch, Done done,
                    const WriteOptions& options) {
-  Target target(resource.path(key.ns, key.name, options.subresource));
+  RequestTarget target(resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
   impl_->send_json("PATCH", target.str(), &patch, content_type(type), &options, std::move(done));
 }

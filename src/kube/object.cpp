@@ -58,6 +58,10 @@ StringMap string_map(const core::Json* json) {
 
 }  // namespace
 
+Key key_of(const core::Json& object) {
+  return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
+}
+
 ObjectMeta parse_meta(const core::Json& object) {
   ObjectMeta meta;
   meta.ns = core::get_string(object, {"metadata", "namespace"});

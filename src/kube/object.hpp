@@ -39,6 +39,8 @@ struct Key {
   [[nodiscard]] std::string str() const { return ns.empty() ? name : ns + "/" + name; }
   friend auto operator<=>(const Key&, const Key&) = default;
 };
+/// Of an object as the API server gives it; what it lacks is "".
+Key key_of(const core::Json& object);
 
 struct OwnerReference {
   std::string api_version, kind, name, uid;

@@ -20,10 +20,6 @@ constexpr std::string_view kMintToken = "$mintToken";
 constexpr std::string_view kCopy = "$copy";
 constexpr std::string_view kRequestToken = "$requestToken";
 
-Key key_of(const core::Json& object) {
-  return {core::get_string(object, {"metadata", "namespace"}), core::get_string(object, {"metadata", "name"})};
-}
-
 StringMap labels_of(const core::Json& object) {
   return parse_meta(object).labels;
 }

@@ -19,7 +19,7 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-constexpr std::size_t kReadBytes = 16384;
+constexpr std::size_t kRequestReadBytes = 16384;
 constexpr std::size_t kMaxPipelined = 65536;  ///< Bytes of later requests taken while one is being answered.
 
 std::string_view status_text(int status) {
@@ -282,7 +282,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::function<void(const ServerConnectionPtr&)> on_closed_;
   core::Timer idle_timer_;
   core::MonoTime idle_since_;
-  std::array<char, kReadBytes> buffer_;
+  std::array<char, kRequestReadBytes> buffer_;
   std::string in_, body_, out_, writing_;
   std::optional<RequestParser> parser_;  ///< None while a request is being answered.
   std::weak_ptr<Responder::State> state_;

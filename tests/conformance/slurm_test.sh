@@ -13,40 +13,39 @@ cd "$top" || exit 1
 # shellcheck disable=SC2046  # a release a line
 (($# > 0)) || set -- $(. dev/lib.sh; slurm_releases made)
 (($# > 0)) || exit 1
-passed=0 failed=0 dir=
+work=$(mktemp -d /tmp/slurm-conformance.XXXXXX)
+trap 'rm -rf "$work"' EXIT
 
-finish() {
-  [[ -z $dir ]] || { dev/slurm-local.sh "$release" stop "$dir"; rm -rf "$dir"; }
-  dir=
-}
-trap finish EXIT
-
-# tests RELEASE FILTER: counts what GoogleTest says.
+# tests LOG FILTER: what GoogleTest says, and a closing line.
 tests() {
-  local log status good bad
-  log=$(mktemp)
-  SLURM_LOCAL_RELEASE=$1 SLURM_LOCAL_DIR=$dir timeout 1200 "$program" --gtest_filter="$2" 2>&1 | tee "$log"
-  status=${PIPESTATUS[0]}
-  read -r good bad < <(verdict "$status" "$log")
-  passed=$((passed + good)) failed=$((failed + bad))
-  rm -f "$log"
+  timeout 1200 "$program" --gtest_filter="$2" >"$1" 2>&1
+  verdict $? "$1" | awk '{ print $1 " passed, " $2 " failed" }' >>"$1"
 }
 
-tests model '*/model_*'
+# real RELEASE PORT: beside a Slurm of its own, in the background.
+real() {
+  release=$1 dir=$work/$1
+  mkdir "$dir"
+  trap 'dev/slurm-local.sh "$release" stop "$dir"' EXIT
+  if out=$(dev/slurm-local.sh "$release" start "$dir" -p "$2"); then
+    SLURM_REST_URL=$(sed -n 's/^url: //p' <<<"$out")
+    export SLURM_REST_URL SLURM_LOCAL_RELEASE=$release SLURM_LOCAL_DIR=$dir
+    tests "$work/$release.log" '*/real'
+  else
+    echo "0 passed, 1 failed" >"$work/$release.log"
+  fi
+}
+
+# They mostly wait: all at once.
+tests "$work/model.log" '*/model_*' &
 port=24650
 for release in "$@"; do
-  echo "== real Slurm $release"
-  dir=$(mktemp -d /tmp/slurm-conformance.XXXXXX)
-  if out=$(dev/slurm-local.sh "$release" start "$dir" -p $port); then
-    SLURM_REST_URL=$(sed -n 's/^url: //p' <<<"$out")
-    export SLURM_REST_URL
-    tests "$release" '*/real'
-    unset SLURM_REST_URL
-  else
-    failed=$((failed + 1))
-  fi
-  finish
+  real "$release" $port &
   port=$((port + 2000))
 done
-echo "$passed passed, $failed failed"
-((failed == 0))
+wait
+for name in model "$@"; do
+  echo "== $name"
+  cat "$work/$name.log"
+done
+cat "$work"/*.log | awk '/^[0-9]+ passed, [0-9]+ failed$/ { p += $1; f += $3 } END { print p + 0 " passed, " f + 0 " failed"; exit (f > 0) }'

@@ -8,18 +8,25 @@ KEEP=1 leaves the namespaces of failed tests for a look.
 
 import argparse
 import base64
+import concurrent.futures
+import dataclasses
+import fcntl
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
+import typing
 
 from cluster import KEEP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, kubelet_away, slurm_releases, wait
 
 TESTS = []
+OWN_CLUSTERS = []
 ONCE = set()
+ALONE = set()
 
 
 def test(function):
@@ -30,6 +37,18 @@ def test(function):
 def once(function):
     """What does not depend on the Slurm release."""
     ONCE.add(function)
+    return function
+
+
+def alone(function):
+    """What disturbs all of the cluster, as a Kubernetes node that is cordoned does."""
+    ALONE.add(function)
+    return function
+
+
+def own_clusters(function):
+    """A test with namespaces of its own."""
+    OWN_CLUSTERS.append(function)
     return function
 
 
@@ -189,6 +208,7 @@ def busy_workers_are_not_evicted_while_scaled_in(ns):
 
 
 @test
+@alone
 def an_eviction_waits_for_a_job_that_has_just_started(ns):
     before = ns.get("pod", "cpu-1")
     for _ in range(3):
@@ -211,6 +231,7 @@ def an_eviction_waits_for_a_job_that_has_just_started(ns):
 
 @test
 @once
+@alone
 def an_idle_worker_leaves_a_cordoned_node_at_once(ns):
     node = ns.get("pod", "cpu-0")["spec"]["nodeName"]
     expect("disruption budget" in evict(ns, "cpu-0"), "a worker that may get a job at any moment was evicted")
@@ -238,6 +259,7 @@ def users_do_not_delete_busy_workers_by_mistake(ns):
 
 @test
 @once
+@alone
 def a_busy_worker_is_not_preempted(ns):
     job = running_on(ns, "cpu-2")
     # Preemption knows it by this label, a second or two after the job began.
@@ -280,6 +302,7 @@ spec:
 
 @test
 @once
+@alone
 def a_kubelet_that_is_away_costs_no_job(ns):
     home = ns.get("pod", "demo-controller-0")["spec"]["nodeName"]
     name, worker = next((n, p) for n, p in sorted(ns.workers().items()) if p["spec"]["nodeName"] != home)
@@ -635,6 +658,7 @@ def runs_elsewhere(ns, job, worker, within):
 
 @test
 @once
+@alone
 def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
     pods = json.loads(kubectl("get", "pods", "-A", "-o", "json").stdout)["items"]
     # What must live on: their old processes do not end before their kubelet is back.
@@ -883,6 +907,7 @@ def put_key(ns, name, data):
                          "data": {key: base64.b64encode(value).decode() for key, value in data.items()}}))
 
 
+@own_clusters
 @once
 def another_key_waits_for_the_end_of_workers(tag, plugin):
     """Other data in the Secret of slurmKeyRef, and a reconfigure: the job runs on. Without workers they come into force."""
@@ -940,6 +965,7 @@ def ends_with_its_controller(ns):
     wait("the workers go", lambda: not ns.workers())
 
 
+@own_clusters
 @once
 def two_clusters(tag, plugin):
     """Two namespaces, the same names in both, at once."""
@@ -950,6 +976,7 @@ def two_clusters(tag, plugin):
             wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
 
 
+@own_clusters
 @once
 def two_controllers_in_a_namespace(tag, plugin):
     """Two clusters side by side: each runs its own job, and the end of one is nothing to the other."""
@@ -978,6 +1005,7 @@ def two_controllers_in_a_namespace(tag, plugin):
         wait("it still runs jobs", lambda: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0")
 
 
+@own_clusters
 @once
 def slurmctld_refused_by_a_quota(tag, plugin):
     """Of slurmctld's pod only events of its StatefulSet say that a quota refuses it: told in their words, and mended by a larger quota."""
@@ -996,6 +1024,7 @@ def slurmctld_refused_by_a_quota(tag, plugin):
             ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False")
 
 
+@own_clusters
 @once
 def bad_configuration_at_first(tag, plugin):
     """slurmctld never starts: its own words are told, and the mended configuration starts it."""
@@ -1007,6 +1036,7 @@ def bad_configuration_at_first(tag, plugin):
         wait("it runs", lambda: ns.idle() == ["cpu-0"], 90)
 
 
+@own_clusters
 @once
 def namespace_with_drain(tag, plugin):
     """Who deletes a namespace whose Controller says Drain waits for its jobs; the rest goes at once."""
@@ -1024,6 +1054,7 @@ def namespace_with_drain(tag, plugin):
         wait("the namespace is gone", lambda: kubectl("get", "namespace", ns.name, check=False).returncode != 0, 120)
 
 
+@own_clusters
 @once
 def namespace_at_once(tag, plugin):
     """Without Drain a namespace goes, jobs or not."""
@@ -1054,40 +1085,75 @@ def run_one(name, function):
     return False
 
 
+def in_turn(lane, tag, function, *arguments):
+    """Runs a test when no other lane's forbids it: those of ALONE disturb all of the cluster."""
+    alone = function in ALONE
+    # Who waits to be alone holds the turnstile, so that no other begins before it.
+    with lane.open("turnstile") as turnstile, lane.open("cluster") as cluster:
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        fcntl.flock(cluster, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        if not alone:
+            fcntl.flock(turnstile, fcntl.LOCK_UN)
+        return run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda: function(*arguments))
+
+
+def in_one_cluster(lane):
+    """The tests that share a Slurm cluster, one after the other."""
+    results = []
+    with Namespace(f"e2e-{lane.tag.replace('.', '-')}", lane.tag, cgroup_plugin()) as ns:
+        if run_one(f"{lane.tag} a cluster becomes Ready", lambda: ready_cluster(ns)):
+            results.append(True)
+            for function in lane.tests:
+                results.append(in_turn(lane, lane.tag, function, ns))
+                if not results[-1]:
+                    run_one(f"{lane.tag} a new cluster for the next test", lambda: renew(ns))
+        else:
+            results.append(False)
+            ns.renew()
+    return results
+
+
+def in_their_own(lane):
+    """The tests that make clusters of their own."""
+    return [in_turn(lane, lane.tag, function, lane.tag, cgroup_plugin()) for function in lane.tests]
+
+
+@dataclasses.dataclass
+class Lane:
+    """Tests that run one after the other, in a process of their own: most of them mostly wait."""
+    tag: str
+    body: typing.Callable
+    tests: list
+    locks: str
+
+    def open(self, name):
+        return open(os.path.join(self.locks, name), "w", encoding="ascii")
+
+    def run(self):
+        return self.body(self)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slurm", action="append", help="Slurm release of the local images; may be repeated")
     parser.add_argument("--long", action="store_true", help="all tests with every release")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    passed = failed = 0
-    plugin = cgroup_plugin()
     releases = arguments.slurm or slurm_releases()
-    for tag in releases:
-        results = []
-
-        def wanted(function, first=tag == releases[0]):
-            named = not arguments.names or any(part in function.__name__ for part in arguments.names)
-            return named and (first or arguments.long or function not in ONCE)
-
-        with Namespace(f"e2e-{tag.replace('.', '-')}", tag, plugin) as ns:
-            if run_one(f"{tag} a cluster becomes Ready", lambda ns=ns: ready_cluster(ns)):
-                results.append(True)
-                for function in TESTS:
-                    if wanted(function):
-                        results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, ns=ns: f(ns)))
-                        if not results[-1]:
-                            run_one(f"{tag} a new cluster for the next test", lambda ns=ns: renew(ns))
-            else:
-                results.append(False)
-                ns.renew()
-        for function in (two_clusters, two_controllers_in_a_namespace, slurmctld_refused_by_a_quota, bad_configuration_at_first,
-                         namespace_with_drain, namespace_at_once, another_key_waits_for_the_end_of_workers):
-            if wanted(function):
-                results.append(run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda f=function, tag=tag: f(tag, plugin)))
-        passed += sum(results)
-        failed += len(results) - sum(results)
-    print(f"{passed} passed, {failed} failed")
+    with tempfile.TemporaryDirectory() as locks:
+        lanes = []
+        for tag in releases:
+            for body, tests in ((in_one_cluster, TESTS), (in_their_own, OWN_CLUSTERS)):
+                wanted = [function for function in tests
+                          if not arguments.names or any(part in function.__name__ for part in arguments.names)]
+                if tag != releases[0] and not arguments.long:
+                    wanted = [function for function in wanted if function not in ONCE]
+                if wanted:
+                    lanes.append(Lane(tag, body, wanted, locks))
+        with concurrent.futures.ProcessPoolExecutor(max(1, len(lanes))) as pool:
+            results = [result for lane in pool.map(Lane.run, lanes) for result in lane]
+    failed = len(results) - sum(results)
+    print(f"{sum(results)} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -193,13 +193,13 @@ bool must_resume(const Pass& pass, const Worker& worker) {
   return wants_resume(worker) && worker.ready() && registered_anew(pass, worker);
 }
 
-plan::StepId mark_id(const Worker& worker) {
+plan::StepId protect_id(const Worker& worker) {
   return {"mark", "Pod", pod_text(worker)};
 }
 
 /// Its deadline was written a moment ago: on a node that many jobs share it changes with each of them.
 bool deadline_waits(Pass& pass, const Worker& worker) {
-  const auto marked = pass.in.outcomes.find(mark_id(worker));
+  const auto marked = pass.in.outcomes.find(protect_id(worker));
   if (marked == pass.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return false;
   const core::Duration left = kDeadlineEvery - (pass.in.mono - marked->second.last);
   if (left.count() <= 0) return false;
@@ -406,7 +406,7 @@ void keep_metadata(Pass& pass) {
     act->key = worker.pod->meta.key();
     act->uid = worker.pod->meta.uid;
     act->patch = std::move(patch);
-    pass.step(pass.out.lane("protect"), mark_id(worker), worker.busy() ? "it runs jobs" : "it runs no job", std::move(act));
+    pass.step(pass.out.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job", std::move(act));
   }
 }
 

@@ -166,10 +166,7 @@ class World {
     const World& world_;
   };
 
-  static Id id_of(const Json& document) {
-    return {core::get_string(document, {"kind"}),
-            {core::get_string(document, {"metadata", "namespace"}), core::get_string(document, {"metadata", "name"})}};
-  }
+  static Id id_of(const Json& document) { return {core::get_string(document, {"kind"}), kube::key_of(document)}; }
 
   void store(const Id& id, Json document) {
     document["metadata"]["resourceVersion"] = std::to_string(++serial_);
