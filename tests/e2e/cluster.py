@@ -1,11 +1,11 @@
 """What the end-to-end tests and the benchmarks need of the local cluster: kubectl, Slurm over its own clients, waiting."""
 
-import atexit
 import collections
 import contextlib
 import functools
 import http.client
 import json
+import multiprocessing.util
 import os
 import pathlib
 import shlex
@@ -44,7 +44,8 @@ class Api:
 
     def __init__(self):
         self.proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True, env=ENV)
-        atexit.register(self.proxy.kill)
+        # A process of multiprocessing's does not run what atexit knows.
+        multiprocessing.util.Finalize(None, self.proxy.kill, exitpriority=1)
         self.port = int(self.proxy.stdout.readline().rsplit(":", 1)[1])
         self.connection = None
 

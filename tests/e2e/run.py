@@ -691,7 +691,7 @@ def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
 def a_job_of_a_worker_that_is_removed_by_force_starts_anew(ns):
     job = a_job_that_may_run_elsewhere(ns, "cpu-1")
     delete_though_busy(ns, "cpu-1", "--force", "--grace-period=0")
-    runs_elsewhere(ns, job, "cpu-1", 60)
+    runs_elsewhere(ns, job, "cpu-1", 120)
     wait("3 idle", lambda: len(ns.idle()) == 3, 120)
 
 
