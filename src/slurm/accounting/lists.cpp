@@ -123,7 +123,8 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   template <class Key, class Row>
   void poll_soon(Polled<Key, Row>& polled) {
     polled.soon = true;
-    if (running && !polled.asking) schedule(polled);
+    // One that fails is asked for again after its backoff, which must not begin anew with each write.
+    if (running && !polled.asking && polled.failures == 0) schedule(polled);
   }
 
   core::Loop& loop;

@@ -61,7 +61,8 @@ class Lists {
 
   void start();
   void stop();
-  /// Something was written there: the next poll starts as soon as the cost of the last allows. One that is under way does not
+  /// Something was written there: the next poll starts as soon as the cost of the last allows; that of a list that fails, when
+  /// it would have anyway. One that is under way does not
   /// count, for it may have been answered before the write.
   void poll_soon(List list);
 

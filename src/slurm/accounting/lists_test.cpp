@@ -122,6 +122,18 @@ TEST_F(ListsTest, AfterAWriteAPollComesThatBeganAfterIt) {
   EXPECT_GE(lists.qos().requested_at, again);
 }
 
+TEST_F(ListsTest, WritesDoNotPutOffThePollOfAListThatFails) {
+  http.on("GET", kBase + "/qos/", testing::error(500, 7000, "slurmdbd is away"));
+  lists.start();
+  loop.advance(100ms);
+  const int before = asked("qos");
+  for (int i = 0; i < 20; ++i) {
+    lists.poll_soon(List::kQos);
+    loop.advance(400ms);
+  }
+  EXPECT_GE(asked("qos"), before + 3);
+}
+
 TEST_F(ListsTest, WhatWasAskedBeforeAStopAnswersNothingAfterIt) {
   http.held = "/qos/";
   lists.start();
