@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "net/http_parser.hpp"
 #include "net/socket_stream.hpp"
@@ -371,7 +372,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   core::Timer retry;
   core::Timer grace_over;  ///< Of drain().
   core::Timer all_closed;
-  std::function<void()> drained;
+  std::vector<std::function<void()>> drained;  ///< Who waits for the end of drain().
   std::set<ServerConnectionPtr> connections;
 
   core::Result<void> load_tls(const Tls& wanted) {
@@ -456,21 +457,21 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 
   void closed(const ServerConnectionPtr& connection) {
     connections.erase(connection);
-    if (drained && connections.empty()) all_closed.set(core::Duration{0}, [this] { end_drain(); });
+    if (!drained.empty() && connections.empty()) all_closed.set(core::Duration{0}, [this] { end_drain(); });
   }
 
   void drain(core::Duration grace, std::function<void()> done) {
     refuse();
-    drained = std::move(done);
+    drained.push_back(std::move(done));
     for (const ServerConnectionPtr& connection : std::set(connections)) connection->drain();
     if (connections.empty()) all_closed.set(core::Duration{0}, [this] { end_drain(); });
     grace_over.set(grace, [this] { end_drain(); });
   }
 
   void end_drain() {
-    const auto done = std::exchange(drained, nullptr);
+    const auto told = std::exchange(drained, {});
     stop();
-    if (done) done();
+    for (const auto& done : told) done();
   }
 
   /// No more connections.
@@ -482,7 +483,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 
   void stop() {
     refuse();
-    drained = nullptr;
+    drained.clear();
     grace_over.cancel();
     all_closed.cancel();
     for (const ServerConnectionPtr& connection : std::exchange(connections, {})) connection->abandon();

@@ -71,7 +71,7 @@ class HttpServer {
   void stop();
   /// An end that loses no request: closes the listener, and connections that are idle at once; others when the request that
   /// they have sent, or begun to send, is answered (with "connection: close"). What is still open after `grace` is cut. `done`
-  /// is called once, later, when all are closed; never after stop().
+  /// is called once, later, when all are closed; never after stop(). Called again, the new grace counts from then on.
   void drain(core::Duration grace, std::function<void()> done);
   /// The port that is listened on; 0 before start.
   [[nodiscard]] std::uint16_t port() const;

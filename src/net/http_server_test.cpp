@@ -370,6 +370,16 @@ TEST_F(DrainTest, WhatDoesNotEndIsCutAfterTheGrace) {
   EXPECT_FALSE(asked[0].open());
 }
 
+TEST_F(DrainTest, WhoAsksWhileItIsDrainedIsToldToo) {
+  say(connect(server), "GET / HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(run_until([&] { return !asked.empty(); }));
+  std::vector<int> told;
+  server.drain(60s, [&] { told.push_back(1); });
+  server.drain(1ms, [&] { told.push_back(2); });
+  EXPECT_TRUE(run_until([&] { return told.size() == 2; }));
+  EXPECT_EQ(told, (std::vector{1, 2}));
+}
+
 TEST_F(DrainTest, AServerWithoutConnectionsIsDrainedAtOnce) {
   drain();
   EXPECT_TRUE(run_until([&] { return drained; }));
