@@ -13,10 +13,10 @@ namespace net::testing {
 struct LoopTest : ::testing::Test {
   AsioLoop loop{1};
 
-  /// Runs the loop until `until` holds; false after five seconds.
+  /// Runs the loop until `until` holds; false after a minute.
   bool run_until(const std::function<bool()>& until) {
     using namespace std::chrono_literals;
-    const auto end = std::chrono::steady_clock::now() + 5s;
+    const auto end = std::chrono::steady_clock::now() + 60s;
     while (!until()) {
       if (std::chrono::steady_clock::now() > end) return false;
       loop.context().restart();
