@@ -58,9 +58,13 @@ core::Json Delete::describe() const {
   core::Json json = base("kube.Delete", resource, key);
   json["uid"] = uid;
   json["propagation"] = "Background";
-  if (!resource_version.empty()) json["resourceVersion"] = resource_version;
+  if (!required_version().empty()) json["resourceVersion"] = required_version();
   if (evidence) json["evidence"] = evidence_json(*evidence);
   return json;
+}
+
+const std::string& Delete::required_version() const {
+  return evidence && !evidence->resource_version().empty() ? evidence->resource_version() : resource_version;
 }
 
 core::Json Bind::describe() const {
@@ -75,6 +79,7 @@ core::Json Evict::describe() const {
   core::Json json = base("kube.Evict", resources::kPod, pod);
   json["uid"] = uid;
   if (grace_seconds) json["graceSeconds"] = *grace_seconds;
+  if (evidence && !evidence->resource_version().empty()) json["resourceVersion"] = evidence->resource_version();
   if (evidence) json["evidence"] = evidence_json(*evidence);
   return json;
 }
@@ -138,11 +143,6 @@ plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion v
   return deletion_of_pod(pod, std::move(evidence), version);
 }
 
-plan::ActPtr delete_pod(const PodRecord& pod, NeverStarted evidence) {
-  // That it has no node is true of this version of the pod only.
-  return deletion_of_pod(pod, std::move(evidence), PodVersion::kAsSeen);
-}
-
 plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version) {
   auto act = deletion_of_pod(pod, std::move(evidence), version);
   act->fenced = true;
@@ -198,7 +198,7 @@ plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object
 
 std::optional<NeverStarted> NeverStarted::of(const plan::Observing& observing, const PodRecord& pod) {
   if (pod.phase != "Pending" || !pod.node_name.empty()) return std::nullopt;
-  return NeverStarted(observing, pod, "NeverStarted", pod.meta.key().str() + " has no node yet", std::nullopt);
+  return NeverStarted(observing, pod, "NeverStarted", pod.meta.key().str() + " has no node yet", std::nullopt, About::kVersion);
 }
 
 std::optional<Ended> Ended::of(const plan::Observing& observing, const PodRecord& pod) {

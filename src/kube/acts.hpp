@@ -65,18 +65,26 @@ class PodEvidence : public plan::Evidence {
  public:
   /// Of the pod that it speaks of, and of no later one of the name.
   [[nodiscard]] const std::string& uid() const { return uid_; }
+  /// The resourceVersion of the pod that it speaks of; "": what it says outlasts changes to the pod.
+  [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
 
  protected:
+  enum class About {
+    kPod,      ///< However it changes.
+    kVersion,  ///< Of the version that was seen, and of no later one.
+  };
   PodEvidence(const plan::Observing& observing, const PodRecord& pod, std::string_view kind, std::string detail,
-              std::optional<core::MonoTime> good_until)
-      : Evidence(observing, kind, std::move(detail), good_until), uid_(pod.meta.uid) {}
+              std::optional<core::MonoTime> good_until, About about = About::kPod)
+      : Evidence(observing, kind, std::move(detail), good_until),
+        uid_(pod.meta.uid),
+        resource_version_(about == About::kVersion ? pod.meta.resource_version : "") {}
 
  private:
-  std::string uid_;
+  std::string uid_, resource_version_;
 };
 
-/// The pod has no Kubernetes node yet. Of a pod that has one, nothing is concluded from what its kubelet has not reported:
-/// slurmd may run jobs a second before the API server hears that its container started.
+/// The pod, as it was seen, has no Kubernetes node yet. Of a pod that has one, nothing is concluded from what its kubelet has
+/// not reported: slurmd may run jobs a second before the API server hears that its container started.
 class NeverStarted final : public PodEvidence {
  public:
   static std::optional<NeverStarted> of(const plan::Observing& observing, const PodRecord& pod);
@@ -100,10 +108,12 @@ struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
-  std::string resource_version;  ///< Optional.
+  std::string resource_version;  ///< Optional. That of the evidence, if it has one, is used instead.
   std::optional<PodEvidence> evidence;
   /// The step before it in its lane has just looked whether the evidence still holds: its age does not count.
   bool fenced = false;
+  /// The version that the object must have; "": any.
+  [[nodiscard]] const std::string& required_version() const;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
@@ -119,7 +129,8 @@ struct Bind final : plan::Act {
 };
 
 /// Evicts a pod (its subresource "eviction"): like Delete, but its PodDisruptionBudgets are asked. Busy, with the reason
-/// "DisruptionBudget": one of them holds it. Needs evidence about the pod, as any way to delete one does.
+/// "DisruptionBudget": one of them holds it. Needs evidence about the pod, as any way to delete one does. Conflict: it is of a
+/// version of the pod that is no more.
 struct Evict final : plan::Act {
   Key pod;
   std::string uid;                            ///< Required.
@@ -159,12 +170,11 @@ struct EventAct final : plan::Act {
 // Builders for the usual steps.
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
-/// Whether a delete is refused when the pod has changed since it was seen.
+/// Whether a delete is refused when the pod has changed since it was seen. With evidence that is true of the pod only as it was
+/// seen, it always is.
 enum class PodVersion { kAny, kAsSeen };
 /// Deletes a pod: there is no way to do it without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// With evidence that lies in the pod, and that time can undo, it is always the pod as seen.
-plan::ActPtr delete_pod(const PodRecord& pod, NeverStarted evidence);
 /// For the step behind one that fails unless the evidence still holds, asked live: however long that took.
 plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
 /// Deletes an object of ours that is not a pod, by uid.

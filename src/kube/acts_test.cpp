@@ -84,6 +84,24 @@ TEST(ActsTest, DeletingAPodCarriesItsEvidence) {
   EXPECT_EQ(delete_pod(failed, *ended(failed), PodVersion::kAsSeen)->describe()["resourceVersion"], "3");
 }
 
+TEST(ActsTest, EvidenceOfAVersionCarriesItWhereverItIsTaken) {
+  const PodRecord pod = pending();
+  const std::optional<PodEvidence> any_kind = never_started(pod);
+  EXPECT_EQ(delete_pod(pod, *any_kind)->describe()["resourceVersion"], "3");
+  EXPECT_EQ(delete_fenced_pod(pod, *any_kind)->describe()["resourceVersion"], "3");
+  PodRecord later = pod;
+  later.meta.resource_version = "4";
+  EXPECT_EQ(delete_pod(later, *any_kind, PodVersion::kAsSeen)->describe()["resourceVersion"], "3")
+      << "of the later one nothing is known";
+  Evict evict;
+  evict.evidence = any_kind;
+  EXPECT_EQ(evict.describe()["resourceVersion"], "3");
+  PodRecord failed = pod;
+  failed.phase = "Failed";
+  evict.evidence = ended(failed);
+  EXPECT_FALSE(evict.describe().contains("resourceVersion"));
+}
+
 TEST(ActsTest, FinalizersAreChangedOneByOne) {
   ObjectMeta meta = pending().meta;
   auto act = std::dynamic_pointer_cast<const Patch>(add_finalizer(resources::kPod, meta, "a/b"));

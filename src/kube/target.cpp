@@ -372,7 +372,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (const auto refused = refuse(*act)) return later({std::unexpected(*refused), {}}, done);
     DeleteOptions options;
     options.uid = act->uid;
-    options.resource_version = act->resource_version;
+    options.resource_version = act->required_version();
     const core::MonoTime until = deadline();
     client.remove(act->resource, act->key, options,
                   [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
@@ -471,7 +471,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (const auto refused = refuse(resources::kPod, act->pod, act->uid, act->evidence, false))
       return later({std::unexpected(*refused), {}}, done);
     core::Json eviction = {{"apiVersion", "policy/v1"}, {"kind", "Eviction"}, {"metadata", meta_json(act->pod)}};
-    eviction["deleteOptions"]["preconditions"]["uid"] = act->uid;
+    core::Json& preconditions = eviction["deleteOptions"]["preconditions"];
+    preconditions["uid"] = act->uid;
+    if (!act->evidence->resource_version().empty()) preconditions["resourceVersion"] = act->evidence->resource_version();
     if (act->grace_seconds) eviction["deleteOptions"]["gracePeriodSeconds"] = *act->grace_seconds;
     WriteOptions options;
     options.subresource = "eviction";

@@ -221,6 +221,36 @@ TEST_F(TargetTest, EvidenceIsGoodForThePodThatItSpeaksOf) {
   EXPECT_EQ(api.take("DELETE").body()["preconditions"]["uid"], "u");
 }
 
+TEST_F(TargetTest, APodWithoutANodeIsDeletedOnlyAsItWasSeen) {
+  PodRecord pod;
+  pod.meta.ns = "ns";
+  pod.meta.name = "p";
+  pod.meta.uid = "u";
+  pod.meta.resource_version = "9";
+  pod.phase = "Pending";
+  const std::optional<PodEvidence> evidence = NeverStarted::of(plan::testing::Observer::at({}), pod);
+  ASSERT_TRUE(evidence);
+  auto deletion = std::make_shared<Delete>();
+  deletion->resource = resources::kPod;
+  deletion->key = {"ns", "p"};
+  deletion->uid = "u";
+  deletion->evidence = evidence;
+  run(deletion);
+  EXPECT_EQ(api.take("DELETE").body()["preconditions"], (Json{{"uid", "u"}, {"resourceVersion", "9"}}));
+
+  auto eviction = std::make_shared<Evict>();
+  eviction->pod = {"ns", "p"};
+  eviction->uid = "u";
+  eviction->evidence = evidence;
+  run(eviction);
+  const auto sent = api.take("POST");
+  EXPECT_EQ(sent.body()["deleteOptions"]["preconditions"], (Json{{"uid", "u"}, {"resourceVersion", "9"}}));
+  sent.reply(409, status_json(409, "Conflict"));
+  api.take("GET").reply(200, labelled("p", "10"));
+  ASSERT_TRUE(done);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kConflict) << "it has been scheduled meanwhile";
+}
+
 TEST_F(TargetTest, EvidenceThatHasGrownOldDeletesNothing) {
   PodRecord pod;
   pod.meta.ns = "ns";
