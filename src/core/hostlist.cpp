@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -102,6 +103,18 @@ struct Range {
   }
 };
 
+/// Of the form prefix[ranges], with a prefix that ends before the digits.
+bool is_numbered(std::string_view item, std::size_t open) {
+  return item.find(']') == item.size() - 1 && open > 0 && !is_digit(item[open - 1]);
+}
+
+/// Where the digits begin with which a name ends. Of more digits than are read as one number, any may be the first.
+std::size_t digits_at(std::string_view name) {
+  std::size_t start = name.size();
+  while (start > 0 && is_digit(name[start - 1]) && name.size() - start < kMaxDigits) --start;
+  return start;
+}
+
 /// Calls `each` for the ranges inside of one pair of brackets until it is true. False: some are malformed.
 template <class Each>
 bool for_ranges(std::string_view ranges, Each each) {
@@ -178,9 +191,7 @@ bool hostlist_names(std::string_view text, std::string_view name) {
 HostIndex::HostIndex(std::vector<std::string_view> names) : names_(std::move(names)) {
   std::ranges::sort(names_);
   for (const std::string_view name : names_) {
-    std::size_t start = name.size();
-    while (start > 0 && is_digit(name[start - 1]) && name.size() - start < kMaxDigits) --start;
-    // Of more digits than are read as one number, any may be the first.
+    const std::size_t start = digits_at(name);
     if (const auto value = number(name.substr(start)))
       numbered_[name.substr(0, start)].push_back({*value, name, name.size() - start});
   }
@@ -201,8 +212,7 @@ void HostIndex::look_up(std::string_view text, const std::function<void(std::str
       if (const auto it = std::ranges::lower_bound(names_, item); it != names_.end() && *it == item) each(*it);
       continue;
     }
-    const bool usual = item.find(']') == item.size() - 1 && open > 0 && !is_digit(item[open - 1]);
-    if (!usual) {
+    if (!is_numbered(item, open)) {
       one_by_one(item);
       continue;
     }
@@ -217,6 +227,52 @@ void HostIndex::look_up(std::string_view text, const std::function<void(std::str
     });
     if (!read) one_by_one(item);
   }
+}
+
+void HostSet::add(std::string_view text) {
+  const auto items = split_items(text);
+  if (!items) {
+    any_ = true;
+    return;
+  }
+  const auto add_range = [](Ranges& ranges, std::uint64_t low, std::uint64_t high) {
+    auto it = ranges.upper_bound(low);
+    if (it != ranges.begin() && std::prev(it)->second >= low) --it;
+    while (it != ranges.end() && it->first <= high) {
+      low = std::min(low, it->first);
+      high = std::max(high, it->second);
+      it = ranges.erase(it);
+    }
+    ranges.emplace(low, high);
+  };
+  for (const std::string_view item : *items) {
+    const std::size_t open = item.find('[');
+    if (open == std::string_view::npos) {
+      names_.emplace(item);
+      continue;
+    }
+    const bool read =
+        is_numbered(item, open) && for_ranges(item.substr(open + 1, item.size() - open - 2), [&](const Range& range) {
+          add_range(numbered_[std::string(item.substr(0, open))][range.width], range.low, range.high);
+          return false;
+        });
+    if (!read) others_.emplace(item);
+  }
+}
+
+bool HostSet::has(std::string_view name) const {
+  if (any_ || names_.contains(name)) return true;
+  const std::size_t start = digits_at(name);
+  const auto numbered = numbered_.find(name.substr(0, start));
+  if (const auto value = number(name.substr(start)); value && numbered != numbered_.end()) {
+    for (const auto& [width, ranges] : numbered->second) {
+      const auto after = ranges.upper_bound(*value);
+      if (after == ranges.begin()) continue;
+      const auto& [low, high] = *std::prev(after);
+      if (Range{low, high, width}.has(*value, name.size() - start)) return true;
+    }
+  }
+  return std::ranges::any_of(others_, [&](const std::string& item) { return item_names(item, name); });
 }
 
 Result<std::vector<std::string>> expand_hostlist(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,23 @@ class HostIndex {
   };
   std::vector<std::string_view> names_;                      ///< Sorted.
   std::map<std::string_view, std::vector<Entry>> numbered_;  ///< By what stands before the digits at the end; by number.
+};
+
+/// The names of many hostlists, in which any name can be looked up. A range takes the same room however much it spans, and
+/// those that overlap become one.
+class HostSet {
+ public:
+  void add(std::string_view text);
+  /// As hostlist_names says of one of the lists.
+  [[nodiscard]] bool has(std::string_view name) const;
+
+ private:
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< The first number of each to its last; apart from each other.
+  bool any_ = false;                                      ///< One of the lists is malformed.
+  std::set<std::string, std::less<>> names_;
+  /// By what stands before the brackets, and by the width to which their numbers are padded.
+  std::map<std::string, std::map<std::size_t, Ranges>, std::less<>> numbered_;
+  std::set<std::string, std::less<>> others_;  ///< Items with more than one range list at their end.
 };
 
 /// One hostlist for these names: sorted, without duplicates, the numbers at the ends of names gathered into ranges.

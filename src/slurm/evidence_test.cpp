@@ -71,14 +71,14 @@ TEST(NodeEvidence, IsSilentWhileAnyJobHoldsTheNode) {
   for (const bool indexed : {false, true}) {
     Snapshot snapshot = snapshot_with({"IDLE", {"DRAIN"}});
     snapshot.jobs[1] = job(1, "SUSPENDED", {}, {"cpu-1", "cpu-0"});
-    if (indexed) snapshot.index_jobs();
+    if (indexed) snapshot.job_index = JobIndex::of(snapshot.jobs);
     EXPECT_FALSE(is_drained(snapshot));
     snapshot.jobs[1] = job(1, "COMPLETED", {"COMPLETING"}, {"cpu-0"});
-    if (indexed) snapshot.index_jobs();
+    if (indexed) snapshot.job_index = JobIndex::of(snapshot.jobs);
     EXPECT_FALSE(is_drained(snapshot));
     snapshot.jobs[1] = job(1, "COMPLETED", {}, {"cpu-0"});
     snapshot.jobs[2] = job(2, "RUNNING", {}, {"cpu-1"});
-    if (indexed) snapshot.index_jobs();
+    if (indexed) snapshot.job_index = JobIndex::of(snapshot.jobs);
     EXPECT_TRUE(is_drained(snapshot));
   }
 }

@@ -89,7 +89,7 @@ void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Obse
 /// What goes on there may take days: jobs run there, and no others start.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
   return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
-         (node.state.has("RESERVED") || !snapshot.jobs_on(node.name).empty());
+         (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
 }
 
 /// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
@@ -160,7 +160,6 @@ LiveObject live_host(const SeenPod& pod) {
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing) {
   read_live(observed, answers);
   observed.hash = observed.invalid.empty() ? revision_hash(observed.nodeset.spec) : "";
-  observed.work = read_work(observed.snapshot);
   observed.slots = read_slots(observed, observing);
   observed.ended = read_ended(observed, observing);
 }

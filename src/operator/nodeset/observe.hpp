@@ -126,8 +126,7 @@ struct Observed {
   std::string worker_priority_class;  ///< Of workers whose NodeSet names none.
 
   // What follows from the above; see conclude().
-  std::string hash;  ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
-  WorkByNode work;
+  std::string hash;         ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
   std::vector<Slot> slots;  ///< By place. Pods without an ordinal have none.
   /// By Slurm node: nothing that its slurmd ran is there any more.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;

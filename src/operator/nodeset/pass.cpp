@@ -69,9 +69,8 @@ Pass::Pass(const Observed& observed) : in(observed) {
   }
 }
 
-Work Pass::work_on(std::string_view node) const {
-  const auto it = in.work.find(node);
-  return it == in.work.end() ? Work{} : it->second;
+slurm::Work Pass::work_on(std::string_view node) const {
+  return in.snapshot == nullptr ? slurm::Work{} : in.snapshot->work_on(node);
 }
 
 const Pass::Waiting& Pass::jobs_waiting_for(std::string_view node) const {

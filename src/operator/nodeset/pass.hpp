@@ -93,7 +93,7 @@ class Pass {
   /// What Slurm last said may still be shown: a restart of slurmctld does not change what workers are.
   [[nodiscard]] bool slurm_shows();
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
-  [[nodiscard]] Work work_on(std::string_view node) const;
+  [[nodiscard]] slurm::Work work_on(std::string_view node) const;
   struct Waiting {
     std::vector<std::int64_t> first;  ///< The first few of them.
     std::int64_t last = 0;

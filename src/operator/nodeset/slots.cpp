@@ -151,7 +151,7 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const p
   out.node = out.record == nullptr ? slurm_node_name(*pod) : out.record->name;
   if (const auto host = in.nodes.find(pod->node_name); host != in.nodes.end()) out.kube_node = host->second;
   out.life = life_of(*pod);
-  if (const auto work = in.work.find(out.node); work != in.work.end()) out.work = work->second;
+  if (in.snapshot != nullptr) out.work = in.snapshot->work_on(out.node);
   out.stamped = seen_in_slurm(*pod);
   out.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
   out.released = is_true(pod->meta.annotation(api::kAnnotationPodRelease));
@@ -171,18 +171,6 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const p
   out.may_register_since = may_register_since(in, out);
   out.evidence = find_evidence(in, out, observing);
   return out;
-}
-
-void add_work(Work& work, const slurm::Job& job) {
-  ++work.jobs;
-  work.suspended = work.suspended || job.state == "SUSPENDED";
-  if (job.state != "RUNNING") return;
-  if (!job.end) {
-    work.deadline.reset();
-  } else if (!work.running || (work.deadline && *work.deadline < *job.end)) {
-    work.deadline = job.end;
-  }
-  work.running = true;
 }
 
 }  // namespace
@@ -219,18 +207,6 @@ bool keeps_others_word(const slurm::Node& node) {
 
 bool keeps_others_word(const Slot& slot) {
   return slot.record != nullptr && keeps_others_word(*slot.record);
-}
-
-WorkByNode read_work(const slurm::SnapshotPtr& snapshot) {
-  WorkByNode out;
-  if (snapshot == nullptr) return out;
-  for (const auto& [id, job] : snapshot->jobs) {
-    if (!job->holds_nodes()) continue;
-    for (const std::string& node : job->nodes) add_work(out[node], *job);
-    if (!job->nodes_unknown) continue;
-    for (const auto& [node, record] : snapshot->nodes) add_work(out[node], *job);
-  }
-  return out;
 }
 
 std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing) {

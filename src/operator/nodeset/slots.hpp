@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "cluster/evidence.hpp"
@@ -32,16 +31,6 @@ enum class Life {
   kEnded,        ///< Phase Failed or Succeeded.
   kTerminating,  ///< Deleted, but not gone.
 };
-
-/// What holds a Slurm node.
-struct Work {
-  int jobs = 0;
-  bool running = false;                    ///< At least one job is RUNNING.
-  bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
-};
-/// By Slurm node; of those that no job holds, nothing. The names are those of the snapshot.
-using WorkByNode = std::unordered_map<std::string_view, Work>;
 
 /// Which place it is. A NodeSet has its places by number; a place that is bound to a Kubernetes node, or to a host, would be
 /// told by another member.
@@ -95,7 +84,7 @@ struct Slot {
   const slurm::Node* record = nullptr;  ///< What Slurm last said of it; null: absent, or nothing is known.
   std::optional<KubeNode> kube_node;    ///< Empty: it is on none, or that is gone or not known (yet).
   Life life = Life::kLive;
-  Work work;
+  slurm::Work work;
   bool stamped = false;      ///< It was seen in Slurm before.
   bool user_cordon = false;  ///< Annotation pod-cordon.
   bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
@@ -133,9 +122,7 @@ struct Slot {
 /// How old Slurm's word may be where it is only asked again: so soon is something to do planned again.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
 
-/// What holds each Slurm node.
-[[nodiscard]] WorkByNode read_work(const slurm::SnapshotPtr& snapshot);
-/// The workers of a NodeSet, by their places. Needs of `observed` all that is copied, `work` and `hash`.
+/// The workers of a NodeSet, by their places. Needs of `observed` all that is copied, and `hash`.
 [[nodiscard]] std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing);
 /// That the slurmds behind Slurm nodes of pods that are no more have ended with these, by the answers in `live`.
 [[nodiscard]] std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed& observed,

@@ -166,7 +166,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     if (!round->jobs->unchanged) {
       made->jobs = merge(before->jobs, round->jobs->rows, [](const Job& job) { return job.id; });
     }
-    if (!made->holders || !made->jobs.same(before->jobs)) made->index_jobs();
+    if (!made->job_index || !made->jobs.same(before->jobs)) made->job_index = JobIndex::of(made->jobs);
     partitions_update = round->partitions->last_update;
     nodes_update = round->nodes->last_update;
     jobs_update = round->jobs->last_update;

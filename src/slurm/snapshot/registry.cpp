@@ -35,15 +35,19 @@ Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
   const auto equal = [](const auto& a, const auto& b) { return a == b; };
   const auto add = [&](const std::string& name) { change.nodes.push_back(name); };
   if (!before->nodes.same(now->nodes)) for_differences(before->nodes, now->nodes, equal, add);
-  if (before->holders != now->holders) {
-    static const std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>> kNobody;
-    for_differences(before->holders ? *before->holders : kNobody, now->holders ? *now->holders : kNobody, equal, add);
+  static const JobIndex kNoJobs;
+  const JobIndex& held_before = before->job_index ? *before->job_index : kNoJobs;
+  const JobIndex& held_now = now->job_index ? *now->job_index : kNoJobs;
+  if (before->job_index != now->job_index) {
+    const auto same_jobs = [](const JobIndex::Held& a, const JobIndex::Held& b) { return a.jobs == b.jobs; };
+    for_differences(held_before.by_node, held_now.by_node, same_jobs, add);
   }
   std::ranges::sort(change.nodes);
   change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
   change.partitions = !before->partitions.same(now->partitions);
   change.health = before->health != now->health || before->error != now->error || before->unreadable() != now->unreadable() ||
-                  before->holders_of_any != now->holders_of_any || before->capabilities.release != now->capabilities.release ||
+                  held_before.of_any.jobs != held_now.of_any.jobs ||
+                  before->capabilities.release != now->capabilities.release ||
                   before->capabilities.data_parser != now->capabilities.data_parser;
   change.before = std::move(before);
   change.now = std::move(now);

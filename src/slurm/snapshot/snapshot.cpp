@@ -2,9 +2,29 @@
 
 #include <algorithm>
 
-#include "core/hostlist.hpp"
-
 namespace slurm {
+namespace {
+
+Work work_of(const Job& job) {
+  Work out;
+  out.jobs = 1;
+  out.suspended = job.state == "SUSPENDED";
+  out.running = job.state == "RUNNING";
+  if (out.running) out.deadline = job.end;
+  return out;
+}
+
+Work both(const Work& a, const Work& b) {
+  Work out{a.jobs + b.jobs, a.running || b.running, a.suspended || b.suspended, {}};
+  if (!a.running || !b.running) {
+    out.deadline = a.running ? a.deadline : b.deadline;
+  } else if (a.deadline && b.deadline) {
+    out.deadline = std::max(*a.deadline, *b.deadline);
+  }
+  return out;
+}
+
+}  // namespace
 
 bool Snapshot::unreadable() const {
   // One bad answer is an accident, of which the next round says nothing any more.
@@ -27,38 +47,41 @@ const Node* Snapshot::node(std::string_view name) const {
 }
 
 std::vector<std::shared_ptr<const Job>> Snapshot::jobs_on(std::string_view node_name) const {
+  const auto all = index();
   std::vector<std::shared_ptr<const Job>> out;
-  if (holders) {
-    if (const auto it = holders->find(node_name); it != holders->end()) out = it->second;
-    out.insert(out.end(), holders_of_any.begin(), holders_of_any.end());
-    return out;
-  }
-  for (const auto& [id, job] : jobs) {
-    if (job->holds(node_name)) out.push_back(job);
-  }
+  if (const auto it = all->by_node.find(node_name); it != all->by_node.end()) out = it->second.jobs;
+  out.insert(out.end(), all->of_any.jobs.begin(), all->of_any.jobs.end());
   return out;
 }
 
-bool Snapshot::job_names(std::string_view node) const {
-  return std::ranges::any_of(jobs, [&](const auto& entry) {
-    const Job& job = *entry.second;
-    if (job.holds(node)) return true;
-    return job.state == "PENDING" && core::hostlist_names(job.required_nodes, node);
-  });
+Work Snapshot::work_on(std::string_view node_name) const {
+  const auto all = index();
+  const auto it = all->by_node.find(node_name);
+  const Work held = it == all->by_node.end() ? Work{} : it->second.work;
+  // Jobs are asked for after nodes: one may hold a node that has registered meanwhile. Of any node are only those that were
+  // there.
+  return node(node_name) == nullptr ? held : both(held, all->of_any.work);
 }
 
-void Snapshot::index_jobs() {
-  std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>> index;
-  holders_of_any.clear();
+bool Snapshot::job_names(std::string_view node) const {
+  const auto all = index();
+  return all->by_node.contains(node) || !all->of_any.jobs.empty() || all->required.has(node);
+}
+
+std::shared_ptr<const JobIndex> JobIndex::of(const SharedMap<std::int64_t, std::shared_ptr<const Job>>& jobs) {
+  auto out = std::make_shared<JobIndex>();
+  const auto hold = [](Held& held, const std::shared_ptr<const Job>& job) {
+    if (!held.jobs.empty() && held.jobs.back() == job) return;
+    held.jobs.push_back(job);
+    held.work = both(held.work, work_of(*job));
+  };
   for (const auto& [id, job] : jobs) {
+    if (job->state == "PENDING" && !job->required_nodes.empty()) out->required.add(job->required_nodes);
     if (!job->holds_nodes()) continue;
-    if (job->nodes_unknown) holders_of_any.push_back(job);
-    for (const std::string& name : job->nodes) {
-      auto& list = index[name];
-      if (list.empty() || list.back() != job) list.push_back(job);
-    }
+    if (job->nodes_unknown) hold(out->of_any, job);
+    for (const std::string& name : job->nodes) hold(out->by_node[name], job);
   }
-  holders = std::make_shared<const decltype(index)>(std::move(index));
+  return out;
 }
 
 }  // namespace slurm

@@ -2,6 +2,7 @@
 // be had says so, and nothing may be concluded from what is missing in it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,11 +11,33 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/hostlist.hpp"
 #include "core/result.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/shared_map.hpp"
 
 namespace slurm {
+
+/// What holds a node.
+struct Work {
+  int jobs = 0;
+  bool running = false;                    ///< At least one job is RUNNING.
+  bool suspended = false;                  ///< At least one job is SUSPENDED.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
+};
+
+/// What jobs say of nodes, so that a node costs a look-up and not a walk through all jobs.
+struct JobIndex {
+  struct Held {
+    std::vector<std::shared_ptr<const Job>> jobs;
+    Work work;  ///< What these jobs are.
+  };
+  std::map<std::string, Held, std::less<>> by_node;  ///< Jobs that hold nodes.
+  Held of_any;                                       ///< Jobs that hold nodes which could not be read.
+  core::HostSet required;                            ///< The nodes that waiting jobs name.
+
+  static std::shared_ptr<const JobIndex> of(const SharedMap<std::int64_t, std::shared_ptr<const Job>>& jobs);
+};
 
 struct Snapshot {
   enum class Health {
@@ -33,9 +56,7 @@ struct Snapshot {
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
   SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Not yet ended, or ended lately.
   SharedMap<std::string, Partition> partitions;
-  /// Jobs that hold nodes, by node. The poller fills it in; without it jobs_on looks through all jobs.
-  std::shared_ptr<const std::map<std::string, std::vector<std::shared_ptr<const Job>>, std::less<>>> holders;
-  std::vector<std::shared_ptr<const Job>> holders_of_any;  ///< Jobs that hold nodes which could not be read. As `holders`.
+  std::shared_ptr<const JobIndex> job_index;  ///< Of `jobs`. The poller fills it in; without it every question makes one.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// Slurm answers, and again and again what makes no sense to us.
@@ -47,10 +68,13 @@ struct Snapshot {
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Jobs that hold the node: running, suspended, configuring or completing there.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
+  /// What these jobs are; where Slurm had no such node, only those that name it.
+  [[nodiscard]] Work work_on(std::string_view node) const;
   /// A job holds the node, or waits for it by name: what slurmctld ends when the node's record is gone.
   [[nodiscard]] bool job_names(std::string_view node) const;
-  /// Fills `holders` and `holders_of_any` from `jobs`.
-  void index_jobs();
+
+ private:
+  [[nodiscard]] std::shared_ptr<const JobIndex> index() const { return job_index ? job_index : JobIndex::of(jobs); }
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
