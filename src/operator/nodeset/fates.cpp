@@ -6,7 +6,8 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
-#include "operator/nodeset/pass.hpp"
+#include "core/hostlist.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -38,14 +39,14 @@ std::int64_t deadline_rank(const Worker& worker) {
 
 /// Smaller goes first. Who is lost, to be replaced: where another went in its stead, its place would be given away before it
 /// is gone. Then a worker that goes already, so that a second look does not drain a second one.
-auto rank(const Pass& pass, const Worker& worker) {
+auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
-                      slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator) == scale_in_reason(pass);
+                      slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator) == scale_in_reason(view);
   const core::WallTime never{core::Duration{0}};
-  return std::tuple(!worker.lost(), !worker.cleared, !missed(pass, worker), !chosen, !pod.node_name.empty(), phase_rank(worker),
-                    pod.ready() || worker.busy(), deletion_cost(pod), keeps_others_word(worker),
-                    pass.jobs_waiting_for(worker.node).count > 0, deadline_rank(worker),
+  return std::tuple(!worker.lost(), !worker.cleared_for_deletion, !lacks_record(view, worker), !chosen, !pod.node_name.empty(),
+                    phase_rank(worker), pod.ready() || worker.busy(), deletion_cost(pod), held_by_others(worker),
+                    waiting_jobs.contains(worker.node), deadline_rank(worker),
                     worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon()),
                     -worker.key.ordinal, -pod.ready_since.value_or(never).since_epoch.count(),
                     -pod.meta.created.since_epoch.count());
@@ -57,12 +58,12 @@ auto rank(const Pass& pass, const Worker& worker) {
 
 bool is_silent(const Worker& worker) {
   return worker.life == Life::kLive && !worker.lost() && worker.evidence.silent && !reserved(*worker.record) &&
-         !keeps_others_word(worker);
+         !held_by_others(worker);
 }
 
 /// Of the cluster's nodes beside one that is silent, whoever they belong to.
-bool most_others_answer(const Pass& pass) {
-  const auto& nodes = pass.in.snapshot->nodes;
+bool most_others_answer(const View& view) {
+  const auto& nodes = view.in.snapshot->nodes;
   const auto silent =
       std::count_if(nodes.begin(), nodes.end(), [](const auto& item) { return item.second->state.has("NOT_RESPONDING"); });
   const auto others = static_cast<std::ptrdiff_t>(nodes.size()) - 1;
@@ -70,10 +71,10 @@ bool most_others_answer(const Pass& pass) {
 }
 
 /// How long slurmctld is still to run before it knows who answers; empty: it does not run.
-std::optional<core::Duration> until_slurmctld_knows(const Pass& pass) {
-  const ControllerView& controller = *pass.in.controller;
+std::optional<core::Duration> until_slurmctld_knows(const View& view) {
+  const ControllerView& controller = *view.in.controller;
   if (!controller.ready_since) return std::nullopt;
-  return controller.slurmd_timeout - (pass.in.now - *controller.ready_since);
+  return controller.slurmd_timeout - (view.in.now - *controller.ready_since);
 }
 
 struct Silence {
@@ -81,22 +82,22 @@ struct Silence {
   std::vector<Change> changes;  ///< When that may be more.
 };
 
-Silence judge_silence(const Pass& pass) {
+Silence judge_silence(const View& view, const Workers& workers) {
   Silence out;
   std::size_t under_way = 0;
-  for (const Worker& worker : pass.workers) {
+  for (const Worker& worker : workers) {
     if (worker.life != Life::kTerminating || !worker.host_lost()) continue;
-    const core::Duration left = kReplaced - (pass.in.mono - pass.in.seen.terminating_since.at(worker.pod->meta.uid));
+    const core::Duration left = kReplaced - (view.in.mono - view.in.seen.terminating_since.at(worker.pod->meta.uid));
     if (left.count() <= 0) continue;
     ++under_way;
     out.changes.push_back({left, "a worker whose host is lost is replaced by then"});
   }
-  if (std::ranges::none_of(pass.workers, is_silent)) return out;
-  const std::optional<core::Duration> left = until_slurmctld_knows(pass);
+  if (std::ranges::none_of(workers, is_silent)) return out;
+  const std::optional<core::Duration> left = until_slurmctld_knows(view);
   if (left && left->count() >= 0)
     out.changes.push_back({*left + core::Duration{1000}, "slurmctld has not run for SlurmdTimeout yet"});
-  if (!left || left->count() >= 0 || !most_others_answer(pass)) return out;
-  const std::size_t at_once = std::max<std::size_t>(1, pass.workers.size() * kPercentAtOnce / 100);
+  if (!left || left->count() >= 0 || !most_others_answer(view)) return out;
+  const std::size_t at_once = std::max<std::size_t>(1, workers.size() * kPercentAtOnce / 100);
   out.budget = at_once - std::min(at_once, under_way);
   return out;
 }
@@ -106,70 +107,100 @@ std::string why_lost(const Worker& worker) {
     return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd does not respond to Slurm";
   if (worker.outdated()) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";
-  return worker.let_go ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
+  return worker.deregistered ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
 }
 
-std::string why_workers_go(const Pass& pass) {
-  switch (pass.goal) {
+std::string why_workers_go(const View& view) {
+  switch (view.goal) {
     case Goal::kEndAll:
-      return "Controller " + pass.in.controller->meta.name + " is being deleted, and with it the cluster";
+      return "Controller " + view.in.controller->meta.name + " is being deleted, and with it the cluster";
     case Goal::kDrainAll:
-      return pass.in.meta().terminating() ? self_text(pass) + " is being deleted"
-                                          : "Controller " + pass.in.controller->meta.name + " is being deleted";
+      return view.in.meta().terminating() ? view.self_text() + " is being deleted"
+                                          : "Controller " + view.in.controller->meta.name + " is being deleted";
     default:
-      return fmt::format("{} wants {} workers", self_text(pass), pass.desired);
+      return fmt::format("{} wants {} workers", view.self_text(), view.desired);
   }
 }
 
 /// How many workers go: who is lost, and who is one too many.
-std::size_t count_to_go(const Pass& pass, const std::vector<Worker*>& live) {
-  if (pass.goal != Goal::kServe) return live.size();
-  const auto wanted = static_cast<std::size_t>(pass.desired);
+std::size_t count_to_go(const View& view, const std::vector<Worker*>& live) {
+  if (view.goal != Goal::kServe) return live.size();
+  const auto wanted = static_cast<std::size_t>(view.desired);
   const auto lost = static_cast<std::size_t>(std::ranges::count_if(live, [](const Worker* worker) { return worker->lost(); }));
   return live.size() - lost > wanted ? live.size() - wanted : lost;
 }
 
-}  // namespace
-
-/// Somebody deleted its record, and no job goes with it: unless it registers again, it can only be replaced.
-bool missed(const Pass& pass, const Worker& worker) {
-  return pass.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
-         !pass.in.snapshot->job_names(worker.node);
+WaitingJobsByNode find_waiting_jobs(const View& view) {
+  constexpr std::size_t kFirst = 10;
+  WaitingJobsByNode out;
+  if (view.in.snapshot == nullptr) return out;
+  std::vector<std::string_view> nodes;
+  for (const Slot& slot : view.in.slots) nodes.push_back(slot.node);
+  const core::HostIndex index(std::move(nodes));
+  for (const auto& [id, job] : view.in.snapshot->jobs) {
+    if (job->state != "PENDING" || job->required_nodes.empty()) continue;
+    index.look_up(job->required_nodes, [&, number = id](std::string_view name) {
+      WaitingJobs& waiting = out[name];
+      if (!waiting.first.empty() && waiting.last == number) return;
+      waiting.last = number;
+      ++waiting.count;
+      if (waiting.first.size() < kFirst) waiting.first.push_back(number);
+    });
+  }
+  return out;
 }
 
-/// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
+}  // namespace
+
+std::string scale_in_reason(const View& view) {
+  return view.self_text() + " was scaled in";
+}
+
+bool lacks_record(const View& view, const Slot& worker) {
+  return view.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
+         !view.in.snapshot->job_names(worker.node);
+}
+
 bool reserved(const slurm::Node& node) {
   return node.state.has("RESERVED");
 }
 
-void judge_fates(Pass& pass) {
-  if (pass.goal == Goal::kHold) return;
-  if (pass.goal == Goal::kServe && pass.slurm_known()) {
-    const Silence silence = judge_silence(pass);
-    for (const Change& change : silence.changes) pass.out.wake_after(change.in, std::string(change.why));
+bool outlives_worker(const View& view, const slurm::Node& node) {
+  return view.goal == Goal::kServe && held_by_others(node) && !tells_refusal(node);
+}
+
+Fates judge_fates(const View& view) {
+  Fates out;
+  out.workers.reserve(view.in.slots.size());
+  for (const Slot& slot : view.in.slots) out.workers.push_back({slot, {}});
+  if (view.goal == Goal::kHold) return out;
+  if (view.goal == Goal::kServe && view.slurm_known()) {
+    Silence silence = judge_silence(view, out.workers);
+    out.changes = std::move(silence.changes);
     std::size_t left = silence.budget;
-    for (Worker& worker : pass.workers) {
+    for (Worker& worker : out.workers) {
       if (left == 0 || !is_silent(worker)) continue;
       worker.fate.cause = Fate::Cause::kSilent;
       --left;
     }
   }
   std::vector<Worker*> live;
-  for (Worker& worker : pass.workers) {
+  for (Worker& worker : out.workers) {
     if (worker.life == Life::kLive) live.push_back(&worker);
   }
-  const std::size_t going = count_to_go(pass, live);
-  if (going == 0) return;
-  std::vector<std::pair<decltype(rank(pass, *live.front())), Worker*>> ranked;
+  const std::size_t going = count_to_go(view, live);
+  if (going == 0) return out;
+  out.waiting_jobs = find_waiting_jobs(view);
+  std::vector<std::pair<decltype(rank(view, out.waiting_jobs, *live.front())), Worker*>> ranked;
   ranked.reserve(live.size());
-  for (Worker* worker : live) ranked.emplace_back(rank(pass, *worker), worker);
+  for (Worker* worker : live) ranked.emplace_back(rank(view, out.waiting_jobs, *worker), worker);
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  const std::string why = why_workers_go(pass);
+  const std::string why = why_workers_go(view);
   for (std::size_t i = 0; i < going; ++i) {
     const Worker& worker = *ranked[i].second;
     const bool lost = worker.lost();
     Fate fate;
-    fate.kind = pass.goal == Goal::kEndAll ? Fate::Kind::kEnd : lost ? Fate::Kind::kReplace : Fate::Kind::kScaleIn;
+    fate.kind = view.goal == Goal::kEndAll ? Fate::Kind::kEnd : lost ? Fate::Kind::kReplace : Fate::Kind::kScaleIn;
     fate.cause = worker.silent()     ? Fate::Cause::kSilent
                  : worker.outdated() ? Fate::Cause::kOutdated
                  : lost              ? Fate::Cause::kLost
@@ -178,6 +209,7 @@ void judge_fates(Pass& pass) {
     fate.place_taken = lost;
     ranked[i].second->fate = std::move(fate);
   }
+  return out;
 }
 
 }  // namespace op::nodeset

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <set>
 
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
 
@@ -226,11 +226,11 @@ World troubled_world() {
       world.orphans.insert("cpu-" + std::to_string(i));
     }
   }
-  const int strangers = *rc::gen::inRange(0, 3);
-  for (int i = 0; i < strangers; ++i) {
+  const int unmanaged = *rc::gen::inRange(0, 3);
+  for (int i = 0; i < unmanaged; ++i) {
     const int ordinal = before + 2 * i;
     world.add_pod(ordinal);
-    world.strangers.insert("cpu-" + std::to_string(ordinal));
+    world.unmanaged.insert("cpu-" + std::to_string(ordinal));
   }
   leave_records(world, 300, *rc::gen::inRange(0, 4), false);
   const int vacant = std::max(0, after - before - orphans);

@@ -189,7 +189,7 @@ bool began_before(const slurm::Node& node, const kube::PodRecord& pod) {
 void Seen::note_gone(const Observed& observed) {
   std::map<std::string, SeenPod, std::less<>> now;
   std::set<std::string, std::less<>> held;
-  for (const auto* pods : {&observed.pods, &observed.orphans, &observed.strangers}) {
+  for (const auto* pods : {&observed.pods, &observed.orphans, &observed.unmanaged}) {
     for (const kube::PodPtr& pod : *pods) {
       const slurm::Node* node = find_slurm_node(observed, *pod);
       SeenPod seen{pod->meta.name, pod->node_name, node == nullptr ? slurm_node_name(*pod) : node->name};
@@ -316,7 +316,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     if (without_owner(*pod, object->meta) && ordinal_of(pod->meta.name, key.name + "-")) {
       // slurmd of another cluster registers there: of its jobs, ours knows nothing.
-      (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->strangers).push_back(pod);
+      (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->unmanaged).push_back(pod);
       continue;
     }
     if (!owned_by(*pod, object->meta.uid)) continue;
@@ -325,7 +325,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     if (std::optional<KubeNode> node = kube_node(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
   }
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexOwner, object->meta.uid)) {
-    if (pod->meta.label(api::kLabelInstance) != key.name) out->strangers.push_back(pod);
+    if (pod->meta.label(api::kLabelInstance) != key.name) out->unmanaged.push_back(pod);
   }
   Seen& seen = seen_[key];
   seen.look(*out);

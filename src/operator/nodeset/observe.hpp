@@ -115,8 +115,9 @@ struct Observed {
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
   std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster that nobody owns, or a NodeSet that is gone.
-  /// They only take names: such workers of another cluster, and our own that somebody gave another app.kubernetes.io/instance.
-  std::vector<kube::PodPtr> strangers;
+  /// Pods that are left alone, and only take names: such workers of another cluster, and our own that somebody gave another
+  /// app.kubernetes.io/instance.
+  std::vector<kube::PodPtr> unmanaged;
   std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, or of nobody and under its name.
   std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
   std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.

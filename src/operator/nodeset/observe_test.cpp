@@ -141,7 +141,7 @@ TEST_F(ObserveNodeSet, KnowsTheNamesOfTheOtherNodeSets) {
   EXPECT_EQ(observe()->nodeset_names, (std::set<std::string, std::less<>>{"a", "cpu-1"}));
 }
 
-TEST_F(ObserveNodeSet, AnOrphanOfAnotherClusterIsAStranger) {
+TEST_F(ObserveNodeSet, AnOrphanOfAnotherClusterIsLeftAlone) {
   fill_all();
   Json other = worker("cpu-3", ""), unlabelled = worker("cpu-4", "");
   other["metadata"]["labels"]["slinky.slurm.net/cluster"] = "another";
@@ -150,18 +150,18 @@ TEST_F(ObserveNodeSet, AnOrphanOfAnotherClusterIsAStranger) {
   const auto seen = observe();
   ASSERT_EQ(seen->orphans.size(), 1U);
   EXPECT_EQ(seen->orphans[0]->meta.name, "cpu-2");
-  ASSERT_EQ(seen->strangers.size(), 2U);
+  ASSERT_EQ(seen->unmanaged.size(), 2U);
 }
 
-TEST_F(ObserveNodeSet, AWorkerThatSomebodyGaveAnotherInstanceIsAStranger) {
+TEST_F(ObserveNodeSet, AWorkerThatSomebodyGaveAnotherInstanceIsLeftAlone) {
   fill_all();
   Json apart = worker("cpu-1", "cpu-uid");
   apart["metadata"]["labels"]["app.kubernetes.io/instance"] = "debug";
   fill(set_.pods, {worker("cpu-0", "cpu-uid"), apart});
   const auto seen = observe();
   EXPECT_EQ(seen->pods.size(), 1U);
-  ASSERT_EQ(seen->strangers.size(), 1U);
-  EXPECT_EQ(seen->strangers[0]->meta.name, "cpu-1");
+  ASSERT_EQ(seen->unmanaged.size(), 1U);
+  EXPECT_EQ(seen->unmanaged[0]->meta.name, "cpu-1");
 }
 
 TEST_F(ObserveNodeSet, KnowsItsStatusThoughItsSpecCannotBeRead) {

@@ -1,7 +1,7 @@
 // NodeSet: what to do next. A pure function of what was observed.
 //
-// One pass, in the order of plan.cpp: the goal (serve, drain all, end all, hold), the fate of each worker, then by concern:
-// revision.cpp, scale_in.cpp, slurm_states.cpp, workers.cpp, status.cpp.
+// A View is what the pass goes by, and does not change; a Draft is the plan while it is written. The parts of a pass
+// (parts.hpp) take the View, and what earlier parts have found out, add to the Draft, and return what later ones need.
 #pragma once
 
 #include "operator/nodeset/observe.hpp"

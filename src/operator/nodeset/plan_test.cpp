@@ -8,7 +8,7 @@
 #include <ctime>
 #include <utility>
 
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/testing/world.hpp"
 #include "plan/executor.hpp"
 
@@ -1498,7 +1498,7 @@ TEST(NodeSetPlan, TheRecordOfAnOrphanStays) {
 TEST(NodeSetPlan, WorkersOfAnotherClusterAreLeftAlone) {
   World world(Json{{"replicas", 2}});
   world.add_pod(0);
-  world.strangers.insert("cpu-0");
+  world.unmanaged.insert("cpu-0");
   world.nodes.clear();
   EXPECT_THAT(ids(plan_nodeset(world.observe())), ::testing::Not(::testing::Contains("create Pod default/cpu-0")));
   world.settle();
@@ -1516,7 +1516,7 @@ TEST(NodeSetPlan, WorkersOfAnotherClusterAreLeftAlone) {
 
 TEST(NodeSetPlan, AWorkerThatWasTakenApartIsReplacedUnderAnotherName) {
   World world = serving(2);
-  world.strangers.insert("cpu-1");
+  world.unmanaged.insert("cpu-1");
   kube::OwnerReference owner;
   owner.uid = "set-uid";
   owner.controller = true;

@@ -4,13 +4,13 @@
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "operator/nodeset/build_worker.hpp"
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 
 namespace op::nodeset {
 namespace {
 
 /// Slurm starts nothing there, and nothing runs.
-bool at_rest(const Worker& worker) {
+bool at_rest(const Slot& worker) {
   if (worker.record == nullptr || worker.busy()) return false;
   return (worker.has_flag("DRAIN") && !worker.has_flag("UNDRAIN")) || worker.has_flag("FAIL") ||
          worker.record->state.base == "DOWN";
@@ -23,17 +23,18 @@ bool slurmd_runs(const kube::PodRecord& pod) {
 }
 
 /// It has no node in Slurm, and is not about to get one: its slurmd does not run, or has had its time.
-bool never_registered(Pass& pass, const Worker& worker) {
-  if (worker.record != nullptr) return false;
+Protection judge_unregistered(const View& view, const Slot& worker) {
   const auto since = slurmd_runs(*worker.pod) ? worker.may_register_since : std::nullopt;
-  const core::Duration left = since ? slurm::kRegistration - (pass.in.mono - *since) : core::Duration{0};
-  if (left.count() > 0) pass.out.wake_after(left, "a cordoned worker that does not register may go");
-  return slurm::absent_for_good(*pass.in.snapshot, worker.node, worker.stamped, since, pass.in.mono);
+  const core::Duration left = since ? slurm::kRegistration - (view.in.mono - *since) : core::Duration{0};
+  Protection out;
+  out.wanted = !slurm::absent_for_good(*view.in.snapshot, worker.node, worker.stamped, since, view.in.mono);
+  if (left.count() > 0) out.change = Change{left, "a cordoned worker that does not register may go"};
+  return out;
 }
 
 /// What makes it tolerate the taint for ever, as operations of a JSON patch. Kubernetes lets nothing else be changed of a
 /// toleration than its seconds.
-void add_patience(core::Json& operations, std::string_view taint, const kube::Patience& has) {
+void tolerate_for_ever(core::Json& operations, std::string_view taint, const kube::Patience& has) {
   if (has.index < 0) {
     operations.push_back({{"op", "add"}, {"path", "/spec/tolerations/-"}, {"value", toleration_of(taint)}});
   } else if (has.seconds) {
@@ -49,35 +50,35 @@ bool is_protected(const kube::PodRecord& pod) {
   return pod.meta.label(api::kLabelPodProtect) == "true";
 }
 
-std::optional<bool> runs_jobs(const Pass& pass, const Worker& worker) {
-  if (pass.slurm_known()) return worker.busy();
+std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
+  if (view.slurm_known()) return worker.busy();
   // Of a pod that Slurm was not seen to have, an old answer tells what ran on the one before it.
   return worker.stamped && worker.busy() ? std::optional(true) : std::nullopt;
 }
 
-std::optional<bool> wants_protection(Pass& pass, const Worker& worker) {
-  if (!pass.in.nodeset.spec.workload_disruption_protection || worker.released) return false;
-  if (!always_protected(pass.in.nodeset.spec)) return runs_jobs(pass, worker);
+Protection judge_protection(const View& view, const Slot& worker) {
+  if (!view.in.nodeset.spec.workload_disruption_protection || worker.released) return {false};
+  if (!always_protected(view.in.nodeset.spec)) return {runs_jobs(view, worker)};
   // Without a cordon, whoever drained it in Slurm may end that at any moment. Those that we scale in we delete ourselves.
-  if (!worker.kube_cordon() && !worker.user_cordon) return true;
+  if (!worker.kube_cordon() && !worker.user_cordon) return {true};
   // A Slurm that has fallen silent ends no job: what it last told protects, but of a pod before this one it says nothing here.
-  if (worker.record != nullptr && (pass.slurm_known() || worker.stamped) && !at_rest(worker)) return true;
-  if (!pass.slurm_known() || (worker.cleared && worker.record == nullptr)) return std::nullopt;
+  if (worker.record != nullptr && (view.slurm_known() || worker.stamped) && !at_rest(worker)) return {true};
+  if (!view.slurm_known() || (worker.cleared_for_deletion && worker.record == nullptr)) return {};
   // It is let go by a fresh answer only, and not asked for again for one that is old.
-  const bool fresh = is_protected(*worker.pod) ? pass.slurm_fresh_or_again() : pass.slurm_fresh();
-  if (!fresh) return std::nullopt;
-  return !at_rest(worker) && !never_registered(pass, worker);
+  if (!view.slurm_fresh()) return {{}, is_protected(*worker.pod) ? std::optional(kFreshAgain) : std::nullopt};
+  if (worker.record == nullptr) return judge_unregistered(view, worker);
+  return {!at_rest(worker)};
 }
 
-void keep_on_lost_hosts(Pass& pass) {
-  if (pass.goal == Goal::kEndAll) return;
-  const core::Json* users = core::find(pass.in.nodeset.spec.pod_template.spec, {"tolerations"});
+void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft) {
+  if (view.goal == Goal::kEndAll) return;
+  const core::Json* users = core::find(view.in.nodeset.spec.pod_template.spec, {"tolerations"});
   const auto said = [&](std::string_view taint) { return users != nullptr && tolerates(*users, taint); };
-  for (const Worker& worker : pass.workers) {
+  for (const Worker& worker : workers) {
     if (worker.life != Life::kLive) continue;
     core::Json operations = core::Json::array();
-    if (!said(kube::kTaintNotReady)) add_patience(operations, kube::kTaintNotReady, worker.pod->not_ready);
-    if (!said(kube::kTaintUnreachable)) add_patience(operations, kube::kTaintUnreachable, worker.pod->unreachable);
+    if (!said(kube::kTaintNotReady)) tolerate_for_ever(operations, kube::kTaintNotReady, worker.pod->not_ready);
+    if (!said(kube::kTaintUnreachable)) tolerate_for_ever(operations, kube::kTaintUnreachable, worker.pod->unreachable);
     if (operations.empty()) continue;
     auto act = std::make_shared<kube::Patch>();
     act->resource = kube::resources::kPod;
@@ -85,8 +86,8 @@ void keep_on_lost_hosts(Pass& pass) {
     act->type = kube::PatchType::kJson;
     act->uid = worker.pod->meta.uid;
     act->patch = std::move(operations);
-    pass.step(pass.out.lane("protect"), {"extend tolerations of", "Pod", pod_text(worker)},
-              "a kubelet that is away takes no worker with it: SlurmdTimeout decides", std::move(act));
+    draft.step(draft.lane("protect"), {"extend tolerations of", "Pod", pod_text(worker)},
+               "a kubelet that is away takes no worker with it: SlurmdTimeout decides", std::move(act));
   }
 }
 

@@ -7,7 +7,7 @@
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -16,43 +16,44 @@ std::int64_t number(const kube::Object& revision) {
   return core::get_int(revision.body, {"revision"});
 }
 
-core::Json new_revision(const Pass& pass, const std::string& name, std::int64_t revision) {
-  const kube::ObjectMeta& self = pass.in.meta();
-  kube::StringMap labels = worker_labels(self.name, pass.in.nodeset.spec.controller_ref.name);
-  labels.emplace(api::kLabelRevisionHash, pass.in.hash);
+core::Json new_revision(const View& view, const std::string& name, std::int64_t revision) {
+  const kube::ObjectMeta& self = view.in.meta();
+  kube::StringMap labels = worker_labels(self.name, view.in.nodeset.spec.controller_ref.name);
+  labels.emplace(api::kLabelRevisionHash, view.in.hash);
   core::Json out = child_json(kube::resources::kControllerRevision, {self.ns, name}, resources::kNodeSet, self, labels);
   out["revision"] = revision;
-  out["data"] = revision_data(pass.in.nodeset.spec);
+  out["data"] = revision_data(view.in.nodeset.spec);
   return out;
 }
 
-plan::Step adoption(const Pass& pass, const kube::Object& revision) {
+plan::Step adoption(const View& view, const kube::Object& revision) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kControllerRevision;
   act->key = revision.meta.key();
   act->type = kube::PatchType::kStrategic;
   act->uid = revision.meta.uid;
   act->patch = {{"metadata",
-                 {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())})}}}};
+                 {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())})}}}};
   return {{"adopt", "ControllerRevision", revision.meta.name}, "a NodeSet of our name left it behind", std::move(act)};
 }
 
 /// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
-void truncate_history(Pass& pass, std::vector<kube::ObjectPtr> revisions, const std::string& current) {
-  std::set<std::string, std::less<>> used{pass.in.hash};
-  for (const Worker& worker : pass.workers) used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
+void truncate_history(const View& view, const Workers& workers, std::vector<kube::ObjectPtr> revisions,
+                      const std::string& current, Draft& draft) {
+  std::set<std::string, std::less<>> used{view.in.hash};
+  for (const Worker& worker : workers) used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
   std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {
     return revision->meta.name == current || revision->meta.terminating() ||
            used.contains(revision->meta.label(api::kLabelRevisionHash));
   });
-  const auto limit = static_cast<std::size_t>(std::max(0, pass.in.nodeset.spec.revision_history_limit));
-  if (revisions.size() <= limit || pass.in.stopped) return;
+  const auto limit = static_cast<std::size_t>(std::max(0, view.in.nodeset.spec.revision_history_limit));
+  if (revisions.size() <= limit || view.in.stopped) return;
   std::sort(revisions.begin(), revisions.end(), [](const auto& a, const auto& b) { return number(*a) < number(*b); });
   revisions.resize(revisions.size() - limit);
   for (const kube::ObjectPtr& revision : revisions) {
-    pass.step(pass.out.lane("revision"), {"delete", "ControllerRevision", revision->meta.name},
-              "no worker is of it, and revisionHistoryLimit is " + std::to_string(limit),
-              kube::delete_object(kube::resources::kControllerRevision, revision->meta));
+    draft.step(draft.lane("revision"), {"delete", "ControllerRevision", revision->meta.name},
+               "no worker is of it, and revisionHistoryLimit is " + std::to_string(limit),
+               kube::delete_object(kube::resources::kControllerRevision, revision->meta));
   }
 }
 
@@ -74,16 +75,16 @@ std::string revision_hash(const api::NodeSetSpec& spec) {
   return core::short_hash(core::canonical(revision_data(spec)), 10);
 }
 
-void keep_revisions(Pass& pass) {
-  if (pass.goal == Goal::kDrainAll || pass.goal == Goal::kEndAll || pass.in.meta().terminating() || !pass.in.invalid.empty())
+void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
+  if (view.goal == Goal::kDrainAll || view.goal == Goal::kEndAll || view.in.meta().terminating() || !view.in.invalid.empty())
     return;
-  const std::string name = pass.in.meta().name + "-" + pass.in.hash;
+  const std::string name = view.in.meta().name + "-" + view.in.hash;
   std::int64_t newest = 0;
   kube::ObjectPtr current;
-  plan::Lane& lane = pass.out.lane("revision");
-  for (const kube::ObjectPtr& revision : pass.in.revisions) {
+  plan::Lane& lane = draft.lane("revision");
+  for (const kube::ObjectPtr& revision : view.in.revisions) {
     if (revision->meta.controller_owner() == nullptr && !revision->meta.terminating())
-      pass.step(lane, adoption(pass, *revision));
+      draft.step(lane, adoption(view, *revision));
     if (revision->meta.name == name) {
       current = revision;
     } else {
@@ -92,14 +93,14 @@ void keep_revisions(Pass& pass) {
   }
   lane.then();
   if (current == nullptr) {
-    pass.step(lane, {"create", "ControllerRevision", name}, "the workers' template is new",
-              kube::create(kube::resources::kControllerRevision, new_revision(pass, name, newest + 1)));
+    draft.step(lane, {"create", "ControllerRevision", name}, "the workers' template is new",
+               kube::create(kube::resources::kControllerRevision, new_revision(view, name, newest + 1)));
   } else if (number(*current) <= newest) {
-    pass.step(lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
-              kube::merge_patch(kube::resources::kControllerRevision, current->meta, {{"revision", newest + 1}}));
+    draft.step(lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
+               kube::merge_patch(kube::resources::kControllerRevision, current->meta, {{"revision", newest + 1}}));
   }
   lane.then();
-  truncate_history(pass, pass.in.revisions, name);
+  truncate_history(view, workers, view.in.revisions, name, draft);
 }
 
 }  // namespace op::nodeset

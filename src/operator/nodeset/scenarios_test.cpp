@@ -3,7 +3,7 @@
 // After each step no violation may have been seen: a deletion under a job, a foreign drain undone.
 #include <gtest/gtest.h>
 
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
 #include "operator/testing/scenario.hpp"

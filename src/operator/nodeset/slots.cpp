@@ -62,12 +62,12 @@ std::optional<core::Duration> start_left(const Observed& in, const kube::PodReco
 /// Its template was mended since, which helps only its successor; nothing ever ran on it.
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
-  if (slot.life != Life::kLive || slot.cleared || pod.ready() || slot.busy()) return {};
+  if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
   if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.hash) return {};
   if (slot.record == nullptr) {
     // What was seen may have been the record of an earlier pod of the same name.
     if (slot.stamped && slurmd_started(pod)) return {};
-  } else if (keeps_others_word(slot)) {
+  } else if (held_by_others(slot)) {
     // Said of an earlier pod of the name, for this one never ran slurmd.
     if (slurmd_started(pod)) return {};
   } else if (slot.record->state.base != "DOWN") {
@@ -87,10 +87,10 @@ Judged judge_start(const Observed& in, const Slot& slot) {
 /// Its record was deleted by us or by somebody else, or it never came.
 Judged judge_registration(const Observed& in, const Slot& slot) {
   if (slot.life != Life::kLive || slot.record != nullptr) return {};
-  if (slot.stamped && !slot.cleared && !slot.missing_since) return {};
-  if (!slot.cleared && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
+  if (slot.stamped && !slot.cleared_for_deletion && !slot.missing_since) return {};
+  if (!slot.cleared_for_deletion && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
   if (!slurm_fresh(in)) return asks_again(in);
-  if (slot.cleared) return {Prospect::kLost};
+  if (slot.cleared_for_deletion) return {Prospect::kLost};
   // Another pod in its place would have no place either.
   if (in.controller && in.controller->max_nodes && in.snapshot->nodes.size() >= *in.controller->max_nodes)
     return {Prospect::kNoRoom, Change{slurm::kRegistration, "Slurm may have room for a worker"}};
@@ -111,7 +111,7 @@ Judged judge(const Observed& in, const Slot& slot) {
 }
 
 std::optional<core::MonoTime> may_register_since(const Observed& in, const Slot& slot) {
-  if (slot.cleared || slot.prospect == Prospect::kOutdated || held_back(*slot.pod)) return {};
+  if (slot.cleared_for_deletion || slot.prospect == Prospect::kOutdated || held_back(*slot.pod)) return {};
   const auto& seen = slurmd_started(*slot.pod) ? in.seen.started_since : in.seen.placed_since;
   const auto since = seen.find(slot.pod->meta.uid);
   return since == seen.end() ? in.mono : since->second;
@@ -132,7 +132,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
   if (slot.record == nullptr) {
     // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
     // one that never started was an earlier pod's.
-    const bool stamped = slot.stamped && !slot.cleared && slot.prospect != Prospect::kOutdated;
+    const bool stamped = slot.stamped && !slot.cleared_for_deletion && slot.prospect != Prospect::kOutdated;
     attach(out.never_registered, slurm::NeverRegistered::of(observing, snapshot, node, stamped, slot.may_register_since));
     if (slot.missing_since && slot.prospect == Prospect::kLost)
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
@@ -156,9 +156,9 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const p
   out.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
   out.released = is_true(pod->meta.annotation(api::kAnnotationPodRelease));
   const std::string_view cleared_for = pod->meta.annotation(api::kAnnotationDeletionEvidence);
-  out.cleared = !cleared_for.empty();
-  out.let_go = out.cleared && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
-  if (out.record == nullptr && out.stamped && !out.cleared && pod->ready() && pod->ready_since) {
+  out.cleared_for_deletion = !cleared_for.empty();
+  out.deregistered = out.cleared_for_deletion && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
+  if (out.record == nullptr && out.stamped && !out.cleared_for_deletion && pod->ready() && pod->ready_since) {
     // An earlier time may be of the slurmd before this one.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
   }
@@ -196,7 +196,7 @@ bool Slot::usable() const {
   return true;
 }
 
-bool keeps_others_word(const slurm::Node& node) {
+bool held_by_others(const slurm::Node& node) {
   // Who gave no reason was not us.
   if (node.state.has("DRAIN") || node.state.has("FAIL"))
     return !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
@@ -205,8 +205,8 @@ bool keeps_others_word(const slurm::Node& node) {
          !slurm::down_by_slurm(node);
 }
 
-bool keeps_others_word(const Slot& slot) {
-  return slot.record != nullptr && keeps_others_word(*slot.record);
+bool held_by_others(const Slot& slot) {
+  return slot.record != nullptr && held_by_others(*slot.record);
 }
 
 std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing) {

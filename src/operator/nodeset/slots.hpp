@@ -88,8 +88,10 @@ struct Slot {
   bool stamped = false;      ///< It was seen in Slurm before.
   bool user_cordon = false;  ///< Annotation pod-cordon.
   bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
-  bool cleared = false;      ///< Annotation deletion-evidence: its node was drained, and its record is or was about to go.
-  bool let_go = false;       ///< Slurm had let it go when it was cleared: its slurmd does not register again by itself.
+  /// Annotation deletion-evidence: its node was drained, and its record is or was about to go.
+  bool cleared_for_deletion = false;
+  /// Slurm had let it go when it was cleared for deletion: its slurmd does not register again by itself.
+  bool deregistered = false;
   /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
   std::optional<core::WallTime> missing_since;
   /// Since when its slurmd, which Slurm does not know, may be about to register; nullopt: it cannot.
@@ -116,8 +118,8 @@ struct Slot {
 };
 
 /// An administrator drained the node, or set it down or failing.
-[[nodiscard]] bool keeps_others_word(const slurm::Node& node);
-[[nodiscard]] bool keeps_others_word(const Slot& slot);
+[[nodiscard]] bool held_by_others(const slurm::Node& node);
+[[nodiscard]] bool held_by_others(const Slot& slot);
 
 /// How old Slurm's word may be where it is only asked again: so soon is something to do planned again.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};

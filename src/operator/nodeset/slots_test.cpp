@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
 #include "slurm/acts.hpp"
@@ -30,6 +30,28 @@ TEST(Slots, AreInTheOrderOfTheirPlaces) {
   std::vector<int> keys;
   for (const Slot& slot : world.observe().slots) keys.push_back(slot.key.ordinal);
   EXPECT_EQ(keys, (std::vector<int>{0, 2, 10}));
+}
+
+TEST(Slots, KeepTheirSlurmNodesWhateverBecomesOfTheSpec) {
+  World world(core::Json{{"replicas", 3}});
+  world.settle();
+  world.start_pods();
+  world.settle();
+  const std::vector<std::string> names{"cpu-0", "cpu-1", "cpu-2"};
+  const auto nodes = [&] {
+    std::vector<std::string> out;
+    for (const Slot& slot : world.observe().slots) {
+      EXPECT_NE(slot.record, nullptr) << slot.node;
+      out.push_back(slot.node);
+    }
+    return out;
+  };
+  EXPECT_EQ(nodes(), names);
+  world.edit("ordinalPadding", 4);
+  world.edit("template", {{"spec", {{"hostname", "other-"}}}});
+  EXPECT_EQ(nodes(), names);
+  world.edit("template", {{"spec", {{"hostNetwork", true}}}});
+  EXPECT_EQ(nodes(), names);
 }
 
 TEST(Slots, HaveTheEvidenceThatTheFactsAllow) {

@@ -13,7 +13,7 @@
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "operator/nodeset/build_worker.hpp"
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -74,23 +74,23 @@ std::string clean_reason(std::string_view text) {
 }
 
 /// What Slurm has under its name is an earlier worker's, of which nobody saw the end: jobs would be sent to where no slurmd is.
-bool has_anothers_record(const Pass& pass, const Worker& worker) {
-  if (worker.record == nullptr || uses_host_network(pass.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
+bool has_anothers_record(const View& view, const Worker& worker) {
+  if (worker.record == nullptr || uses_host_network(view.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
   return began_before(*worker.record, *worker.pod);
 }
 
 /// Why the worker's node must take no jobs, or "" when it may.
-std::string drain_reason(const Pass& pass, const Worker& worker) {
+std::string drain_reason(const View& view, const Worker& worker) {
   // Its preStop says the same, if it runs, and if slurmctld answers it in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
   if (worker.silent()) return {};
-  if (worker.goes() && !pass.stops()) return scale_in_reason(pass);
+  if (worker.goes() && !view.stops()) return scale_in_reason(view);
   if (worker.kube_cordon()) {
     const std::string given = clean_reason(worker.kube_node->cordon_reason);
     return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;
   }
   if (worker.user_cordon) return "Pod (" + pod_text(worker) + ") was cordoned";
-  return has_anothers_record(pass, worker) ? std::string(kPodGone) : "";
+  return has_anothers_record(view, worker) ? std::string(kPodGone) : "";
 }
 
 /// A node that is down or failing takes no jobs; its reason is somebody else's, or Slurm's.
@@ -105,71 +105,71 @@ bool needs_drain(const Worker& worker) {
 }
 
 /// Its record is not deleted at once: a successor comes, or Slurm keeps it for jobs or a reservation.
-bool stays(const Pass& pass, const slurm::Node& node, std::optional<int> ordinal) {
-  return !ordinal || pass.vacant.contains(*ordinal) || pass.work_on(node.name).jobs > 0 || node.state.base != "IDLE" ||
+bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Node& node, std::optional<int> ordinal) {
+  return !ordinal || vacancies.ordinals.contains(*ordinal) || view.work_on(node.name).jobs > 0 || node.state.base != "IDLE" ||
          node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
 /// Some other pod is, or may be, behind the Slurm node of one that is gone.
-bool may_be_anothers(const Pass& pass, const std::string& node) {
-  return !pass.in.namesake.empty() || pass.keeps(node, -1) || pass.rival_of(node) != nullptr ||
-         pass.in.other_workers.contains(node) || is_orphans(pass, node);
+bool may_be_anothers(const View& view, const std::string& node) {
+  return !view.in.namesake.empty() || view.has_worker(node) || view.rival_of(node) != nullptr ||
+         view.in.other_workers.contains(node) || view.is_of_other_pod(node);
 }
 
 /// Slurm nodes of pods that are gone: no slurmd is behind them, and Slurm gives them jobs until it misses that.
-std::vector<std::string> nodes_of_gone_pods(const Pass& pass) {
+std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& vacancies) {
   std::set<std::string> out;
-  const std::string prefix = host_prefix(*pass.in.object);
+  const std::string prefix = view.node_prefix();
   const auto look = [&](const slurm::Node& node) {
-    if (may_be_anothers(pass, node.name)) return;
-    if (takes_jobs(node) && stays(pass, node, ordinal_of(node.name, prefix))) out.insert(node.name);
+    if (may_be_anothers(view, node.name)) return;
+    if (takes_jobs(node) && record_stays(view, vacancies, node, ordinal_of(node.name, prefix))) out.insert(node.name);
   };
-  const auto& nodes = pass.in.snapshot->nodes;
-  for (const auto& [name, uid] : pass.in.seen.gone) {
-    if (const slurm::Node* node = pass.in.snapshot->node(name)) look(*node);
+  const auto& nodes = view.in.snapshot->nodes;
+  for (const auto& [name, uid] : view.in.seen.gone) {
+    if (const slurm::Node* node = view.in.snapshot->node(name)) look(*node);
   }
   // Those that went before we looked. A machine may run a slurmd of its own.
-  if (!uses_host_network(pass.in.nodeset.spec)) {
+  if (!uses_host_network(view.in.nodeset.spec)) {
     for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
-      if (ordinal_of(it->first, prefix) && stamped_by_us(pass, *it->second)) look(*it->second);
+      if (ordinal_of(it->first, prefix) && stamped_by_us(view, *it->second)) look(*it->second);
     }
   }
   return {out.begin(), out.end()};
 }
 
 /// Jobs hang there that have ended with their pod, or with its Kubernetes node, and nothing told Slurm.
-bool must_end(const Pass& pass, const std::string& name, const SeenPod& pod) {
-  const slurm::Node* node = pass.in.snapshot->node(name);
-  if (node == nullptr || pass.work_on(name).jobs == 0 || may_be_anothers(pass, name)) return false;
+bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
+  const slurm::Node* node = view.in.snapshot->node(name);
+  if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
   const bool drained_by_us =
       node->state.has("DRAIN") && slurm::held_by(node->reason, slurm::Owner::kOperator) && !node->state.has("FAIL");
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// The API server is asked whether it has such an object; false: it has answered.
-bool asks(Pass& pass, const LiveObject& object) {
-  if (pass.in.live.contains(object)) return false;
+/// Asks the API server whether it has such an object. False: it has answered.
+bool ask(const View& view, const LiveObject& object, Draft& draft) {
+  if (view.in.live.contains(object)) return false;
   auto get = std::make_shared<kube::Get>();
   get->resource = object.resource;
   get->key = object.key;
-  pass.out.need({object.id(), std::move(get)});
+  draft.need({object.id(), std::move(get)});
   return true;
 }
 
 /// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
-bool registered_anew(const Pass& pass, const Worker& worker) {
+bool registered_anew(const View& view, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   const auto lasts = [&](const ToldOf& told, core::Duration time) {
     const auto found = told.find(worker.pod->meta.uid);
-    return found != told.end() && pass.in.mono - found->second.since >= time;
+    return found != told.end() && view.in.mono - found->second.since >= time;
   };
-  const auto& pre_stops = pass.in.seen.pre_stops;
+  const auto& pre_stops = view.in.seen.pre_stops;
   if (const auto stop = pre_stops.find(worker.pod->meta.uid); stop != pre_stops.end()) {
     return (node.slurmd_start_time && *node.slurmd_start_time >= stop->second.at) || lasts(pre_stops, kDeletionTold);
   }
   if (node.slurmd_start_time && !began_before(node, *worker.pod)) return true;
   if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
-  return lasts(pass.in.seen.ready, kRegistrationGrace);
+  return lasts(view.in.seen.ready, kRegistrationGrace);
 }
 
 /// Slurm's down of a slurmd that has answered since. With ReturnToService=1 it ends by itself only where no reason was left
@@ -187,53 +187,59 @@ bool wants_resume(const Worker& worker) {
   return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
-bool must_resume(const Pass& pass, const Worker& worker) {
+bool must_resume(const View& view, const Worker& worker) {
   // From the resume on jobs may start there: protection comes first.
-  if (always_protected(pass.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
-  return wants_resume(worker) && worker.ready() && registered_anew(pass, worker);
+  if (always_protected(view.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
+  return wants_resume(worker) && worker.ready() && registered_anew(view, worker);
 }
 
 plan::StepId protect_id(const Worker& worker) {
   return {"mark", "Pod", pod_text(worker)};
 }
 
-/// Its deadline was written a moment ago: on a node that many jobs share it changes with each of them.
-bool deadline_waits(Pass& pass, const Worker& worker) {
-  const auto marked = pass.in.outcomes.find(protect_id(worker));
-  if (marked == pass.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return false;
-  const core::Duration left = kDeadlineEvery - (pass.in.mono - marked->second.last);
-  if (left.count() <= 0) return false;
-  pass.out.remember(marked->first);
-  return true;
+/// How long its deadline is not written anew: on a node that many jobs share it changes with each of them.
+core::Duration deadline_waits(const View& view, const Worker& worker) {
+  const auto marked = view.in.outcomes.find(protect_id(worker));
+  if (marked == view.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return core::Duration{0};
+  return kDeadlineEvery - (view.in.mono - marked->second.last);
 }
 
-Json marks(Pass& pass, const Worker& worker) {
+/// What its annotation is to say; empty: as it does.
+std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& draft) {
+  std::string deadline;
+  if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
+  const std::string_view told = worker.pod->meta.annotation(api::kAnnotationPodDeadline);
+  // Whether there is one is told at once.
+  const bool waits = !deadline.empty() && !told.empty() && deadline_waits(view, worker).count() > 0;
+  if (waits) draft.remember(protect_id(worker));
+  if (deadline == told) return std::nullopt;
+  if (!waits) return deadline.empty() ? Json(nullptr) : Json(deadline);
+  draft.wake_after(kDeadlineEvery, "the deadlines of workers");
+  return std::nullopt;
+}
+
+/// A patch of labels and annotations; empty: they are as they are to be.
+Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   const kube::ObjectMeta& meta = worker.pod->meta;
   Json labels = Json::object(), annotations = Json::object();
   const auto label = [&](std::string_view name, std::optional<bool> wanted) {
     if (wanted && *wanted != (meta.label(name) == "true")) labels[std::string(name)] = *wanted ? Json("true") : Json(nullptr);
   };
-  label(api::kLabelPodProtect, wants_protection(pass, worker));
-  label(api::kLabelPodBusy, runs_jobs(pass, worker));
-  if (pass.slurm_known()) {
-    std::string deadline;
-    if (worker.work.running)
-      deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
-    const std::string_view told = meta.annotation(api::kAnnotationPodDeadline);
-    // Whether there is one is told at once.
-    const bool waits = !deadline.empty() && !told.empty() && deadline_waits(pass, worker);
-    if (waits && deadline != told) pass.out.wake_after(kDeadlineEvery, "the deadlines of workers");
-    if (deadline != told && !waits) {
-      annotations[std::string(api::kAnnotationPodDeadline)] = deadline.empty() ? Json(nullptr) : Json(deadline);
-    }
+  const Protection protection = judge_protection(view, worker);
+  draft.wake(protection.change);
+  label(api::kLabelPodProtect, protection.wanted);
+  label(api::kLabelPodBusy, runs_jobs(view, worker));
+  if (view.slurm_known()) {
+    if (std::optional<Json> deadline = new_deadline(view, worker, draft))
+      annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
   // Wanted again before its record was deleted, or somebody resumed it, and a job was faster than we.
-  if (worker.cleared && (!worker.goes() || worker.busy()) && worker.record != nullptr && pass.slurm_known())
+  if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   Json out = Json::object();
   // A write of its own where the pod does not tell which node it is: of the other workers the conditions say that they were
   // seen. This one outlives them, should somebody drop them.
-  const bool stamps = worker.record != nullptr && pass.slurm_known() && stamped_node_name(*worker.pod).empty();
+  const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
   if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;
   if (!labels.empty()) out["metadata"]["labels"] = std::move(labels);
@@ -242,14 +248,14 @@ Json marks(Pass& pass, const Worker& worker) {
 }
 
 /// Condition type to message, as Slurm's states give them.
-std::map<std::string, std::string, std::less<>> wanted_conditions(const Pass& pass, const Worker& worker) {
+std::map<std::string, std::string, std::less<>> wanted_conditions(const View& view, const Worker& worker) {
   std::map<std::string, std::string, std::less<>> out;
   const auto add = [&](std::string_view name, std::string_view message) {
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
     // It stays stamped as seen: otherwise its absence could be taken for evidence later.
-    if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(pass.in.now)));
+    if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
   for (const StateName& base : kBases) {
@@ -262,14 +268,14 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const Pass& pa
 }
 
 /// Entries of a strategic merge patch: it touches conditions of these types only.
-Json condition_changes(const Pass& pass, const Worker& worker) {
-  const auto wanted = wanted_conditions(pass, worker);
+Json condition_changes(const View& view, const Worker& worker) {
+  const auto wanted = wanted_conditions(view, worker);
   Json out = Json::array();
   for (const auto& [type, message] : wanted) {
     const kube::PodCondition* have = worker.pod->condition(type);
     if (have != nullptr && have->status == "True" && have->message == message) continue;
     Json entry{{"type", type}, {"status", "True"}, {"message", message}};
-    if (have == nullptr || have->status != "True") entry["lastTransitionTime"] = core::format_rfc3339(pass.in.now);
+    if (have == nullptr || have->status != "True") entry["lastTransitionTime"] = core::format_rfc3339(view.in.now);
     out.push_back(std::move(entry));
   }
   for (const kube::PodCondition& have : worker.pod->conditions) {
@@ -286,7 +292,7 @@ std::string state_text(const slurm::Node& node) {
   return out;
 }
 
-void report(Pass& pass, const Worker& worker, Json changes) {
+void report(const Worker& worker, Json changes, Draft& draft) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kPod;
   act->key = worker.pod->meta.key();
@@ -295,26 +301,26 @@ void report(Pass& pass, const Worker& worker, Json changes) {
   act->uid = worker.pod->meta.uid;
   act->patch = {{"status", {{"conditions", std::move(changes)}}}};
   const std::string why = worker.record == nullptr ? "its Slurm node is gone" : "Slurm says " + state_text(*worker.record);
-  pass.step(pass.out.lane("report"), kReport.of(pod_text(worker)), why, std::move(act));
+  draft.step(draft.lane("report"), kReport.of(pod_text(worker)), why, std::move(act));
 }
 
 /// Without what tells how its record was made.
-Json comment_json(const Pass& pass, const Worker& worker) {
-  return {{"namespace", pass.in.meta().ns},
+Json comment_json(const View& view, const Worker& worker) {
+  return {{"namespace", view.in.meta().ns},
           {"podName", worker.pod->meta.name},
           {"node", worker.pod->node_name},
-          {"nodeSetName", pass.in.meta().name},
-          {"nodeSetUID", pass.in.meta().uid}};
+          {"nodeSetName", view.in.meta().name},
+          {"nodeSetUID", view.in.meta().uid}};
 }
 
 /// What the comment of the worker's node is to be; empty: it stays as it is.
-std::string wanted_comment(const Pass& pass, const Worker& worker) {
+std::string wanted_comment(const View& view, const Worker& worker) {
   const std::string& have = worker.record->comment;
-  Json wanted = comment_json(pass, worker);
+  Json wanted = comment_json(view, worker);
   // One of an earlier release is not written anew for that alone.
   if (have == core::canonical(wanted)) return {};
-  const auto conf = pass.conf_hashes.find(worker.pod->meta.label(api::kLabelRevisionHash));
-  std::string stamp = conf == pass.conf_hashes.end() ? "" : conf->second;
+  const std::string* conf = view.conf_hash(worker.pod->meta.label(api::kLabelRevisionHash));
+  std::string stamp = conf == nullptr ? "" : *conf;
   if (!have.empty()) {
     const auto comment = worker_comment(have);
     if (!comment) return {};
@@ -328,122 +334,122 @@ std::string wanted_comment(const Pass& pass, const Worker& worker) {
 }
 
 /// It was made lately, and Slurm is about to hear of it.
-bool starting(const Pass& pass, const Worker& worker) {
+bool starting(const View& view, const Worker& worker) {
   return worker.life == Life::kLive && (worker.record == nullptr || !worker.ready()) &&
-         pass.in.now - worker.pod->meta.created < kStarting;
+         view.in.now - worker.pod->meta.created < kStarting;
 }
 
 }  // namespace
 
-void set_drains(Pass& pass) {
-  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll) return;
+NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
+  NodeNames out;
+  if (!view.slurm_known() || view.goal == Goal::kHold || view.goal == Goal::kEndAll) return out;
   std::map<std::string, std::vector<std::string>> nodes;
   std::set<std::string> cordoned;
-  for (const Worker& worker : pass.workers) {
-    const std::string reason = drain_reason(pass, worker);
+  for (const Worker& worker : workers) {
+    const std::string reason = drain_reason(view, worker);
     if (reason.empty() || !needs_drain(worker)) continue;
     nodes[reason].push_back(worker.node);
     if (worker.life == Life::kLive && !worker.goes() && reason != kPodGone) cordoned.insert(reason);
   }
-  if (auto gone = nodes_of_gone_pods(pass); !gone.empty())
+  if (auto gone = nodes_of_gone_pods(view, vacancies); !gone.empty())
     std::ranges::move(gone, std::back_inserter(nodes[std::string(kPodGone)]));
   for (auto& [reason, names] : nodes) {
-    for (const std::string& name : names) pass.out.intent.add(kDrain.of(name));
+    for (const std::string& name : names) draft.intent().add(kDrain.of(name));
     const std::string list = core::compress_hostlist(names);
     const std::set<std::string> drained(names.begin(), names.end());
-    const bool added = pass.step(pass.out.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
-                                 slurm::drain_nodes(pass.cluster(), slurm::Owner::kOperator, std::move(names), reason));
-    if (added) pass.draining.insert(drained.begin(), drained.end());
-    if (added && cordoned.contains(reason)) {
-      pass.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
-    }
+    const bool added = draft.step(draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
+                                  slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason));
+    if (!added) continue;
+    out.insert(drained.begin(), drained.end());
+    if (cordoned.contains(reason)) draft.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
   }
+  return out;
 }
 
-void end_gone_nodes(Pass& pass) {
-  if (!pass.slurm_known() || pass.goal == Goal::kHold || pass.goal == Goal::kEndAll || pass.stops()) return;
-  for (const auto& [name, pod] : pass.in.seen.gone) {
+NodeNames end_gone_nodes(const View& view, Draft& draft) {
+  NodeNames out;
+  if (!view.slurm_known() || view.goal == Goal::kHold || view.goal == Goal::kEndAll || view.stops()) return out;
+  for (const auto& [name, pod] : view.in.seen.gone) {
     const plan::StepId id{"end", "", name};
-    if (!must_end(pass, name, pod)) continue;
-    pass.wish(id);
-    if (!pass.due(id)) continue;
-    const bool asks_pod = asks(pass, live_pod(pass.in.meta(), pod));
-    const bool asking = (!pod.ended && asks(pass, live_host(pod))) || asks_pod;
-    const auto ended = pass.in.ended.find(name);
-    const bool ends = !asking && ended != pass.in.ended.end() &&
-                      pass.step(pass.out.lane("end"), id,
-                                pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
-                                slurm::end_node(ended->second));
-    if (asking || ends) pass.draining.insert(name);
+    if (!must_end(view, name, pod) || !draft.wish_now(id)) continue;
+    const bool asks_pod = ask(view, live_pod(view.in.meta(), pod), draft);
+    const bool asking = (!pod.ended && ask(view, live_host(pod), draft)) || asks_pod;
+    const auto ended = view.in.ended.find(name);
+    const bool ends = !asking && ended != view.in.ended.end() &&
+                      draft.step(draft.lane("end"), id,
+                                 pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
+                                 slurm::end_node(ended->second));
+    if (asking || ends) out.insert(name);
   }
+  return out;
 }
 
-void resume_workers(Pass& pass) {
-  if (!pass.slurm_known() || pass.goal != Goal::kServe) return;
-  for (const Worker& worker : pass.workers) {
-    if (wants_resume(worker)) pass.out.intent.add(kResume.of(worker.node));
-    if (!must_resume(pass, worker)) {
+void resume_workers(const View& view, const Workers& workers, Draft& draft) {
+  if (!view.slurm_known() || view.goal != Goal::kServe) return;
+  for (const Worker& worker : workers) {
+    if (wants_resume(worker)) draft.intent().add(kResume.of(worker.node));
+    if (!must_resume(view, worker)) {
       if (!worker.goes() && worker.drained_by_us() && worker.ready())
-        pass.out.wake_after(core::Duration{1000}, "waiting for slurmd");
+        draft.wake_after(core::Duration{1000}, "waiting for slurmd");
       continue;
     }
     const std::string why =
         fmt::format("it is wanted and ready, and {} by {}: {}", worker.has_flag("DRAIN") ? "drained" : "down",
                     worker.drained_by_us() ? "us" : "slurmctld", worker.record->reason);
-    pass.step(pass.out.lane("resume"), kResume.of(worker.node), why,
-              slurm::resume_node(pass.cluster(), slurm::Owner::kOperator, worker.node));
+    draft.step(draft.lane("resume"), kResume.of(worker.node), why,
+               slurm::resume_node(view.cluster(), slurm::Owner::kOperator, worker.node));
   }
 }
 
-void keep_metadata(Pass& pass) {
-  if (pass.goal == Goal::kEndAll) return;
-  for (const Worker& worker : pass.workers) {
+void keep_metadata(const View& view, const Workers& workers, Draft& draft) {
+  if (view.goal == Goal::kEndAll) return;
+  for (const Worker& worker : workers) {
     if (worker.life != Life::kLive) continue;
-    Json patch = marks(pass, worker);
+    Json patch = metadata_changes(view, worker, draft);
     if (patch.empty()) continue;
     auto act = std::make_shared<kube::Patch>();
     act->resource = kube::resources::kPod;
     act->key = worker.pod->meta.key();
     act->uid = worker.pod->meta.uid;
     act->patch = std::move(patch);
-    pass.step(pass.out.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job", std::move(act));
+    draft.step(draft.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job", std::move(act));
   }
 }
 
-void report_states(Pass& pass) {
-  if (!pass.slurm_known()) return;
+void report_states(const View& view, const Workers& workers, Draft& draft) {
+  if (!view.slurm_known()) return;
   int left = kReportsPerPass;
   // Workers that were never seen in Slurm before come first: the stamp is what later decisions rest on.
   for (const bool first : {true, false}) {
-    for (const Worker& worker : pass.workers) {
+    for (const Worker& worker : workers) {
       if (worker.life != Life::kLive || (first != !worker.stamped)) continue;
-      Json changes = condition_changes(pass, worker);
+      Json changes = condition_changes(view, worker);
       if (changes.empty()) continue;
-      if (!pass.slurm_fresh_or_again()) return;
-      pass.out.intent.add(kReport.of(pod_text(worker)));
+      if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
+      draft.intent().add(kReport.of(pod_text(worker)));
       if (left-- > 0) {
-        report(pass, worker, std::move(changes));
+        report(worker, std::move(changes), draft);
       } else {
-        pass.out.wake_after(core::Duration{50}, "more pods to report on");
+        draft.wake_after(core::Duration{50}, "more pods to report on");
       }
     }
   }
 }
 
-void stamp_comments(Pass& pass) {
-  // A write to Slurm makes the key wait for the next snapshot: comments are for quiet times.
-  if (!pass.slurm_known() || pass.goal != Goal::kServe || pass.to_create > 0 || pass.to_delete > 0 || !pass.out.empty()) return;
-  if (std::any_of(pass.workers.begin(), pass.workers.end(), [&](const Worker& w) { return starting(pass, w); })) return;
-  for (const Worker& worker : pass.workers) {
+void stamp_comments(const View& view, const Workers& workers, Draft& draft) {
+  if (!view.slurm_known() || view.goal != Goal::kServe) return;
+  if (std::ranges::any_of(workers, [&](const Worker& worker) { return starting(view, worker); })) return;
+  for (const Worker& worker : workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
-    std::string wanted = wanted_comment(pass, worker);
+    std::string wanted = wanted_comment(view, worker);
     const plan::StepId id{"comment", "Slurm node", worker.node};
     if (wanted.empty()) continue;
-    if (!pass.slurm_fresh_or_again()) return;
+    if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     slurm::NodeUpdate update;
     update.comment = std::move(wanted);
-    pass.step(pass.out.lane("comment"), id, "it names the pod behind the node",
-              slurm::update_node(pass.cluster(), worker.node, std::move(update)));
+    draft.step(draft.lane("comment"), id, "it names the pod behind the node",
+               slurm::update_node(view.cluster(), worker.node, std::move(update)));
   }
 }
 

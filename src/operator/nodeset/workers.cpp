@@ -8,7 +8,7 @@
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "operator/nodeset/build_worker.hpp"
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kCreatesPerPass = 48;
 /// How long a worker is not created because slurmctld has not missed the slurmd before it, whose record is of another --conf.
-constexpr core::Duration kSettles{10000};
+constexpr core::Duration kAwaitDown{10000};
 /// How long beyond its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
 constexpr core::Duration kOverdue{30000};
 /// How long a name that somebody else's pod has is not tried again.
@@ -26,216 +26,227 @@ constexpr core::Duration kTakenName{60000};
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
 
-plan::StepId create_id(const Pass& pass, int ordinal) {
-  const api::NodeSetSpec& spec = pass.in.nodeset.spec;
-  return kCreatePod.of(pass.in.meta().ns + "/" + pod_name(pass.in.meta().name, ordinal, spec.ordinal_padding));
+plan::StepId create_id(const View& view, int ordinal) {
+  const api::NodeSetSpec& spec = view.in.nodeset.spec;
+  return kCreatePod.of(view.in.meta().ns + "/" + pod_name(view.in.meta().name, ordinal, spec.ordinal_padding));
 }
 
 /// How long a worker that terminates still holds its place.
-core::Duration holds_for(const Pass& pass, const kube::PodRecord& pod) {
+core::Duration holds_for(const View& view, const kube::PodRecord& pod) {
   const auto grace =
-      core::get_int(pass.in.nodeset.spec.pod_template.spec, {"terminationGracePeriodSeconds"}, kWorkerGraceSeconds);
-  return std::chrono::seconds{grace} + kOverdue - (pass.in.mono - pass.in.seen.terminating_since.at(pod.meta.uid));
+      core::get_int(view.in.nodeset.spec.pod_template.spec, {"terminationGracePeriodSeconds"}, kWorkerGraceSeconds);
+  return std::chrono::seconds{grace} + kOverdue - (view.in.mono - view.in.seen.terminating_since.at(pod.meta.uid));
 }
 
 /// Whether the worker's place is its own: nobody else is created for it.
-bool holds_place(const Pass& pass, const Worker& worker) {
+bool holds_place(const View& view, const Worker& worker) {
   if (worker.life != Life::kTerminating) return worker.fate.place_taken;
-  return holds_for(pass, *worker.pod) > core::Duration{0};
+  return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
 /// The same for an orphan, which is a worker to be.
-bool holds_place(const Pass& pass, const kube::PodRecord& orphan) {
-  return !orphan.meta.terminating() || holds_for(pass, orphan) > core::Duration{0};
+bool holds_place(const View& view, const kube::PodRecord& orphan) {
+  return !orphan.meta.terminating() || holds_for(view, orphan) > core::Duration{0};
 }
 
-int ordinal_in(const Pass& pass, const kube::PodRecord& pod) {
-  return ordinal_of(pod.meta.name, pass.in.meta().name + "-").value_or(-1);
+int ordinal_in(const View& view, const kube::PodRecord& pod) {
+  return ordinal_of(pod.meta.name, view.in.meta().name + "-").value_or(-1);
 }
 
-bool name_taken(Pass& pass, int ordinal) {
-  const plan::Outcome* failed = pass.failure(create_id(pass, ordinal));
-  const bool taken = failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
-                     pass.in.mono - failed->last < kTakenName;
-  if (taken) pass.wish(create_id(pass, ordinal));
-  return taken;
+/// Somebody else's pod has the name, as the API server said lately.
+bool name_taken(const View& view, int ordinal) {
+  const plan::Outcome* failed = view.failure(create_id(view, ordinal));
+  return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
+         view.in.mono - failed->last < kTakenName;
 }
 
 constexpr std::string_view kNameConflict = "HostnameConflict";
 /// The other NodeSet may go, which wakes only itself.
 constexpr core::Duration kNameMayBeFree{30000};
 
-/// Workers with our feature would be of the other's partition. True: another NodeSet has our name in Slurm.
-bool tell_namesake(Pass& pass) {
-  if (pass.in.namesake.empty()) return false;
-  pass.wrong(kNameConflict,
-             fmt::format("NodeSet {} already uses the name {} in Slurm: delete this NodeSet, and create it again with a "
-                         "different spec.template.spec.hostname",
-                         pass.in.namesake, slurm_node_set_name(*pass.in.object)),
-             "Create");
-  pass.out.wake_after(kNameMayBeFree, "a NodeSet's name may be free");
-  return true;
+/// Workers with our feature would be of the other's partition.
+void tell_namesake(const View& view, Draft& draft) {
+  if (view.in.namesake.empty()) return;
+  draft.wrong(kNameConflict,
+              fmt::format("NodeSet {} already uses the name {} in Slurm: delete this NodeSet, and create it again with a "
+                          "different spec.template.spec.hostname",
+                          view.in.namesake, slurm_node_set_name(*view.in.object)),
+              "Create");
+  draft.wake_after(kNameMayBeFree, "a NodeSet's name may be free");
 }
 
-void tell_taken(Pass& pass) {
+void tell_taken_names(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
+  std::map<std::string, std::string> taken = vacancies.taken;
   // Twins that earlier versions have made.
-  for (const Worker& worker : pass.workers) {
-    const Rival* rival = pass.rival_of(worker.node);
-    if (rival != nullptr && rival->nodes.contains(worker.node)) pass.taken.emplace(worker.node, rival->nodeset);
+  for (const Worker& worker : workers) {
+    const Rival* rival = view.rival_of(worker.node);
+    if (rival != nullptr && rival->nodes.contains(worker.node)) taken.emplace(worker.node, rival->nodeset);
   }
-  if (pass.taken.empty()) return;
+  if (taken.empty()) return;
   std::vector<std::string> names;
   std::set<std::string> whose;
-  for (const auto& [node, nodeset] : pass.taken) {
+  for (const auto& [node, nodeset] : taken) {
     names.push_back(node);
     whose.insert(nodeset);
   }
-  pass.wrong(
+  draft.wrong(
       kNameConflict,
       fmt::format(
           "workers of this NodeSet and of NodeSet {} have the same names ({}), so this NodeSet creates no more workers with "
           "these names: delete one of the two, and create it again with a different spec.template.spec.hostname",
           some_of({whose.begin(), whose.end()}), core::compress_hostlist(std::move(names))),
       "Create");
-  pass.out.wake_after(kNameMayBeFree, "workers' names may be free");
+  draft.wake_after(kNameMayBeFree, "workers' names may be free");
 }
 
-/// Says why no worker can be created, if so.
-bool may_create(Pass& pass) {
-  const ControllerView& controller = *pass.in.controller;
+/// There is the key that workers mount. Where there is not, says why.
+bool has_key(const View& view, Draft& draft) {
+  const ControllerView& controller = *view.in.controller;
   if (controller.key == kube::Presence::kPresent) return true;
   const std::string key =
-      fmt::format("Secret {}/{} with the key \"{}\"", pass.in.meta().ns, controller.slurm_key.secret, controller.slurm_key.key);
+      fmt::format("Secret {}/{} with the key \"{}\"", view.in.meta().ns, controller.slurm_key.secret, controller.slurm_key.key);
   if (controller.key == kube::Presence::kAbsent && !controller.slurm_key.generated) {
-    pass.wrong("SlurmKeyMissing",
-               fmt::format("Controller {}, spec.slurmKeyRef: {} does not exist", controller.meta.key().str(), key), "Create");
+    draft.wrong("SlurmKeyMissing",
+                fmt::format("Controller {}, spec.slurmKeyRef: {} does not exist", controller.meta.key().str(), key), "Create");
   } else {
-    pass.waiting("WaitingForKey", "waiting for " + key);
+    draft.waiting("WaitingForKey", "waiting for " + key);
   }
   return false;
 }
 
 /// How many creations to try: all, one to see whether it works again, or none yet.
-std::size_t tries(Pass& pass) {
-  if (pass.spec_changed()) return kCreatesPerPass;
+std::size_t tries(const View& view, const Vacancies& vacancies, Draft& draft) {
+  if (view.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
-  for (const int ordinal : pass.vacant) {
-    const plan::StepId id = create_id(pass, ordinal);
-    pass.wish(id);
-    const auto it = pass.in.outcomes.find(id);
-    if (it != pass.in.outcomes.end() && (latest == nullptr || latest->last < it->second.last)) latest = &it->second;
+  for (const int ordinal : vacancies.ordinals) {
+    const plan::StepId id = create_id(view, ordinal);
+    draft.wish(id);
+    const auto it = view.in.outcomes.find(id);
+    if (it != view.in.outcomes.end() && (latest == nullptr || latest->last < it->second.last)) latest = &it->second;
   }
   if (latest == nullptr || latest->state == plan::Outcome::State::kDone) return kCreatesPerPass;
-  if (latest->error) pass.lasting_event("Warning", "FailedCreate", "Create", latest->error->message);
-  const core::Duration waited = pass.in.mono - latest->last;
+  if (latest->error) draft.lasting_event("Warning", "FailedCreate", "Create", latest->error->message);
+  const core::Duration waited = view.in.mono - latest->last;
   const core::Duration wait = backoff(*latest);
   if (waited >= wait) return 1;
-  pass.out.wake_after(wait - waited, "trying to create workers again");
+  draft.wake_after(wait - waited, "trying to create workers again");
   return 0;
 }
 
-plan::Step created_event(const Pass& pass, std::vector<std::string> names) {
-  return pass.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(names)));
+plan::Step created_event(const View& view, std::vector<std::string> names) {
+  return view.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(names)));
 }
 
 /// Whether the record of an earlier worker goes before this one is created. That is tried once: the worker is not to wait for
 /// Slurm.
-bool record_goes_first(Pass& pass, OldRecord old, const plan::StepId& id) {
+bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, const plan::StepId& id, Draft& draft) {
   // A NodeSet that gets its finalizer now had no worker.
-  if (old != OldRecord::kGoesFirst || pass.patches_nodeset) return false;
-  if (pass.failure(id) == nullptr) return true;
-  pass.out.remember(id);
+  if (old != OldRecord::kDeletedFirst || finalizer == Finalizer::kChanged) return false;
+  if (view.failure(id) == nullptr) return true;
+  draft.remember(id);
   return false;
 }
 
-void create_pods(Pass& pass, plan::Lane& lane, const core::Json& pod) {
-  const std::size_t limit = tries(pass);
+/// Something is to happen to the Slurm node before its next worker is created.
+bool waits_for_node(const View& view, const std::string& node, OldRecord old, const NodeNames& draining, Draft& draft) {
+  // Slurm has no conditional write: the drain of the last pod's node must not meet the slurmd of the next one.
+  if (draining.contains(node)) {
+    draft.wake_after(kNextAnswer, "waiting for the drain of " + node);
+    return true;
+  }
+  if (old != OldRecord::kAwaitsDown) return false;
+  const Wait wait = view.wait_at_most(kAwaitDown, "WaitingForSlurm",
+                                      "waiting for Slurm to notice that the previous slurmd of node " + node + " is gone");
+  draft.waiting(wait);
+  return !wait.over();
+}
+
+void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& draining, Finalizer finalizer, plan::Lane& lane,
+                 const core::Json& pod, Draft& draft) {
+  const std::size_t limit = tries(view, vacancies, draft);
   if (limit == 0) return;
-  const std::string why = fmt::format("{} wants {} workers", self_text(pass), pass.desired);
+  const std::string why = fmt::format("{} wants {} workers", view.self_text(), view.desired);
   std::vector<std::string> created;
   std::size_t renewed = 0;
-  for (const int ordinal : pass.vacant) {
+  for (const int ordinal : vacancies.ordinals) {
     if (created.size() + renewed == limit) {
-      pass.out.wake_after(core::Duration{10}, "more workers to create");
+      draft.wake_after(core::Duration{10}, "more workers to create");
       break;
     }
-    if (!pass.room(1)) break;
-    core::Json one = worker_pod(pod, pass.in, ordinal);
+    if (!draft.has_room(1)) {
+      draft.wake(kPassFull);
+      break;
+    }
+    core::Json one = worker_pod(pod, view.in, ordinal);
     std::string name = core::get_string(one, {"metadata", "name"});
     const std::string node = core::get_string(one, {"spec", "hostname"});
-    // Slurm has no conditional write: the drain of the last pod's node must not meet the slurmd of the next one.
-    if (pass.draining.contains(node)) {
-      pass.out.wake_after(kNextAnswer, "waiting for the drain of " + node);
-      continue;
-    }
     const plan::StepId record_id = kDeleteRecord.of(node);
-    const OldRecord old = judge_old_record(pass, node);
-    if (old == OldRecord::kSettles &&
-        pass.wait_at_most(kSettles, "WaitingForSlurm",
-                          "waiting for Slurm to notice that the previous slurmd of node " + node + " is gone")) {
-      continue;
-    }
-    if (record_goes_first(pass, old, record_id)) {
-      if (!pass.room(3)) break;
+    const OldRecord old = judge_old_record(view, node);
+    if (waits_for_node(view, node, old, draining, draft)) continue;
+    if (record_goes_first(view, old, finalizer, record_id, draft)) {
+      if (!draft.has_room(3)) {
+        draft.wake(kPassFull);
+        break;
+      }
       const std::string because =
           "Slurm ignores --conf of a node that it knows, and what it knows of this one does not fit the next worker";
-      plan::Lane& own = pass.out.lane("create " + name);
-      pass.step(own, record_id, because, slurm::delete_node(pass.cluster(), node, because, slurm::NodeEvidence::Live::kKept));
+      plan::Lane& own = draft.lane("create " + name);
+      draft.step(own, record_id, because, slurm::delete_node(view.cluster(), node, because, slurm::NodeEvidence::Live::kKept));
       own.then();
-      if (!pass.step(own, create_id(pass, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
+      if (!draft.step(own, create_id(view, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
       own.then();
-      pass.step(own, created_event(pass, {name}));
+      draft.step(own, created_event(view, {name}));
       ++renewed;
       continue;
     }
-    if (!pass.step(lane, create_id(pass, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
+    if (!draft.step(lane, create_id(view, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
     created.push_back(std::move(name));
   }
   if (created.empty()) return;
   lane.then();
-  lane.add(created_event(pass, std::move(created)));
+  lane.add(created_event(view, std::move(created)));
 }
 
-/// Adds the finalizer, if it is not there: workers must not exist without it, for a deletion would not wait for their jobs.
-/// False: it cannot be added now.
-bool keep_finalizer(Pass& pass, plan::Lane& lane) {
-  auto act = kube::add_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet);
-  if (act == nullptr) return true;
-  if (!pass.step(lane, kAddFinalizer, "its workers are drained before it goes", std::move(act))) return false;
-  pass.patches_nodeset = true;
+/// Adds the finalizer, if it is not there.
+Finalizer keep_finalizer(const View& view, plan::Lane& lane, Draft& draft) {
+  auto act = kube::add_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
+  if (act == nullptr) return Finalizer::kUnchanged;
+  if (!draft.step(lane, kAddFinalizer, "its workers are drained before it goes", std::move(act))) return Finalizer::kNotNow;
   lane.then();
-  return true;
+  return Finalizer::kChanged;
 }
 
 /// Pods that are left alone, but have names of our workers.
-void tell_strangers(Pass& pass) {
-  std::vector<std::string> foreign, apart;
-  for (const kube::PodPtr& pod : pass.in.strangers) {
+void tell_unmanaged(const View& view, Draft& draft) {
+  std::vector<std::string> of_others, relabelled;
+  for (const kube::PodPtr& pod : view.in.unmanaged) {
     const kube::OwnerReference* owner = pod->meta.controller_owner();
-    (owner == nullptr || owner->uid != pass.in.meta().uid ? foreign : apart).push_back(pod->meta.name);
+    (owner == nullptr || owner->uid != view.in.meta().uid ? of_others : relabelled).push_back(pod->meta.name);
   }
   const auto tell = [&](std::vector<std::string> names, std::string_view label, std::string_view ours, std::string_view what) {
     if (names.empty()) return;
-    pass.wrong("NamesTaken",
-               fmt::format(
-                   "Pods {} have names of workers of this NodeSet, but their label {} is not {}. They are not touched, and the "
-                   "workers are created with the next free names instead. {} when they run no jobs",
-                   core::compress_hostlist(std::move(names)), label, ours, what),
-               "Create");
+    draft.wrong(
+        "NamesTaken",
+        fmt::format(
+            "Pods {} have names of workers of this NodeSet, but their label {} is not {}. They are not touched, and the "
+            "workers are created with the next free names instead. {} when they run no jobs",
+            core::compress_hostlist(std::move(names)), label, ours, what),
+        "Create");
   };
-  tell(std::move(foreign), api::kLabelCluster, pass.in.nodeset.spec.controller_ref.name, "No NodeSet owns them: delete them");
-  tell(std::move(apart), api::kLabelInstance, pass.in.meta().name, "Set the label again, or delete the pods");
+  tell(std::move(of_others), api::kLabelCluster, view.in.nodeset.spec.controller_ref.name, "No NodeSet owns them: delete them");
+  tell(std::move(relabelled), api::kLabelInstance, view.in.meta().name, "Set the label again, or delete the pods");
 }
 
 /// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
-bool asked_since_podless(const Pass& pass) {
-  return pass.in.seen.podless_since && pass.in.snapshot->requested_at > *pass.in.seen.podless_since;
+bool asked_since_podless(const View& view) {
+  return view.in.seen.podless_since && view.in.snapshot->requested_at > *view.in.seen.podless_since;
 }
 
 }  // namespace
 
-void find_vacancies(Pass& pass) {
-  if (pass.goal != Goal::kServe) return;
+Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft) {
+  Vacancies out;
+  if (view.goal != Goal::kServe) return out;
   int held = 0, leaving = 0;
   std::optional<core::Duration> wait;
   std::set<int> used;
@@ -243,43 +254,48 @@ void find_vacancies(Pass& pass) {
     ++held;
     if (!pod.meta.terminating()) return;
     ++leaving;
-    const core::Duration left = holds_for(pass, pod);
+    const core::Duration left = holds_for(view, pod);
     wait = wait ? std::min(*wait, left) : left;
   };
-  for (const Worker& worker : pass.workers) {
+  for (const Worker& worker : workers) {
     used.insert(worker.key.ordinal);
-    if (holds_place(pass, worker)) hold(*worker.pod);
+    if (holds_place(view, worker)) hold(*worker.pod);
   }
-  for (const kube::PodPtr& pod : pass.in.orphans) {
-    used.insert(ordinal_in(pass, *pod));
-    if (holds_place(pass, *pod)) hold(*pod);
+  for (const kube::PodPtr& pod : view.in.orphans) {
+    used.insert(ordinal_in(view, *pod));
+    if (holds_place(view, *pod)) hold(*pod);
   }
-  for (const kube::PodPtr& pod : pass.in.strangers) used.insert(ordinal_in(pass, *pod));
-  if (wait && held - leaving < pass.desired) pass.out.wake_after(*wait, "a worker's end is overdue then");
-  int missing = std::max(0, pass.desired - held);
+  for (const kube::PodPtr& pod : view.in.unmanaged) used.insert(ordinal_in(view, *pod));
+  if (wait && held - leaving < view.desired) draft.wake_after(*wait, "a worker's end is overdue then");
+  int missing = std::max(0, view.desired - held);
   for (int ordinal = 0; missing > 0; ++ordinal) {
     if (used.contains(ordinal)) continue;
-    const Pass::Name name = pass.name_of(ordinal);
-    if (name == Pass::Name::kNodeSets || name_taken(pass, ordinal)) continue;
-    if (name == Pass::Name::kOurs) pass.vacant.insert(ordinal);
-    if (name == Pass::Name::kRivals) {
-      const std::string node = pass.node_name(ordinal);
-      pass.taken.emplace(node, pass.rival_of(node)->nodeset);
+    const NameOwner owner = view.owner_of_name(ordinal);
+    if (owner == NameOwner::kOtherNodeSet) continue;
+    if (name_taken(view, ordinal)) {
+      draft.wish(create_id(view, ordinal));
+      continue;
+    }
+    if (owner == NameOwner::kUs) out.ordinals.insert(ordinal);
+    if (owner == NameOwner::kOtherWorker) {
+      const std::string node = view.node_name(ordinal);
+      out.taken.emplace(node, view.rival_of(node)->nodeset);
     }
     --missing;
   }
-  pass.to_create = static_cast<int>(pass.vacant.size());
+  return out;
 }
 
-void adopt_orphans(Pass& pass) {
-  if (pass.goal != Goal::kServe) return;
-  tell_strangers(pass);
-  plan::Lane& lane = pass.out.lane("adopt");
-  const bool any = std::ranges::any_of(pass.in.orphans, to_be_adopted);
-  if (any && !keep_finalizer(pass, lane)) return;
-  for (const kube::PodPtr& pod : pass.in.orphans) {
+Finalizer adopt_orphans(const View& view, Draft& draft) {
+  if (view.goal != Goal::kServe) return Finalizer::kUnchanged;
+  tell_unmanaged(view, draft);
+  if (std::ranges::none_of(view.in.orphans, to_be_adopted)) return Finalizer::kUnchanged;
+  plan::Lane& lane = draft.lane("adopt");
+  const Finalizer finalizer = keep_finalizer(view, lane, draft);
+  if (finalizer == Finalizer::kNotNow) return finalizer;
+  for (const kube::PodPtr& pod : view.in.orphans) {
     if (!to_be_adopted(pod)) continue;
-    core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, pass.in.meta())});
+    core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())});
     const kube::OwnerReference* gone = pod->meta.controller_owner();
     if (gone != nullptr) owners.push_back({{"$patch", "delete"}, {"uid", gone->uid}});
     auto act = std::make_shared<kube::Patch>();
@@ -288,54 +304,65 @@ void adopt_orphans(Pass& pass) {
     act->type = kube::PatchType::kStrategic;
     act->uid = pod->meta.uid;
     act->patch = {{"metadata", {{"ownerReferences", std::move(owners)}}}};
-    pass.step(lane, {"adopt", "Pod", pod->meta.key().str()},
-              gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
-              std::move(act));
+    draft.step(lane, {"adopt", "Pod", pod->meta.key().str()},
+               gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
+               std::move(act));
   }
+  return finalizer;
 }
 
-void create_workers(Pass& pass) {
-  if (pass.goal != Goal::kServe) return;
-  tell_taken(pass);
-  const bool nameless = tell_namesake(pass);
-  // Orphans come first. What is vacant is known before: their records are kept.
-  if (std::ranges::any_of(pass.in.orphans, to_be_adopted)) return;
-  plan::Lane& lane = pass.out.lane("create");
-  if (!keep_finalizer(pass, lane)) return;
-  if (nameless || pass.vacant.empty() || pass.conf_refused || !may_create(pass)) return;
+void tell_name_conflicts(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
+  if (view.goal != Goal::kServe) return;
+  tell_taken_names(view, workers, vacancies, draft);
+  tell_namesake(view, draft);
+}
+
+Finalizer create_workers(const View& view, const Vacancies& vacancies, const ExtraConf& extra_conf, const NodeNames& draining,
+                         Draft& draft) {
+  if (view.goal != Goal::kServe) return Finalizer::kUnchanged;
+  plan::Lane& lane = draft.lane("create");
+  const Finalizer finalizer = keep_finalizer(view, lane, draft);
+  if (finalizer == Finalizer::kNotNow) return finalizer;
+  const bool may_create = view.in.namesake.empty() && !vacancies.ordinals.empty() && extra_conf.refusal.empty();
+  if (!may_create || !has_key(view, draft)) return finalizer;
   const std::string problem =
-      hostname_problem(host_prefix(core::get_string(pass.in.nodeset.spec.pod_template.spec, {"hostname"}), pass.in.meta().name),
-                       *pass.vacant.rbegin(), pass.in.nodeset.spec.ordinal_padding);
+      hostname_problem(view.node_prefix(), *vacancies.ordinals.rbegin(), view.in.nodeset.spec.ordinal_padding);
   if (!problem.empty()) {
-    pass.wrong("InvalidHostname", problem, "Create");
-    return;
+    draft.wrong("InvalidHostname", problem, "Create");
+    return finalizer;
   }
-  const core::Result<core::Json> pod = worker_template(pass.in, pass.in.hash);
+  const core::Result<core::Json> pod = worker_template(view.in, view.in.hash);
   if (!pod) {
-    pass.wrong("InvalidSpec", pod.error().message, "Create");
-    return;
+    draft.wrong("InvalidSpec", pod.error().message, "Create");
+    return finalizer;
   }
-  create_pods(pass, lane, *pod);
+  create_pods(view, vacancies, draining, finalizer, lane, *pod, draft);
+  return finalizer;
 }
 
-void remove_finalizer(Pass& pass) {
-  if (!pass.in.meta().terminating() || !pass.in.pods.empty()) return;
-  const bool cluster_ends = pass.goal == Goal::kEndAll || (!pass.in.controller && pass.in.controller_error.empty());
-  if (!cluster_ends && pass.goal != Goal::kHold) {
-    if (pass.records_left > 0) return;
+Finalizer remove_finalizer(const View& view, const StaleRecords& records, Draft& draft) {
+  const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
+  if (!cluster_ends && view.goal != Goal::kHold) {
+    if (records.count > 0) return Finalizer::kUnchanged;
     // No longer than an answer is fresh.
-    if (pass.slurm_fresh() && !asked_since_podless(pass))
-      return pass.out.wake_after(kNextAnswer, "waiting for what Slurm has left");
-    const std::string what = !pass.slurm_fresh()
-                                 ? "waiting for Slurm to answer, to delete the node records of workers that are gone"
-                             : pass.doubtful_record.empty()
-                                 ? ""
-                                 : "waiting for Slurm to notice that the slurmd of node " + pass.doubtful_record + " is gone";
-    if (!what.empty() && pass.wait_at_most(kRecordsGrace, "WaitingForSlurm", what)) return;
+    if (view.slurm_fresh() && !asked_since_podless(view)) {
+      draft.wake_after(kNextAnswer, "waiting for what Slurm has left");
+      return Finalizer::kUnchanged;
+    }
+    const std::string what =
+        !view.slurm_fresh()         ? "waiting for Slurm to answer, to delete the node records of workers that are gone"
+        : records.answering.empty() ? ""
+                                    : "waiting for Slurm to notice that the slurmd of node " + records.answering + " is gone";
+    if (!what.empty()) {
+      const Wait wait = view.wait_at_most(kRecordsGrace, "WaitingForSlurm", what);
+      draft.waiting(wait);
+      if (!wait.over()) return Finalizer::kUnchanged;
+    }
   }
-  if (auto act = kube::remove_finalizer(resources::kNodeSet, pass.in.meta(), api::kFinalizerNodeSet)) {
-    pass.patches_nodeset = pass.step(pass.out.lane("finalizer"), kRemoveFinalizer, "no worker is left", std::move(act));
-  }
+  auto act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
+  const bool removes =
+      act != nullptr && draft.step(draft.lane("finalizer"), kRemoveFinalizer, "no worker is left", std::move(act));
+  return removes ? Finalizer::kChanged : Finalizer::kUnchanged;
 }
 
 }  // namespace op::nodeset

@@ -83,7 +83,7 @@ class World {
   bool stopped = false;             ///< By the Controller's annotation.
   std::string controller_error;     ///< Why there is none, though it exists.
   std::set<std::string> orphans;    ///< Pods that nobody owns.
-  std::set<std::string> strangers;  ///< Pods of another cluster that nobody owns.
+  std::set<std::string> unmanaged;  ///< Pods of another cluster that nobody owns.
   std::string namesake;
   std::vector<Rival> rivals;
   std::string partition_refusal;

@@ -10,7 +10,7 @@
 #include "cluster/worker_names.hpp"
 #include "kube/record.hpp"
 #include "operator/nodeset/build_worker.hpp"
-#include "operator/nodeset/pass.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "plan/executor.hpp"
 #include "plan/testing/observing.hpp"
@@ -83,7 +83,7 @@ Observed World::observe() {
   out.partition_refusal = partition_refusal;
   out.missing = missing;
   for (const auto& [name, pod] : pods) {
-    auto& list = orphans.contains(name) ? out.orphans : strangers.contains(name) ? out.strangers : out.pods;
+    auto& list = orphans.contains(name) ? out.orphans : unmanaged.contains(name) ? out.unmanaged : out.pods;
     list.push_back(std::make_shared<kube::PodRecord>(pod));
   }
   for (const auto& [name, body] : revisions) {

@@ -1,0 +1,163 @@
+// Stale records of Slurm nodes: of workers that are gone for good, of those that have moved (with host networking the Slurm
+// node is named after the Kubernetes node), and for a next worker of the name, with an extraConf or limits that are not its
+// own.
+#include <algorithm>
+#include <array>
+
+#include "cluster/worker_names.hpp"
+#include "operator/nodeset/parts.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// A worker that has no Kubernetes node yet may come back to the one that it had, and find its record.
+bool all_placed(const View& view, const Workers& workers, const Vacancies& vacancies) {
+  return vacancies.ordinals.empty() && view.in.orphans.empty() &&
+         std::ranges::none_of(workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
+}
+
+/// What slurmctld says of a slurmd that has less than its record, where a record made anew fits.
+constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
+                                                   "Low socket*core*thread count"};
+
+/// What else it says of a slurmd that it refuses.
+constexpr std::array<std::string_view, 6> kRefuses{"gres/",
+                                                   "Could not unpack gres data",
+                                                   "Failed to parse dynamic_conf",
+                                                   "Failed to set topology",
+                                                   "Reported active features",
+                                                   "RestrictedCoresPerGPU"};
+
+bool starts_with_any(const auto& all, const std::string& reason) {
+  return std::ranges::any_of(all, [&](std::string_view words) { return reason.starts_with(words); });
+}
+
+/// The record is of one of our workers, and Slurm takes no slurmd like the last one for it. Nobody can resume it.
+bool refused_by_slurm(const View& view, const slurm::Node& node) {
+  return node.state.has("INVALID_REG") && stamped_by_us(view, node) && starts_with_any(kDiffers, node.reason);
+}
+
+enum class Ours { kNo, kPerhaps, kYes };
+
+/// Whether a record is of this NodeSet, by its comment or by its features.
+Ours is_ours(const View& view, const slurm::Node& node) {
+  if (const auto comment = worker_comment(node.comment)) {
+    const std::string uid = core::get_string(*comment, {"nodeSetUID"});
+    if (uid == view.in.meta().uid) return Ours::kYes;
+    // One of our name and another uid is gone: two cannot be at the same time.
+    const bool predecessor = core::get_string(*comment, {"nodeSetName"}) == view.in.meta().name &&
+                             core::get_string(*comment, {"namespace"}) == view.in.meta().ns;
+    if (!uid.empty() && !predecessor) return Ours::kNo;
+  }
+  // Nobody stamped it: then it is taken for ours only when nothing answers under its name any more.
+  const std::string feature = slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name);
+  const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
+  if (!featured) return Ours::kNo;
+  const bool silent =
+      node.state.base == "DOWN" || node.state.has("NOT_RESPONDING") || slurm::held_by(node.reason, slurm::Owner::kOperator);
+  return silent ? Ours::kYes : Ours::kPerhaps;
+}
+
+/// Of names that no worker has any more.
+void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
+  if (!view.in.namesake.empty()) return;
+  const std::string prefix = view.node_prefix();
+  const auto& nodes = view.in.snapshot->nodes;
+  for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
+    const auto& [name, node] = *it;
+    const std::optional<int> ordinal = ordinal_of(name, prefix);
+    if (!ordinal || view.has_worker(name) || vacancies.ordinals.contains(*ordinal) || view.is_of_other_pod(name)) continue;
+    const Ours ours = is_ours(view, *node);
+    if (outlives_worker(view, *node)) continue;
+    if (ours == Ours::kPerhaps && found.answering.empty()) found.answering = name;
+    if (ours != Ours::kYes) continue;
+    if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
+    ++found.count;
+    if (view.stops()) {
+      if (!view.in.doubt.empty()) draft.wake_after(kDoubtAgain, view.in.doubt);
+      continue;
+    }
+    if (reserved(*node)) {
+      draft.intent().add(kDeleteRecord.of(name));
+      draft.waiting("RecordReserved", "the record of node " + name + std::string(kReservedText));
+      continue;
+    }
+    const std::string why = "its worker is gone for good";
+    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why, slurm::delete_node(view.cluster(), name, why));
+  }
+}
+
+/// Of workers that are on another Kubernetes node now.
+void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
+  if (view.stops() || !uses_host_network(view.in.nodeset.spec) || !all_placed(view, workers, vacancies)) return;
+  const std::string prefix = view.node_prefix();
+  for (const auto& [name, node] : view.in.snapshot->nodes) {
+    if (ordinal_of(name, prefix)) continue;  // delete_without_worker has looked at it.
+    if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
+    // What somebody else said of the machine is to be found there when a worker comes back to it.
+    if (!stamped_by_us(view, *node) || slurm::given_by_others(node->reason, slurm::Owner::kOperator)) continue;
+    // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
+    if (node->state.base != "DOWN") {
+      if (found.answering.empty()) found.answering = name;
+      continue;
+    }
+    if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
+    ++found.count;
+    const std::string why = "its worker has moved to another Kubernetes node";
+    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
+               slurm::delete_node(view.cluster(), name, why, slurm::NodeEvidence::Live::kKept));
+  }
+}
+
+}  // namespace
+
+bool tells_refusal(const slurm::Node& node) {
+  return node.state.has("INVALID_REG") && (starts_with_any(kDiffers, node.reason) || starts_with_any(kRefuses, node.reason));
+}
+
+bool stamped_by_us(const View& view, const slurm::Node& node) {
+  const std::string& uid = view.in.meta().uid;
+  // Most nodes are others': a look at the text is cheaper than reading it.
+  if (node.comment.find(uid) == std::string::npos) return false;
+  const auto comment = worker_comment(node.comment);
+  return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
+}
+
+bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision) {
+  const std::string* hash = view.conf_hash(revision);
+  // Most records are of this one: a look at the text is cheaper than reading it.
+  if (hash == nullptr || record.comment.find(*hash) != std::string::npos) return false;
+  // One that an earlier release stamped does not tell.
+  return stamped_by_us(view, record) && !core::get_string(*worker_comment(record.comment), {kStampedConf}).empty();
+}
+
+OldRecord judge_old_record(const View& view, const std::string& name) {
+  const slurm::Node* record = view.known_record(name);
+  if (record == nullptr || view.has_worker(name) || view.stops()) return OldRecord::kStays;
+  const slurm::NodeState& state = record->state;
+  if (!refused_by_slurm(view, *record)) {
+    if (!has_other_conf(view, *record, view.in.hash)) return OldRecord::kStays;
+    // What an administrator said is meant for the next pod too.
+    const bool taken = state.has("DRAIN") || state.has("FAIL");
+    if (slurm::given_by_others(record->reason, slurm::Owner::kOperator) ||
+        (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator)))
+      return OldRecord::kStays;
+  }
+  // Jobs that name the node would be lost with it.
+  if (state.has("RESERVED") || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
+      view.in.snapshot->job_names(name)) {
+    return OldRecord::kStays;
+  }
+  return state.base == "DOWN" && view.slurm_fresh() ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
+}
+
+StaleRecords delete_stale_records(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
+  StaleRecords found;
+  if (!view.slurm_known() || view.goal == Goal::kHold || view.goal == Goal::kEndAll) return found;
+  delete_without_worker(view, vacancies, found, draft);
+  delete_moved(view, workers, vacancies, found, draft);
+  return found;
+}
+
+}  // namespace op::nodeset
