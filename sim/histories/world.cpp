@@ -84,9 +84,8 @@ World::World(WorldOptions options)
   oracles_ = std::make_unique<Oracles>(loop_, kube_->api(), site_);
   kube_->nodes().set_on_accident([this](const std::string& pod, Accident what) { oracles_->accident(pod, what); });
   oracles_->limit_to(options_.namespaces);
-  kube_->api().add_admission(worker_policy());
-  kube_->api().add_admission(busy_policy());
-  kube_->api().add_admission(cluster_policy(kube_->api()));
+  for (const op::AdmissionPolicy& policy : op::admission_policies())
+    kube_->api().add_admission(admission_of(policy, kube_->api()));
   tap_ = std::make_unique<Tap>(*kube_, *oracles_);
   // Writes to Slurm count as well; reconfigure is a GET there.
   faults_.is_write = [](const net::HttpRequest& request) {

@@ -1,5 +1,5 @@
-// Writes what is made from the field lists, the CRDs and the reference documentation, and from what controllers declare: the
-// rules of the chart's ClusterRole.
+// Writes what is made from the field lists, the CRDs and the reference documentation, and for the chart the rules of its
+// ClusterRole, from what controllers declare, and its admission policies.
 //
 //   slurm-operator-gen [DIRECTORY]     the root of the source tree; default: the current directory
 #include <cstdio>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/kinds.hpp"
+#include "cluster/policies.hpp"
 #include "operator/operator.hpp"
 
 namespace {
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
   bool good = true;
   std::vector<api::GeneratedFile> files = api::generated_files();
   files.push_back(op::cluster_role_file());
+  files.push_back(op::admission_policies_file());
   for (const api::GeneratedFile& file : files) good = write(root / file.path, file.text) && good;
   return good ? 0 : 1;
 }
