@@ -30,7 +30,11 @@ struct Manager::Impl {
         passes(l, r, g, executor, named, options,
                {.may_begin = [this] { return started && leadership.leads() && synced(); },
                 .on_first = [this](std::size_t keys) { log_first(keys); },
-                .on_ended = [this] { shutdown.pass_ended(); }}),
+                .on_ended = [this] { shutdown.pass_ended(); },
+                .on_waiting =
+                    [this](const std::string& system) {
+                      if (on_waiting) on_waiting(system);
+                    }}),
         leadership(l, r, g, c, options.election, options.metrics,
                    {.on_leading = [this] { begin_leading(); }, .on_lost = [this](const std::string& why) { lost(why); }}),
         shutdown(l, g, options.stop_grace,
@@ -58,6 +62,7 @@ struct Manager::Impl {
   Leadership leadership;
   Shutdown shutdown;
   std::function<void()> on_leading;
+  std::function<void(const std::string&)> on_waiting;
   bool started = false;
   bool change_planned = false;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
@@ -158,6 +163,10 @@ void Manager::start() {
 
 void Manager::on_leading(std::function<void()> callback) {
   impl_->on_leading = std::move(callback);
+}
+
+void Manager::on_waiting(std::function<void(const std::string&)> callback) {
+  impl_->on_waiting = std::move(callback);
 }
 
 void Manager::stop(std::function<void()> done) {

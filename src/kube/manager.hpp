@@ -114,6 +114,8 @@ class Manager final : private CacheDirectory {
   [[nodiscard]] bool leading() const;
   /// Called when an election is won: what was read before may lack what the leader before us wrote last.
   void on_leading(std::function<void()> callback);
+  /// Called for each system that a plan waits on (Plan::waits_on), each time that it is planned.
+  void on_waiting(std::function<void(const std::string& system)> callback);
   [[nodiscard]] bool idle() const;  ///< No pass runs, no key is ready or held, none is to be retried.
   /// Keys held by a closed gate, with what they wait for. For logs and tests.
   [[nodiscard]] std::vector<std::string> held() const;

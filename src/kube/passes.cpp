@@ -196,6 +196,7 @@ void Passes::plan_off_loop(const PassPtr& pass) {
 void Passes::planned(const PassPtr& pass, plan::Plan made, const std::string& bug) {
   if (!bug.empty()) return broke(pass, "plan failed: this is a bug", bug);
   if (options_.on_plan) options_.on_plan(made);
+  for (const std::string& system : made.waits_on()) callbacks_.on_waiting(system);
   const std::vector<plan::Need> open = plan::open_needs(made, pass->facts);
   if (!open.empty() && !stopping_) return ask(pass, open);
   pass->plan = std::move(made);

@@ -43,9 +43,10 @@ struct PassOptions {
 class Passes {
  public:
   struct Callbacks {
-    std::function<bool()> may_begin;                 ///< All caches are synced, and we lead.
-    std::function<void(std::size_t keys)> on_first;  ///< The first passes are about to begin.
-    std::function<void()> on_ended;                  ///< A pass has ended; only while stopping.
+    std::function<bool()> may_begin;                            ///< All caches are synced, and we lead.
+    std::function<void(std::size_t keys)> on_first;             ///< The first passes are about to begin.
+    std::function<void()> on_ended;                             ///< A pass has ended; only while stopping.
+    std::function<void(const std::string& system)> on_waiting;  ///< A plan says so: Plan::waits_on.
   };
   Passes(core::Loop& loop, core::Random& random, core::Logger& logger, plan::Executor& executor, NamedWatches& named,
          PassOptions options, Callbacks callbacks);

@@ -82,13 +82,17 @@ class PassesTest : public testing::Test {
   plan::Executor executor{loop, target};
   bool may_begin = true;
   int ended = 0;
+  std::vector<std::string> waited;
   Passes passes{loop,
                 random,
                 log,
                 executor,
                 named,
                 {},
-                {.may_begin = [this] { return may_begin; }, .on_first = [](std::size_t) {}, .on_ended = [this] { ++ended; }}};
+                {.may_begin = [this] { return may_begin; },
+                 .on_first = [](std::size_t) {},
+                 .on_ended = [this] { ++ended; },
+                 .on_waiting = [this](const std::string& system) { waited.push_back(system); }}};
   TestController controller;
 };
 
@@ -125,6 +129,20 @@ TEST_F(PassesTest, APassGoesThroughItsStatesAndEnds) {
   EXPECT_EQ(state(), "done");
   EXPECT_TRUE(passes.idle());
   EXPECT_EQ(passes.outcomes("test", key.key).size(), 1U);
+}
+
+TEST_F(PassesTest, WhatAPlanWaitsOnIsToldEachTime) {
+  controller.planner = [](const Seen&) {
+    plan::Plan plan;
+    plan.waits_on("ns/slurm");
+    return plan;
+  };
+  passes.wake(key);
+  loop.run_ready();
+  EXPECT_EQ(waited, std::vector<std::string>{"ns/slurm"}) << "also when there is nothing to do";
+  passes.wake(key);
+  loop.advance(1s);
+  EXPECT_EQ(waited.size(), 2U);
 }
 
 TEST_F(PassesTest, NothingBeginsBeforeItMay) {

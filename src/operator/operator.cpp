@@ -48,12 +48,11 @@ struct Operator::Impl {
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),
         wiring(manager, clusters, options.namespaces),
-        controllers(with_caches(wiring),
-                    {options.cluster_domain, [this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); },
-                     options.worker_priority_class}),
+        controllers(with_caches(wiring), {options.cluster_domain, options.worker_priority_class}),
         connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.distrust(); });
+    manager.on_waiting([this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); });
     connections.start();
   }
 

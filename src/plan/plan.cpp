@@ -140,6 +140,7 @@ core::Json Plan::describe() const {
   }
   for (const Need& need : needs_) out["needs"][need.id] = need.query ? need.query->describe() : core::Json();
   if (wake_) out["wake"] = {{"afterMs", wake_->count()}, {"why", wake_reason_}};
+  if (!waits_on_.empty()) out["waitsOn"] = waits_on_;
   core::Json about = describe_intent(whole_intent());
   if (!about.empty()) out["intent"] = std::move(about);
   return out;

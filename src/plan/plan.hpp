@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/clock.hpp"
@@ -139,6 +140,11 @@ class Plan {
   [[nodiscard]] const std::optional<core::Duration>& wake() const { return wake_; }
   [[nodiscard]] const std::string& wake_reason() const { return wake_reason_; }
 
+  /// The next step waits for what this outside system (a Slurm cluster, by its key) is about to say: the runtime may have it
+  /// asked more often for a while.
+  void waits_on(std::string system) { waits_on_.insert(std::move(system)); }
+  [[nodiscard]] const std::set<std::string>& waits_on() const { return waits_on_; }
+
   Intent intent;  ///< With nothing in `remaining`: the steps of this pass are all there is to do.
   /// The intent, with the steps of this pass where the planner listed none.
   [[nodiscard]] Intent whole_intent() const;
@@ -154,6 +160,7 @@ class Plan {
   std::vector<StepId> remembered_;
   std::optional<core::Duration> wake_;
   std::string wake_reason_;
+  std::set<std::string> waits_on_;
 };
 
 }  // namespace plan

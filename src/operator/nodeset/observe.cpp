@@ -342,7 +342,6 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     out->revisions.push_back(left);
   }
   conclude(*out, context.facts, context.observing);
-  if (options_.hurry && waits_for_slurm(*out)) options_.hurry(cluster);
   return out;
 }
 
@@ -362,7 +361,10 @@ std::string NodeSetController::share(const kube::Key& key) const {
 }
 
 plan::Plan NodeSetController::plan_typed(const Observed& observed) const {
-  return observed.object ? plan_nodeset(observed) : plan::Plan{};
+  if (!observed.object) return {};
+  plan::Plan plan = plan_nodeset(observed);
+  if (waits_for_slurm(observed)) plan.waits_on(observed.cluster());
+  return plan;
 }
 
 }  // namespace op::nodeset

@@ -151,9 +151,7 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
-  /// Called on the loop when the next step waits for what Slurm says of this cluster: polls are to come faster for a while.
-  std::function<void(const slurm::ClusterKey&)> hurry;
-  std::string worker_priority_class = {};  ///< Of workers whose NodeSet names none; "": the cluster's default.
+  std::string worker_priority_class = {};        ///< Of workers whose NodeSet names none; "": the cluster's default.
 };
 
 /// What it reads.

@@ -76,13 +76,18 @@ class ObserveNodeSet : public ::testing::Test {
     return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {{}, mono, {}, {}}));
   }
 
+  /// It plans to wait for what Slurm says of these clusters.
+  std::set<slurm::ClusterKey> waits_on() {
+    const auto observed = observe();
+    const kube::Controller& base = controller_;
+    return base.plan(observed.get()).waits_on();
+  }
+
   Reader reader_;
-  std::vector<std::string> hurried_;
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
   LocalWiring wiring_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
   Caches set_{wiring_};
-  NodeSetController controller_{wiring_,
-                                {"example.org", [this](const slurm::ClusterKey& cluster) { hurried_.push_back(cluster); }}};
+  NodeSetController controller_{wiring_, {"example.org"}};
 };
 
 TEST_F(ObserveNodeSet, WaitsForItsCaches) {
@@ -187,7 +192,7 @@ TEST_F(ObserveNodeSet, RemembersSinceWhenItsPodsAreGone) {
   fill(set_.pods, {worker("cpu-1", "another")});
   EXPECT_EQ(observe(at(3))->seen.podless_since, at(3));
   EXPECT_EQ(observe(at(4))->seen.podless_since, at(3));
-  EXPECT_FALSE(hurried_.empty());
+  EXPECT_FALSE(waits_on().empty());
   fill(set_.nodesets, {});
   EXPECT_NE(observe(at(5)), nullptr);
   fill(set_.nodesets, {deleted});
@@ -374,10 +379,10 @@ TEST_F(ObserveNodeSet, WithHostNetworkingKnowsTheNodesOfOtherWorkers) {
   EXPECT_EQ(observe()->other_workers, (std::set<std::string, std::less<>>{"kube-2"}));
 }
 
-TEST_F(ObserveNodeSet, DoesNotHurryPollsWhileJobsHoldWhatIsScaledIn) {
+TEST_F(ObserveNodeSet, DoesNotWaitForSlurmWhileJobsHoldWhatIsScaledIn) {
   fill_all();
   fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
-  const auto hurried = [&](std::set<std::string, std::less<>> flags, const std::string& reason, bool job) {
+  const auto waits = [&](std::set<std::string, std::less<>> flags, const std::string& reason, bool job) {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = slurm::Snapshot::Health::kComplete;
     for (const char* name : {"cpu-0", "cpu-1"}) {
@@ -394,22 +399,18 @@ TEST_F(ObserveNodeSet, DoesNotHurryPollsWhileJobsHoldWhatIsScaledIn) {
     running.nodes = {"cpu-1"};
     if (job) snapshot->jobs.insert_or_assign(running.id, std::make_shared<slurm::Job>(running));
     snapshots_["default/demo"] = snapshot;
-    hurried_.clear();
-    observe();
-    return !hurried_.empty();
+    return !waits_on().empty();
   };
-  EXPECT_FALSE(hurried({"DRAIN"}, "slurm-operator: NodeSet default/cpu was scaled in", true));
-  EXPECT_TRUE(hurried({"DRAIN"}, "slurm-operator: NodeSet default/cpu was scaled in", false)) << "it is about to go";
-  EXPECT_TRUE(hurried({}, "", true)) << "it is about to be drained";
+  EXPECT_FALSE(waits({"DRAIN"}, "slurm-operator: NodeSet default/cpu was scaled in", true));
+  EXPECT_TRUE(waits({"DRAIN"}, "slurm-operator: NodeSet default/cpu was scaled in", false)) << "it is about to go";
+  EXPECT_TRUE(waits({}, "", true)) << "it is about to be drained";
 }
 
-TEST_F(ObserveNodeSet, HurriesPollsWhileItWaitsForSlurm) {
+TEST_F(ObserveNodeSet, SaysThatItWaitsForSlurm) {
   fill_all();
-  observe();
-  EXPECT_TRUE(hurried_.empty());
+  EXPECT_TRUE(waits_on().empty());
   fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "cpu-uid")});
-  observe();
-  EXPECT_EQ(hurried_, std::vector<slurm::ClusterKey>{"default/demo"});
+  EXPECT_EQ(waits_on(), std::set<slurm::ClusterKey>{"default/demo"});
 }
 
 TEST_F(ObserveNodeSet, HearsAKubeletThatDeletesAPodAsSoonAsItHasEnded) {
