@@ -92,7 +92,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       controller = controller_ref(*restapi);
     }
     mark(controller);
-    if (is_ready) clusters.poke(controller.str());
+    if (is_ready) clusters.poll_soon(controller.str());
   }
 
   [[nodiscard]] bool has_ready_pod(const kube::ObjectMeta& restapi) const {

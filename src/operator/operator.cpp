@@ -51,8 +51,8 @@ struct Operator::Impl {
         controllers(with_caches(wiring), {options.cluster_domain, options.worker_priority_class}),
         connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
-    manager.on_leading([this] { clusters.distrust(); });
-    manager.on_waiting([this](const slurm::ClusterKey& cluster) { clusters.hurry(cluster); });
+    manager.on_leading([this] { clusters.mark_stale(); });
+    manager.on_waiting([this](const slurm::ClusterKey& cluster) { clusters.poll_often(cluster); });
     connections.start();
   }
 

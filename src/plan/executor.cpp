@@ -44,7 +44,8 @@ struct LaneRun {
   }
 };
 
-struct Pass {
+/// One pass on its way: the lanes of its plan.
+struct PassRun {
   std::vector<LaneRun> lanes;
   std::function<void(PassResult)> done;
   PassResult result;
@@ -72,7 +73,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   Target& target;
   PassLimits limits;
 
-  using PassPtr = std::shared_ptr<Pass>;
+  using PassPtr = std::shared_ptr<PassRun>;
   using FetchPtr = std::shared_ptr<Fetch>;
 
   /// Hands an act to the target; a late second answer, and any answer after the executor is gone, is dropped.
@@ -95,7 +96,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   }
 
   void start_pass(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld) {
-    auto pass = std::make_shared<Pass>();
+    auto pass = std::make_shared<PassRun>();
     for (const auto& [name, lane] : plan.lanes()) {
       LaneRun run;
       for (const auto& group : lane.groups()) {

@@ -48,14 +48,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     } else if (job->wrote) {
       result.gates.push_back(clusters.gate_from_now(job->cluster, job->what));
     }
-    if (job->wrote) clusters.poke(job->cluster);
+    if (job->wrote) clusters.poll_soon(job->cluster);
     job->done(std::move(result));
   }
 
   /// Done. When the snapshot may be of an earlier time than what was found or made, a gate waits for the next one.
   void succeed(const JobPtr& job, core::Json value) {
     ActResult result{std::move(value), {clusters.gate_from_now(job->cluster, job->what)}};
-    clusters.poke(job->cluster);
+    clusters.poll_soon(job->cluster);
     job->done(std::move(result));
   }
 
@@ -186,7 +186,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       }
       kept.push_back(node.name);
       const Node* seen = clusters.snapshot(job->cluster)->node(node.name);
-      if (seen != nullptr && !seen->state.has("DRAIN")) clusters.doubt(job->cluster);
+      if (seen != nullptr && !seen->state.has("DRAIN")) clusters.poll_all_next(job->cluster);
     }
     std::ranges::sort(drained);
     std::ranges::sort(kept);
@@ -356,7 +356,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// It is gone already. A snapshot that still has it is behind, or was told of no change.
   void found_none(const JobPtr& job, const std::string& name) {
-    if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.doubt(job->cluster);
+    if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
     succeed(job, {{"deleted", false}});
   }
 
@@ -412,7 +412,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       job->wrote = loop.clock().mono();
       to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
         // Partitions may have come and gone, also where slurmctld says that nothing has changed since.
-        self.clusters.doubt(job->cluster);
+        self.clusters.poll_all_next(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
         // slurmctld refuses a configuration with nothing but -1, "Unspecified error".

@@ -51,7 +51,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
         timer(in_loop) {}
 
   [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
-  [[nodiscard]] bool hurried() const { return now() < hurry_until; }
+  [[nodiscard]] bool often() const { return now() < often_until; }
 
   // --- One round --------------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   void begin_round() {
     running = true;
-    poked = false;
+    soon = false;
     last_started = now();
     if (snapshot->complete()) return fetch();
     client.ping([weak = weak_from_this()](core::Result<std::vector<Ping>> pings) {
@@ -107,8 +107,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     auto round = std::make_shared<Round>();
     round->number = rounds();
     round->started = last_started = now();
-    round->whole = !snapshot->complete() || doubted || now() - last_whole >= options.whole;
-    doubted = false;
+    round->whole = !snapshot->complete() || all_next || now() - last_whole >= options.whole;
+    all_next = false;
     const bool known = !round->whole;
     client.partitions(known ? partitions_update : std::nullopt, take(round, &Round::partitions, &Impl::have_nodes));
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
@@ -198,7 +198,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     partitions_update.reset();
     nodes_update.reset();
     jobs_update.reset();
-    const core::Duration longest = hurried() ? options.hurried_backoff : options.last_backoff;
+    const core::Duration longest = often() ? options.often_backoff : options.last_backoff;
     backoff = backoff == core::Duration{0} ? options.first_backoff : std::min(backoff * 2, options.last_backoff);
     pause = std::min(backoff, longest);
     // Several operators and clusters must not knock in step.
@@ -206,7 +206,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     end_round(before, failed(*before, error));
   }
 
-  void distrust() {
+  void mark_stale() {
     settled = std::max(settled, now());
     if (!started || !snapshot->complete()) return;
     const SnapshotPtr before = snapshot;
@@ -229,13 +229,13 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   [[nodiscard]] core::MonoTime due() const {
     if (!snapshot->complete()) {
-      const core::Duration wait = hurried() ? std::min(pause, options.hurried_backoff) : pause;
+      const core::Duration wait = often() ? std::min(pause, options.often_backoff) : pause;
       return last_ended + wait;
     }
-    const int factor = poked || hurried() ? options.hurried_cost_factor : options.cost_factor;
+    const int factor = soon || often() ? options.often_cost_factor : options.cost_factor;
     const core::MonoTime affordable = last_started + std::max(std::min(cost * factor, kLongestPause), cost * 2);
-    if (poked) return affordable;
-    return std::max(affordable, last_started + (hurried() ? options.hurried : options.period));
+    if (soon) return affordable;
+    return std::max(affordable, last_started + (often() ? options.often_period : options.period));
   }
 
   void schedule() {
@@ -257,12 +257,12 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
   bool started = false;
   bool running = false;
-  bool poked = false;
-  bool doubted = false;
+  bool soon = false;
+  bool all_next = false;
   bool asking_why = false;
   core::MonoTime why_again;            ///< No sooner is a silent slurmctld asked why.
   std::optional<core::Error> refused;  ///< Our token is, as far as we know.
-  core::MonoTime last_started, last_ended, last_whole, hurry_until;
+  core::MonoTime last_started, last_ended, last_whole, often_until;
   core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
   core::Duration cost{0};
   core::Duration backoff{0};  ///< Of the failures in a row; 0 after a success.
@@ -298,21 +298,21 @@ void Poller::start(SnapshotPtr last_known) {
   impl_->schedule();
 }
 
-void Poller::poke() {
-  impl_->poked = true;
+void Poller::poll_soon() {
+  impl_->soon = true;
   impl_->schedule();
 }
 
-void Poller::doubt() {
-  impl_->doubted = true;
+void Poller::poll_all_next() {
+  impl_->all_next = true;
 }
 
-void Poller::distrust() {
-  impl_->distrust();
+void Poller::mark_stale() {
+  impl_->mark_stale();
 }
 
-void Poller::hurry() {
-  impl_->hurry_until = impl_->now() + impl_->options.hurry_for;
+void Poller::poll_often() {
+  impl_->often_until = impl_->now() + impl_->options.often_for;
   impl_->schedule();
 }
 

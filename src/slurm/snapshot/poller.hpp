@@ -22,13 +22,13 @@ namespace slurm {
 struct PollerOptions {
   core::Duration whole{60000};        ///< For so long slurmctld's word that nothing has changed is taken.
   core::Duration period{1000};        ///< From the start of one round to the next.
-  core::Duration hurried{300};        ///< The same while somebody waits.
-  core::Duration hurry_for{2000};     ///< How long one hurry() counts.
+  core::Duration often_period{300};   ///< The same after poll_often().
+  core::Duration often_for{2000};     ///< How long one poll_often() counts.
   int cost_factor = 20;               ///< A round starts no sooner than this many times the length of the last after its start.
-  int hurried_cost_factor = 4;        ///< The same while somebody waits, or after a write of ours.
+  int often_cost_factor = 4;          ///< The same after poll_often() and poll_soon().
   core::Duration first_backoff{300};  ///< After a failure; doubles, with jitter ...
   core::Duration last_backoff{5000};  ///< ... up to this, or ...
-  core::Duration hurried_backoff{500};  ///< ... up to this while somebody waits.
+  core::Duration often_backoff{500};  ///< ... up to this after poll_often().
 };
 
 class Poller {
@@ -48,14 +48,15 @@ class Poller {
   void start(SnapshotPtr last_known = nullptr);
   /// No more rounds, no more calls of the listener; the snapshot stays.
   void stop();
-  /// A round starts as soon as the cost of the last allows; when one is under way, another follows it.
-  void poke();
+  /// For who has written: a round starts as soon as the cost of the last allows; when one is under way, another follows it.
+  void poll_soon();
+  /// For who waits: for the next two seconds (PollerOptions::often_for) rounds come faster, and failures are retried sooner.
+  void poll_often();
   /// A live look contradicted the snapshot, or slurmctld was reconfigured, though the tables may be said to be unchanged: the
   /// next round asks for all of them.
-  void doubt();
+  void poll_all_next();
   /// The contents are stale until a round that begins from now on is whole.
-  void distrust();
-  void hurry();
+  void mark_stale();
   /// A write is settled at `when`: a round that began before says nothing of it. Gates hold keys back from what such a round
   /// shows, but they are open while Slurm does not answer; so none of these rounds ends its silence.
   void wrote(core::MonoTime when);

@@ -249,24 +249,24 @@ Client* Clusters::client(const ClusterKey& cluster) {
   return connection == nullptr ? nullptr : &connection->client;
 }
 
-void Clusters::hurry(const ClusterKey& cluster) {
-  if (auto* connection = impl_->find(cluster)) connection->poller.hurry();
+void Clusters::poll_often(const ClusterKey& cluster) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.poll_often();
 }
 
-void Clusters::poke(const ClusterKey& cluster) {
-  if (auto* connection = impl_->find(cluster)) connection->poller.poke();
+void Clusters::poll_soon(const ClusterKey& cluster) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.poll_soon();
 }
 
-void Clusters::doubt(const ClusterKey& cluster) {
-  if (auto* connection = impl_->find(cluster)) connection->poller.doubt();
+void Clusters::poll_all_next(const ClusterKey& cluster) {
+  if (auto* connection = impl_->find(cluster)) connection->poller.poll_all_next();
 }
 
-void Clusters::distrust() {
+void Clusters::mark_stale() {
   // A listener may remove clusters.
   std::vector<ClusterKey> known;
   for (const auto& [cluster, connection] : impl_->connections) known.push_back(cluster);
   for (const ClusterKey& cluster : known) {
-    if (auto* connection = impl_->find(cluster)) connection->poller.distrust();
+    if (auto* connection = impl_->find(cluster)) connection->poller.mark_stale();
   }
 }
 

@@ -64,13 +64,14 @@ class Clusters {
   [[nodiscard]] Client* client(const ClusterKey& cluster);
 
   /// A plan waits on Slurm: polls come faster for the next two seconds.
-  void hurry(const ClusterKey& cluster);
-  /// Something was written: polls at once.
-  void poke(const ClusterKey& cluster);
-  /// What it says is not so, or may be so no more: it asks for all there is the next time.
-  void doubt(const ClusterKey& cluster);
-  /// What was read until now of any cluster is stale: another process may have written later.
-  void distrust();
+  void poll_often(const ClusterKey& cluster);
+  /// Something was written: polls as soon as the cost of the last poll allows.
+  void poll_soon(const ClusterKey& cluster);
+  /// What it says is not so, or may be so no more: the next poll asks for all there is, also for what is said to be unchanged.
+  void poll_all_next(const ClusterKey& cluster);
+  /// What was read until now of any cluster is stale, until a poll that begins from now on has brought it: another process may
+  /// have written later.
+  void mark_stale();
 
   /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot. One request serves all who asked
   /// before it was sent; errors as Client::jobs.

@@ -127,7 +127,7 @@ TEST_F(RegistryTest, WhatALiveLookContradictsIsAskedForAsAWhole) {
   http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
   loop.advance(3000ms);
   EXPECT_NE(snapshot()->node("n2"), nullptr);
-  clusters.doubt("default/c");
+  clusters.poll_all_next("default/c");
   loop.advance(1100ms);
   EXPECT_EQ(snapshot()->node("n2"), nullptr);
   EXPECT_NE(snapshot()->node("n1"), nullptr);
@@ -139,7 +139,7 @@ TEST_F(RegistryTest, WhatWasReadBeforeWeLedIsStaleUntilItIsReadAgain) {
   ASSERT_TRUE(snapshot()->complete());
   http.held = "/nodes/";
   loop.advance(1000ms);
-  clusters.distrust();
+  clusters.mark_stale();
   EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale);
   http.release();
   loop.advance(1ms);
@@ -241,7 +241,7 @@ TEST_F(RegistryTest, PingsUntilSlurmctldAnswersAndAsksLittleElse) {
   const int pings = http.asked("GET", kBase + "/ping/");
   EXPECT_GE(pings, 14) << "0.3, 0.6, 1.2, 2.4, 4.8, 5, 5 ...";
   EXPECT_LE(pings, 18);
-  clusters.hurry("default/c");
+  clusters.poll_often("default/c");
   loop.advance(2s);
   EXPECT_GE(http.asked("GET", kBase + "/ping/"), pings + 4) << "somebody waits";
   http.on("GET", kBase + "/ping/", testing::ping(true));
@@ -310,7 +310,7 @@ TEST_F(RegistryTest, AfterAFailureEverythingIsFetchedWhole) {
 TEST_F(RegistryTest, PollsFasterWhileSomebodyWaits) {
   add();
   loop.advance(500ms);
-  clusters.hurry("default/c");
+  clusters.poll_often("default/c");
   loop.advance(2s);
   EXPECT_GE(rounds(), 6);
   const int before = rounds();
@@ -327,8 +327,8 @@ TEST_F(RegistryTest, PollsAsOftenAsTheCostAllows) {
   EXPECT_EQ(rounds() - before, 5) << "20 times the cost";
   before = rounds();
   for (int i = 0; i < 100; ++i) {
-    clusters.hurry("default/c");
-    clusters.poke("default/c");
+    clusters.poll_often("default/c");
+    clusters.poll_soon("default/c");
     loop.advance(100ms);
   }
   EXPECT_LE(rounds() - before, 26) << "4 times the cost";
@@ -356,7 +356,7 @@ TEST_F(RegistryTest, AServerThatIsLastinglySlowGivesEvidenceAllTheSame) {
 TEST_F(RegistryTest, AWriteIsFollowedByAPollAtOnce) {
   add();
   loop.advance(500ms);
-  clusters.poke("default/c");
+  clusters.poll_soon("default/c");
   loop.advance(20ms);
   EXPECT_EQ(rounds(), 2);
 }
@@ -369,7 +369,7 @@ TEST_F(RegistryTest, AGateWaitsForARoundThatStartedAfterIt) {
   const auto gate = clusters.gate_from_now("default/c", "drain n1");
   EXPECT_EQ(gate->describe(), "drain n1");
   EXPECT_FALSE(gate->open());
-  clusters.poke("default/c");
+  clusters.poll_soon("default/c");
   http.release();
   loop.run_ready();
   EXPECT_FALSE(gate->open()) << "that round had begun before";
