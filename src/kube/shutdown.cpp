@@ -1,13 +1,17 @@
 #include "kube/shutdown.hpp"
 
+#include <utility>
+
 namespace kube {
 
 Shutdown::Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace, Steps steps)
     : logger_(logger), grace_(grace), steps_(std::move(steps)), grace_over_(loop), closing_(loop) {}
 
 void Shutdown::begin(std::function<void()> done) {
-  done_ = std::move(done);
-  if (begun()) return;
+  done_.push_back(std::move(done));
+  if (state_ == State::kEnded) return closing_.set(core::Duration{0}, [this] { ended(); });
+  // A lease that was lost before began the end without anybody who waits for it.
+  if (state_ == State::kClosing || grace_over_.pending()) return;
   state_ = State::kEndingPasses;
   logger_.info("stopping", {{"passes", steps_.passes()}});
   if (steps_.passes() == 0) return close();
@@ -25,6 +29,10 @@ void Shutdown::pass_ended() {
   if (state_ == State::kEndingPasses && steps_.passes() == 0) close();
 }
 
+void Shutdown::ended() {
+  for (const auto& done : std::exchange(done_, {})) done();
+}
+
 void Shutdown::close() {
   state_ = State::kClosing;
   grace_over_.cancel();
@@ -40,7 +48,7 @@ void Shutdown::close() {
       steps_.give_up_lease(guarded([this] {
         state_ = State::kEnded;
         logger_.info("stopped");
-        if (done_) done_();
+        ended();
       }));
     }));
   });

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/log.hpp"
 #include "core/loop.hpp"
@@ -29,7 +30,7 @@ class Shutdown {
   [[nodiscard]] State state() const { return state_; }
   /// Nothing may begin any more.
   [[nodiscard]] bool begun() const { return state_ != State::kRunning; }
-  /// `done` is called once all is over; never from inside this call.
+  /// `done` is called once all is over; never from inside this call. The first call counts the grace; later ones wait as well.
   void begin(std::function<void()> done);
   /// The lease was lost. What is under way ends without a grace; the owner ends the process.
   void lease_lost();
@@ -38,12 +39,13 @@ class Shutdown {
 
  private:
   void close();
+  void ended();
 
   core::Logger& logger_;
   core::Duration grace_;
   Steps steps_;
   State state_ = State::kRunning;
-  std::function<void()> done_;
+  std::vector<std::function<void()>> done_;
   core::Timer grace_over_;
   core::Timer closing_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -97,5 +97,37 @@ TEST_F(ShutdownTest, ALostLeaseEndsWithItsLastPassWithoutAGrace) {
   EXPECT_THAT(steps, ElementsAre("watches"));
 }
 
+TEST_F(ShutdownTest, WhoBeginsAfterALostLeaseIsTold) {
+  shutdown.lease_lost();
+  begin();
+  loop.run_ready();
+  events_sent();
+  lease_given_up();
+  EXPECT_THAT(steps, ElementsAre("watches", "events", "lease", "done"));
+}
+
+TEST_F(ShutdownTest, WhoBeginsAfterALostLeaseWaitsForPassesNoLongerThanTheGrace) {
+  passes = 1;
+  shutdown.lease_lost();
+  begin();
+  loop.advance(9999ms);
+  EXPECT_THAT(steps, IsEmpty());
+  loop.advance(1ms);
+  EXPECT_THAT(steps, ElementsAre("watches", "events"));
+}
+
+TEST_F(ShutdownTest, AllWhoWaitForTheEndAreToldOnce) {
+  begin();
+  begin();
+  loop.run_ready();
+  events_sent();
+  lease_given_up();
+  EXPECT_THAT(steps, ElementsAre("watches", "events", "lease", "done", "done"));
+  begin();
+  EXPECT_EQ(steps.size(), 5U) << "never from inside the call";
+  loop.run_ready();
+  EXPECT_EQ(steps.size(), 6U);
+}
+
 }  // namespace
 }  // namespace kube
