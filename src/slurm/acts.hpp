@@ -44,9 +44,8 @@ struct UpdateNode final : plan::Act {
 };
 
 /// Deletes the record of a node that goes for good. slurmctld refuses while jobs hold it; suspended jobs are looked up live
-/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected. With evidence, which the
-/// deletion of a worker's record needs, it is the fence before the deletion of its pod: refused (kExpired) when that is too
-/// old.
+/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected, and (kExpired) when its
+/// evidence is too old. That of a worker needs evidence, as it is the fence before the deletion of its pod.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, std::string name, std::string because, std::optional<NodeEvidence::Live> live)
       : cluster(std::move(in_cluster)), node(std::move(name)), why(std::move(because)), expected(live) {}

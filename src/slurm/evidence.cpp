@@ -52,4 +52,12 @@ std::optional<Silent> Silent::of(const plan::Observing& observing, const Snapsho
   return Silent(observing, std::move(id), "Silent", std::move(detail), end_of(snapshot), Live::kSilent);
 }
 
+std::optional<LeftBehind> LeftBehind::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id,
+                                         std::string why) {
+  if (!snapshot.fresh(observing.now())) return std::nullopt;
+  const Node* node = snapshot.node(id.name);
+  if (node == nullptr || node->state.base != "DOWN") return std::nullopt;
+  return LeftBehind(observing, std::move(id), "LeftBehind", std::move(why), end_of(snapshot));
+}
+
 }  // namespace slurm

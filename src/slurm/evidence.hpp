@@ -79,6 +79,15 @@ class Silent final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
+/// DOWN in a fresh snapshot, of a record that is no worker's any more: its caller knows none, and says why that is so in `why`.
+class LeftBehind final : public NodeEvidence {
+ public:
+  static std::optional<LeftBehind> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, std::string why);
+
+ private:
+  using NodeEvidence::NodeEvidence;
+};
+
 /// The slurmd that Slurm knows to have been started at `slurmd` is no more, and neither are its jobs. Whoever knows where it
 /// ran issues it.
 class SlurmdEnded final : public NodeEvidence {

@@ -192,6 +192,21 @@ TEST(NodeEvidence, SilentNeedsThatSlurmHasGivenItUpAndThatNoJobNamesIt) {
   EXPECT_FALSE(silent(snapshot, "cpu-0"));
 }
 
+TEST(NodeEvidence, SaysLeftBehindOfARecordThatIsDown) {
+  const auto left = [](const Snapshot& snapshot, const char* node = "cpu-0") {
+    return LeftBehind::of(plan::testing::Observer::at(kNow), snapshot, {"c", node}, "its worker is gone");
+  };
+  Snapshot snapshot = snapshot_with({"DOWN", {"NOT_RESPONDING"}});
+  ASSERT_TRUE(left(snapshot));
+  EXPECT_EQ(left(snapshot)->detail(), "its worker is gone");
+  EXPECT_EQ(left(snapshot)->live(), NodeEvidence::Live::kKept);
+  EXPECT_EQ(left(snapshot)->good_until(), snapshot.requested_at + snapshot.good_for());
+  EXPECT_FALSE(left(snapshot, "cpu-1")) << "Slurm has no such record";
+  EXPECT_FALSE(left(snapshot_with({"IDLE", {"DRAIN"}}))) << "its slurmd runs";
+  snapshot.health = Snapshot::Health::kStale;
+  EXPECT_FALSE(left(snapshot));
+}
+
 TEST(NodeEvidence, IsGoodForAsLongAsTheSnapshotThatItWasFoundIn) {
   Snapshot snapshot = snapshot_with({"IDLE", {"DRAIN"}});
   snapshot.cost = core::Duration{8000};

@@ -12,6 +12,7 @@
 #include "operator/common/named_objects.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/controller/plan.hpp"
+#include "slurm/holds.hpp"
 
 namespace op::controller {
 namespace {
@@ -77,6 +78,23 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
   return "";
 }
 
+/// That it was a worker is told by our comment, or by our reason.
+bool left_behind(const Observed& observed, const slurm::Node& node) {
+  if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
+  const auto comment = worker_comment(node.comment);
+  // With host networking a worker may be registered under another name.
+  if (comment && std::ranges::find(observed.workers, core::get_string(*comment, {"podName"})) != observed.workers.end()) {
+    return false;
+  }
+  if (comment && core::get_string(*comment, {"namespace"}) != observed.object->meta.ns) return false;
+  if (!comment && !slurm::held_by(node.reason, slurm::Owner::kOperator)) return false;
+  const std::string nodeset = comment ? core::get_string(*comment, {"nodeSetName"}) : "";
+  return std::none_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& facts) {
+    return facts.object == nodeset ||
+           std::find(node.features.begin(), node.features.end(), facts.slurm_name) != node.features.end();
+  });
+}
+
 /// What the NodeSet of a worker is called in Slurm, where the NodeSet itself is gone. With host networking its template's
 /// hostname is not known any more: then as if it had none.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
@@ -102,6 +120,17 @@ std::vector<std::string> old_mounts(const Observed& observed, const std::vector<
 }
 
 }  // namespace
+
+std::vector<LeftRecord> find_left_records(const Observed& observed, const plan::Observing& observing) {
+  std::vector<LeftRecord> out;
+  if (!observed.snapshot || !observed.snapshot->complete()) return out;
+  for (const auto& [name, node] : observed.snapshot->nodes) {
+    if (!left_behind(observed, *node)) continue;
+    out.push_back({name, slurm::LeftBehind::of(observing, *observed.snapshot, {observed.cluster, name},
+                                               "its worker and its NodeSet are gone")});
+  }
+  return out;
+}
 
 std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                     const kube::Observation& context) {
@@ -173,6 +202,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
   out->old_mounts = old_mounts(*out, workers);
   out->snapshot = wiring_.snapshot(out->cluster);
+  out->left_records = find_left_records(*out, context.observing);
   out->stopped = stops_deletions(out->object->meta);
   if (out->snapshot) {
     const bool persistent = spec.persistence.enabled || !out->parse_error.empty();

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cluster/wiring.hpp"
 #include "kube/controller.hpp"
@@ -19,6 +20,9 @@ struct Caches {
   kube::Cache<kube::PodRecord>& pods;
   [[nodiscard]] bool synced() const;
 };
+
+/// By what has been observed of NodeSets, workers and Slurm.
+[[nodiscard]] std::vector<LeftRecord> find_left_records(const Observed& observed, const plan::Observing& observing);
 
 class ControllerController final : public kube::TypedController<Observed> {
  public:

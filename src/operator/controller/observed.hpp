@@ -13,6 +13,7 @@
 #include "cluster/names.hpp"
 #include "kube/controller.hpp"
 #include "kube/object.hpp"
+#include "slurm/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::controller {
@@ -49,6 +50,13 @@ struct LeftWorker {
   std::optional<OwnerEnds> ends;  ///< The Controller takes it with it.
 };
 
+/// A worker's record in Slurm that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a
+/// cluster whose state came back.
+struct LeftRecord {
+  std::string node;
+  std::optional<slurm::LeftBehind> evidence;  ///< None while what Slurm said is too old.
+};
+
 struct Observed {
   kube::Context context;
   slurm::ClusterKey cluster;
@@ -73,6 +81,8 @@ struct Observed {
   std::vector<LeftWorker> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;
+
+  std::vector<LeftRecord> left_records;  ///< None is known while Slurm does not answer.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
   kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
@@ -184,38 +183,16 @@ void plan_budget(Draft& draft) {
                       draft.observed.workers_pdb.get(), kManagerController));
 }
 
-/// A worker's record that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a cluster whose
-/// state came back. That it was a worker is told by our comment, or by our reason.
-bool left_behind(const Observed& observed, const slurm::Node& node) {
-  if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
-  const auto comment = worker_comment(node.comment);
-  // With host networking a worker may be registered under another name.
-  if (comment && std::ranges::find(observed.workers, core::get_string(*comment, {"podName"})) != observed.workers.end()) {
-    return false;
-  }
-  if (comment && core::get_string(*comment, {"namespace"}) != observed.object->meta.ns) return false;
-  if (!comment && !slurm::held_by(node.reason, slurm::Owner::kOperator)) return false;
-  const std::string nodeset = comment ? core::get_string(*comment, {"nodeSetName"}) : "";
-  return std::none_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& facts) {
-    return facts.object == nodeset ||
-           std::find(node.features.begin(), node.features.end(), facts.slurm_name) != node.features.end();
-  });
-}
-
 void plan_records(Draft& draft) {
   constexpr std::size_t kRecordsPerPass = 32;
   const Observed& observed = draft.observed;
-  if (!observed.snapshot || !observed.snapshot->complete() || observed.stopped || !observed.doubt.empty()) return;
+  if (observed.stopped || !observed.doubt.empty()) return;
   plan::Lane& lane = draft.plan.lane("records");
-  for (const auto& [name, node] : observed.snapshot->nodes) {
-    if (!left_behind(observed, *node)) continue;
-    if (!observed.snapshot->fresh(observed.context.mono) || draft.plan.step_count() >= kRecordsPerPass) {
+  for (const LeftRecord& record : observed.left_records) {
+    if (!record.evidence || draft.plan.step_count() >= kRecordsPerPass)
       return draft.plan.wake_after(core::Duration{1000}, "records of workers are left");
-    }
-    const std::string why = "its worker and its NodeSet are gone";
-    lane.add({{"delete", "Slurm node", name},
-              why,
-              slurm::delete_node(observed.cluster, name, why, slurm::NodeEvidence::Live::kKept)});
+    const std::string& why = record.evidence->detail();
+    lane.add({{"delete", "Slurm node", record.node}, why, slurm::delete_node(*record.evidence, why)});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
+#include "operator/controller/observe.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/testing/observed.hpp"
 #include "operator/controller/withhold.hpp"
@@ -39,6 +40,7 @@ Observed with_records(int count, core::Duration age) {
     snapshot->nodes.insert_or_assign(node->name, node);
   }
   out.snapshot = snapshot;
+  out.left_records = find_left_records(out, plan::testing::Observer::at(kNow));
   return out;
 }
 
@@ -607,6 +609,17 @@ TEST(Records, AreDeletedAFewInAPass) {
   EXPECT_LE(deleted_records(many), 32U);
   EXPECT_EQ(many.wake(), core::Duration{1000});
   EXPECT_EQ(many.wake_reason(), "records of workers are left");
+}
+
+TEST(Records, AreDeletedOnEvidenceThatAges) {
+  const plan::Plan some = plan(with_records(3, core::Duration{0}));
+  for (const plan::Step& step : some.lanes().find("records")->second.groups().front()) {
+    const auto* act = dynamic_cast<const slurm::DeleteNode*>(step.act.get());
+    ASSERT_NE(act, nullptr);
+    ASSERT_TRUE(act->evidence);
+    EXPECT_EQ(act->evidence->kind(), "LeftBehind");
+    EXPECT_FALSE(act->evidence->good_at(kNow + core::Duration{60000}));
+  }
 }
 
 TEST(Records, StayWhereSlurmIsDoubted) {
