@@ -5,6 +5,7 @@
 #include "api/well_known.hpp"
 #include "cluster/names.hpp"
 #include "core/base64.hpp"
+#include "slurm/holds.hpp"
 
 namespace sim {
 namespace {
@@ -45,15 +46,15 @@ std::string slurmctld_host(const std::string& conf) {
 void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& pod_uid) {
   const SimNode* known = slurm.node(node);
   if (known == nullptr) return;
-  const bool own = known->reason.starts_with("slurm-operator: ");
-  const bool slurms = known->reason == "Not responding" || known->reason == "Not responding : Not responding" ||
-                      known->reason == "Node unexpectedly rebooted";
-  const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurms;
+  slurm::Holds holds = slurm::Holds::read(known->reason);
+  const bool own = holds.has(slurm::Owner::kOperator);
+  const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurm::slurms_own(known->reason);
   if (known->drain && !known->down && !own && !slurm.busy(node)) return;
+  if (!known->drain && !known->down) holds = {};  // Left over.
   SimNodeUpdate update;
   update.reason = kept                   ? known->reason
                   : known->drain && !own ? "drained without a reason"
-                                         : "slurm-operator: Pod is terminating (" + pod_uid + ")";
+                                         : holds.hold(slurm::Owner::kOperator, "Pod is terminating (" + pod_uid + ")").reason();
   if (!kept && (own || !known->drain)) {
     update.state = "DRAIN";
     slurm.update_node(node, update, "root");

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "core/hash.hpp"
+#include "core/retry.hpp"
 
 namespace kube {
 
@@ -377,11 +378,10 @@ void Passes::log_pass(const Pass& pass) {
       {"done", done}, {"took_ms", (now() - pass.began).count()}, {"intent", pass.plan.whole_intent().text()}};
   if (!failed.empty()) more.push_back({"failed", failed});
   if (!pass.result.complete) more.push_back({"complete", false});
-  const bool conflicts_only = std::ranges::all_of(pass.result.outcomes, [](const auto& outcome) {
-    return !outcome.second.error || outcome.second.error->code == core::ErrorCode::kConflict ||
-           outcome.second.error->code == core::ErrorCode::kExpired;
+  const bool races_only = std::ranges::all_of(pass.result.outcomes, [](const auto& outcome) {
+    return !outcome.second.error || core::retry_of(outcome.second.error->code) == core::Retry::kDecideAnew;
   });
-  logger_.log(failed.empty() || conflicts_only ? core::Level::kInfo : core::Level::kWarn, "pass", pass.fields(std::move(more)));
+  logger_.log(failed.empty() || races_only ? core::Level::kInfo : core::Level::kWarn, "pass", pass.fields(std::move(more)));
   if (options_.metrics == nullptr) return;
   options_.metrics->steps(pass.controller, done.size(), failed.size());
   if (pass.result.timed_out) options_.metrics->pass_timed_out(pass.controller);

@@ -35,7 +35,8 @@ constexpr std::string_view kWaitScript =
 /// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it; and no other starts
 /// there: a DOWN may end with the next registration, a drain does not. Its reason names the pod, so that only its successor, or
 /// a slurmd that starts anew, is resumed. The reason of a drain, of a fail, or of a down that is neither ours nor slurmctld's
-/// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. Who gave no
+/// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. What other
+/// programs of ours say beside us stays beside it (slurm/holds.hpp). Who gave no
 /// reason was not us either, and a drain would end a fail. Nothing is left to do where the record is
 /// gone already, as with a scale-in, or where somebody else's drain has ended: who undrains it later is not to find it DOWN.
 constexpr std::string_view kPreStop =
@@ -46,6 +47,10 @@ constexpr std::string_view kPreStop =
     R"(s/.* State=[^ ]*\(D\(RAIN\|OWN\)\|FAIL\).* Reason=\(.*\) \[[^ ]*@[0-9T:-]*\].*/\3/p;t;)"
     R"(s/.* State=[^ ]*\(DRAIN\|FAIL\).*/drained without a reason/p");)"
     R"sh( [ -n "$r" ] || { r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
+    R"sh( h=$(printf "%s\n" "$s" |)sh"
+    R"sh( sed -n "s/.* State=[^ ]*D\(RAIN\|OWN\).* Reason=slurm-operator: \(.*\) \[[^ ]*@[0-9T:-]*\].*/\2/p");)sh"
+    R"sh( case $h in *"; slurm-bridge: "*) r="$r; slurm-bridge: ${h#*; slurm-bridge: }";;)sh"
+    R"sh( *"; slurm-enlist: "*) r="$r; slurm-enlist: ${h#*; slurm-enlist: }";; esac;)sh"
     R"( scontrol update nodename="$n" state=drain reason="$r"; s=; };)"
     R"( case "$s" in *" State=IDLE+DRAIN"*) exit 0; esac;)"
     R"( scontrol update nodename="$n" state=down reason="$r"' || true)";

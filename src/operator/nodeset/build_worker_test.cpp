@@ -161,6 +161,13 @@ TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
   EXPECT_EQ(after("MIXED+FAIL", "slurm-operator: x"), "down slurm-operator: x") << "a drain would end the fail";
   EXPECT_EQ(after("IDLE+DRAIN", "slurm-operator: Node (a) was cordoned"), ours) << "and not when the node is uncordoned";
   EXPECT_EQ(after("DOWN+DRAIN+NOT_RESPONDING", "slurm-operator: x : Not responding"), ours);
+  EXPECT_EQ(after("IDLE+DRAIN", "slurm-operator: a; b; slurm-bridge: pods; run"), ours + "; slurm-bridge: pods; run");
+  EXPECT_EQ(after("MIXED+DRAIN", "slurm-operator: a; slurm-bridge: b; slurm-enlist: c"),
+            ours + "; slurm-bridge: b; slurm-enlist: c");
+  EXPECT_EQ(after("DOWN+DRAIN", "slurm-operator: a; slurm-enlist: c : Not responding"),
+            ours + "; slurm-enlist: c : Not responding");
+  EXPECT_EQ(after("IDLE", "slurm-operator: a; slurm-bridge: left over"), ours);
+  EXPECT_EQ(after("MIXED+DRAIN", "slurm-bridge: pods run there"), "down slurm-bridge: pods run there");
   EXPECT_EQ(after("IDLE+COMPLETING+DRAIN", ""), silent) << "nobody undoes what we did not do";
   EXPECT_EQ(after("IDLE+FAIL", ""), silent);
   EXPECT_EQ(after("DOWN", "Not responding"), ours) << "that is slurmctld's";

@@ -7,6 +7,7 @@
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
+#include "core/retry.hpp"
 #include "operator/nodeset/build_worker.hpp"
 
 namespace op::nodeset {
@@ -34,9 +35,8 @@ std::string hash_of_conf(const kube::Object& revision) {
 }  // namespace
 
 core::Duration backoff(const plan::Outcome& outcome) {
-  using enum core::ErrorCode;
-  const core::ErrorCode code = outcome.error ? outcome.error->code : kInternal;
-  const bool soon = code == kBusy || code == kConflict || code == kExpired;
+  const core::Retry retry = core::retry_of(outcome.error ? outcome.error->code : core::ErrorCode::kInternal);
+  const bool soon = retry == core::Retry::kHeld || retry == core::Retry::kDecideAnew;
   const core::Duration first{soon ? 250 : 1000};
   const core::Duration longest{soon ? 4000 : 60000};
   const core::Duration wait = first * (1 << std::clamp(outcome.count - 1, 0, 10));
