@@ -2,22 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 
+#include "core/hash.hpp"
 #include "core/random.hpp"
 
 namespace sim {
 
 class SeededRandom final : public core::Random {
  public:
-  explicit SeededRandom(std::uint64_t seed) : engine_(seed) {}
+  explicit SeededRandom(std::uint64_t seed) : seed_(seed), engine_(seed) {}
 
   std::uint64_t below(std::uint64_t bound) override { return engine_() % bound; }  // a bias of 2^-40 does not matter here
   std::string bytes(std::size_t n) override {
     std::string out(n, '\0');
     for (char& c : out) c = static_cast<char>(engine_() & 255);
     return out;
+  }
+  [[nodiscard]] std::unique_ptr<core::Random> stream(std::string_view name) const override {
+    const std::string digest = core::short_digest(std::to_string(seed_) + " " + std::string(name));
+    return std::make_unique<SeededRandom>(std::stoull(digest, nullptr, 16));
   }
 
   /// True with this probability.
@@ -30,6 +37,7 @@ class SeededRandom final : public core::Random {
   SeededRandom fork() { return SeededRandom(engine_()); }
 
  private:
+  std::uint64_t seed_;
   std::mt19937_64 engine_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace core {
 
@@ -14,6 +16,9 @@ class Random {
   virtual std::uint64_t below(std::uint64_t bound) = 0;
   /// n bytes fit for keys (production: from OpenSSL).
   virtual std::string bytes(std::size_t n) = 0;
+  /// A source of its own, for a part of the program by its name. What it gives does not depend on what else was drawn, or on
+  /// the order in which parts were made.
+  [[nodiscard]] virtual std::unique_ptr<Random> stream(std::string_view name) const = 0;
   /// A value in [0, 1).
   double unit() { return static_cast<double>(below(1ULL << 53)) / static_cast<double>(1ULL << 53); }
 };
@@ -23,6 +28,7 @@ class SystemRandom final : public Random {
  public:
   std::uint64_t below(std::uint64_t bound) override;
   std::string bytes(std::size_t n) override;
+  [[nodiscard]] std::unique_ptr<Random> stream(std::string_view) const override { return std::make_unique<SystemRandom>(); }
 };
 
 }  // namespace core

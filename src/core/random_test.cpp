@@ -25,5 +25,10 @@ TEST(SystemRandom, GivesAsManyBytesAsAsked) {
   EXPECT_NE(random.bytes(32), random.bytes(32));
 }
 
+TEST(SystemRandom, StreamsAreAsRandom) {
+  SystemRandom random;
+  EXPECT_NE(random.stream("a")->bytes(32), random.stream("a")->bytes(32));
+}
+
 }  // namespace
 }  // namespace core

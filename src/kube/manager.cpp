@@ -132,7 +132,10 @@ void Manager::add_cache(const Resource& resource, const Scope& scope, std::type_
                         std::unique_ptr<WatchSink> sink) {
   auto entry = impl_->maker.make(resource, scope, record, std::move(cache), std::move(sink));
   if (impl_->started) entry->watch->start();
-  impl_->entries.push_back(std::move(entry));
+  // Not in the order in which they were asked for: it is not to matter who asks first.
+  const auto by_place = [](const std::unique_ptr<CacheEntry>& one) { return place(one->resource, one->scope); };
+  const auto at = std::ranges::upper_bound(impl_->entries, by_place(entry), {}, by_place);
+  impl_->entries.insert(at, std::move(entry));
 }
 
 void Manager::add(Controller& controller) {

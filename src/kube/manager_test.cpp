@@ -274,6 +274,24 @@ TEST_F(ManagerTest, OneWatchForOneCache) {
   EXPECT_EQ(api.opened, 2);
 }
 
+TEST_F(ManagerTest, WatchesStartInTheSameOrderWhoeverAsksFirst) {
+  const auto order = [&](const std::vector<Resource>& asked) {
+    Manager other(loop, random, log, client);
+    for (const Resource& resource : asked) other.cache<Object>(resource, {"ns", "", ""});
+    other.start();
+    loop.advance(10ms);
+    std::vector<std::string> paths;
+    for (const auto& [id, watch] : api.watches) paths.push_back(watch.path);
+    other.stop([] {});
+    loop.advance(10s);
+    api.watches.clear();
+    return paths;
+  };
+  const std::vector<std::string> once = order({resources::kConfigMap, resources::kService, resources::kPod});
+  EXPECT_EQ(once.size(), 3U);
+  EXPECT_EQ(order({resources::kPod, resources::kService, resources::kConfigMap}), once);
+}
+
 /// Pods carry digests of their keys: with other ones, every restart of the operator would restart every slurmctld.
 TEST_F(ManagerTest, DigestsOfSecretsAreTheSameInEveryProcessAndRelease) {
   auto& secrets = manager->cache<SecretRecord>(resources::kSecret, {"ns", "", ""});

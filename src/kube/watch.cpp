@@ -17,6 +17,10 @@ constexpr int kMaxBrokenWatchLists = 2;
 
 }  // namespace
 
+std::string place(const Resource& resource, const Scope& scope) {
+  return resource.path(scope.ns) + "?" + scope.label_selector + "&" + scope.field_selector;
+}
+
 core::Result<void> LineFramer::feed(std::string_view piece, const OnLine& on_line) {
   while (!piece.empty()) {
     const std::size_t end = piece.find('\n');
@@ -127,10 +131,10 @@ bool ListSplitter::take(char c, const OnItem& on_item) {
 struct Watch::Impl {
   enum class Phase { kStopped, kWaiting, kWatchList, kPages, kWatching };
 
-  Impl(core::Loop& l, core::Random& r, core::Logger& g, Client& c, DocumentParser& p, Resource res, Scope s, WatchSink& k,
+  Impl(core::Loop& l, const core::Random& r, core::Logger& g, Client& c, DocumentParser& p, Resource res, Scope s, WatchSink& k,
        WatchOptions o)
       : loop(l),
-        random(r),
+        random(r.stream("watch " + place(res, s))),
         logger(g),
         client(c),
         parser(p),
@@ -144,7 +148,7 @@ struct Watch::Impl {
         silence(l) {}
 
   core::Loop& loop;
-  core::Random& random;
+  std::unique_ptr<core::Random> random;
   core::Logger& logger;
   Client& client;
   DocumentParser& parser;
@@ -194,7 +198,7 @@ struct Watch::Impl {
   /// Also draws server_timeout.
   [[nodiscard]] std::string watch_target(const std::string& position) {
     const auto spread = static_cast<std::uint64_t>((options.timeout_most - options.timeout_least).count()) + 1;
-    server_timeout = options.timeout_least + core::Duration{static_cast<core::Duration::rep>(random.below(spread))};
+    server_timeout = options.timeout_least + core::Duration{static_cast<core::Duration::rep>(random->below(spread))};
     const auto seconds = std::max<core::Duration::rep>(1, server_timeout.count() / 1000);
     return base_target() + "watch=true&allowWatchBookmarks=true&timeoutSeconds=" + std::to_string(seconds) + position;
   }
@@ -473,7 +477,7 @@ struct Watch::Impl {
     last_failure = now();
     const double plain = static_cast<double>(options.backoff_base.count()) * std::pow(2.0, std::min(failures_in_row++, 20));
     const double capped = std::min(plain, static_cast<double>(options.backoff_cap.count()));
-    const double jittered = std::min(capped * (1.0 + random.unit()), static_cast<double>(options.backoff_cap.count()));
+    const double jittered = std::min(capped * (1.0 + random->unit()), static_cast<double>(options.backoff_cap.count()));
     return core::Duration{static_cast<core::Duration::rep>(jittered)};
   }
 
@@ -487,7 +491,7 @@ struct Watch::Impl {
   [[nodiscard]] std::vector<core::Field> fields(const core::Error& why) const { return fields({core::error_field(why)}); }
 };
 
-Watch::Watch(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
+Watch::Watch(core::Loop& loop, const core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
              Resource resource, Scope scope, WatchSink& sink, WatchOptions options)
     : impl_(
           std::make_unique<Impl>(loop, random, logger, client, parser, std::move(resource), std::move(scope), sink, options)) {}

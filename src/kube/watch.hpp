@@ -31,6 +31,9 @@ struct Scope {
   friend auto operator<=>(const Scope&, const Scope&) = default;
 };
 
+/// What is watched, as one text: a name for it, and to sort by.
+[[nodiscard]] std::string place(const Resource& resource, const Scope& scope);
+
 /// What a watch feeds. Objects are only valid during the call.
 class WatchSink {
  public:
@@ -107,8 +110,9 @@ struct WatchStats {
 
 class Watch {
  public:
-  Watch(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser, Resource resource,
-        Scope scope, WatchSink& sink, WatchOptions options = {});
+  /// Draws its random numbers from a stream of its own, named for its place.
+  Watch(core::Loop& loop, const core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
+        Resource resource, Scope scope, WatchSink& sink, WatchOptions options = {});
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -14,20 +14,6 @@
 namespace op {
 namespace {
 
-/// The caches of all controllers in one order, whoever declares them first: with it the histories of the simulator stay what
-/// they are when a declaration changes, for each watch draws its random numbers in turn.
-Wiring& with_caches(Wiring& wiring) {
-  for (const auto* cache : {&caches::kControllers, &caches::kRestApis, &caches::kNodeSets, &caches::kTokens})
-    wiring.cache(*cache);
-  wiring.cache(caches::kPods);
-  for (const auto* cache : {&caches::kServices, &caches::kConfigMaps, &caches::kStatefulSets, &caches::kDeployments,
-                            &caches::kPodDisruptionBudgets, &caches::kControllerRevisions, &caches::kClaims})
-    wiring.cache(*cache);
-  wiring.cache(caches::kTokenSecrets);
-  wiring.cache(caches::kNodes);
-  return wiring;
-}
-
 /// Every controller. What each of them needs is in its declaration.cpp.
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
@@ -48,7 +34,7 @@ struct Operator::Impl {
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),
         wiring(manager, clusters, options.namespaces),
-        controllers(with_caches(wiring), {options.cluster_domain, options.worker_priority_class}),
+        controllers(wiring, {options.cluster_domain, options.worker_priority_class}),
         connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ class FakeRandom final : public core::Random {
     for (std::size_t i = 0; i < n; ++i) result += static_cast<char>('A' + static_cast<int>(next_++ % 26));
     return result;
   }
+  [[nodiscard]] std::unique_ptr<core::Random> stream(std::string_view) const override { return std::make_unique<FakeRandom>(); }
 
  private:
   std::uint64_t state_ = 42;

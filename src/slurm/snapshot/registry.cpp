@@ -131,8 +131,9 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           transport(home.factory(endpoint)),
           tokens(home.loop.clock(), key, user),
           client(home.loop, *transport, tokens, home.log, home.client_options),
+          random(home.random.stream("polls of " + cluster)),
           poller(
-              home.loop, home.random, home.log, client, [&home] { return ++home.last_round; },
+              home.loop, *random, home.log, client, [&home] { return ++home.last_round; },
               [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) {
                 home.tell(difference(cluster, before, now));
               },
@@ -145,6 +146,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     std::unique_ptr<net::HttpTransport> transport;
     Hs256Tokens tokens;
     Client client;
+    std::unique_ptr<core::Random> random;
     Poller poller;
     JobReads job_reads;
   };

@@ -98,6 +98,7 @@ struct Link final : net::HttpTransport {
 struct ZeroRandom final : core::Random {
   std::uint64_t below(std::uint64_t) override { return 0; }
   std::string bytes(std::size_t n) override { return std::string(n, '0'); }
+  [[nodiscard]] std::unique_ptr<core::Random> stream(std::string_view) const override { return std::make_unique<ZeroRandom>(); }
 };
 
 }  // namespace slurm
