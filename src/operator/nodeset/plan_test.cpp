@@ -18,6 +18,7 @@ namespace {
 using core::Json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -549,6 +550,31 @@ TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
   world.settle(4);
   EXPECT_EQ(world.condition("Ready"), "False NotUsable") << "nobody serves";
   EXPECT_EQ(world.condition("Progressing"), "False NotUsable");
+  EXPECT_THAT(world.violations, IsEmpty());
+}
+
+TEST(NodeSetPlan, HoldsANodeBesideAnotherProgramOfOurs) {
+  constexpr const char* kBridges = "slurm-bridge: pods run there";
+  World world = serving(3);
+  world.add_job({"cpu-0", "cpu-1", "cpu-2"});
+  world.node("cpu-2").state.flags.insert("DRAIN");
+  world.node("cpu-2").reason = kBridges;
+  world.edit("replicas", 2);
+  world.settle(4);
+  EXPECT_THAT(world.node("cpu-2").reason, StartsWith("slurm-operator: ")) << "it goes, and says so beside the other";
+  EXPECT_THAT(world.node("cpu-2").reason, EndsWith(std::string("; ") + kBridges));
+  world.edit("replicas", 3);
+  world.settle(4);
+  EXPECT_EQ(world.node("cpu-2").reason, kBridges);
+  EXPECT_TRUE(world.node("cpu-2").state.has("DRAIN")) << "the other still wants it";
+  world.jobs.clear();
+  world.edit("replicas", 2);
+  world.settle(4);
+  world.finish_pods();
+  world.settle(4);
+  EXPECT_EQ(world.pods.size(), 2U);
+  ASSERT_TRUE(world.nodes.contains("cpu-2")) << "with the record the word of the other would go";
+  EXPECT_THAT(world.node("cpu-2").reason, EndsWith(kBridges));
   EXPECT_THAT(world.violations, IsEmpty());
 }
 

@@ -313,7 +313,10 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(&act)) {
     for (const std::string& name : drain->nodes) {
       const auto it = nodes.find(name);
-      if (it == nodes.end() || it->second.state.has("DRAIN")) continue;
+      if (it == nodes.end()) continue;
+      if (slurm::drained_without(it->second, drain->owner))
+        it->second.reason = slurm::Holds::read(it->second.reason).hold(drain->owner, drain->reason).reason();
+      if (it->second.state.has("DRAIN")) continue;
       const bool failing = it->second.state.flags.erase("FAIL") > 0;  // A node is drained or failing.
       it->second.state.flags.insert("DRAIN");
       if ((failing || it->second.state.base == "DOWN") && slurm::given_by_others(it->second.reason, slurm::Owner::kOperator)) {
@@ -331,6 +334,10 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     if (!slurm::held_by(it->second.reason, resume->owner) && !slurm::down_by_slurm(it->second)) {
       violations.push_back("undid a foreign drain: " + resume->node);
       return core::fail(core::ErrorCode::kConflict, "not ours");
+    }
+    if (slurm::Holds holds = slurm::Holds::read(it->second.reason); holds.others_than(resume->owner)) {
+      it->second.reason = holds.release(resume->owner).reason();
+      return {};
     }
     if (it->second.state.flags.erase("FAIL") > 0) violations.push_back("undid a fail: " + resume->node);
     it->second.state.flags.erase("DRAIN");
