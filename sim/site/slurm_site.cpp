@@ -50,7 +50,8 @@ void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& p
   const bool own = holds.has(slurm::Owner::kOperator);
   const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurm::slurms_own(known->reason);
   if (known->drain && !known->down && !own && !slurm.busy(node)) return;
-  if (!known->drain && !known->down) holds = {};  // Left over.
+  const bool missed = known->down && known->reason.ends_with(" : Not responding");
+  if (!known->drain && (!known->down || missed)) holds = {};  // Left over.
   SimNodeUpdate update;
   update.reason = kept                   ? known->reason
                   : known->drain && !own ? "drained without a reason"

@@ -73,12 +73,13 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
   return act;
 }
 
-plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why, std::optional<NodeEvidence::Live> expected) {
-  return std::make_shared<DeleteNode>(std::move(cluster), std::move(node), std::move(why), expected);
+plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why, std::optional<NodeEvidence::Live> expected) {
+  return std::make_shared<DeleteNode>(std::move(cluster), seen.name, seen.reason, std::move(why), expected);
 }
 
 plan::ActPtr delete_node(NodeEvidence evidence, std::string why) {
-  auto act = std::make_shared<DeleteNode>(evidence.node().cluster, evidence.node().name, std::move(why), evidence.live());
+  auto act = std::make_shared<DeleteNode>(evidence.node().cluster, evidence.node().name, evidence.reason(), std::move(why),
+                                          evidence.live());
   act->evidence = std::move(evidence);
   return act;
 }

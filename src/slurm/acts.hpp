@@ -44,13 +44,20 @@ struct UpdateNode final : plan::Act {
 };
 
 /// Deletes the record of a node that goes for good. slurmctld refuses while jobs hold it; suspended jobs are looked up live
-/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected, and (kExpired) when its
-/// evidence is too old. That of a worker needs evidence, as it is the fence before the deletion of its pod.
+/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected, and when somebody else has
+/// given it a reason since; and (kExpired) when its evidence is too old. That of a worker needs evidence, as it is the fence
+/// before the deletion of its pod.
 struct DeleteNode final : plan::Act {
-  DeleteNode(ClusterKey in_cluster, std::string name, std::string because, std::optional<NodeEvidence::Live> live)
-      : cluster(std::move(in_cluster)), node(std::move(name)), why(std::move(because)), expected(live) {}
+  DeleteNode(ClusterKey in_cluster, std::string name, std::string seen, std::string because,
+             std::optional<NodeEvidence::Live> live)
+      : cluster(std::move(in_cluster)),
+        node(std::move(name)),
+        reason(std::move(seen)),
+        why(std::move(because)),
+        expected(live) {}
   ClusterKey cluster;
   std::string node;
+  std::string reason;  ///< That Slurm had of it when this was decided.
   std::string why;
   std::optional<NodeEvidence::Live> expected;
   std::optional<NodeEvidence> evidence;
@@ -67,8 +74,8 @@ struct EndNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// The fence that keeps the record: fails (kConflict, kBusy) unless Slurm, asked live, keeps the node from work and no job
-/// holds it; and when the evidence is too old (kExpired). Changes nothing.
+/// The fence that keeps the record: fails (kConflict, kBusy) unless Slurm, asked live, has the node, keeps it from work, and no
+/// job holds it; and when the evidence is too old (kExpired). Changes nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
@@ -90,8 +97,8 @@ struct Reconfigure final : plan::Act {
 plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason);
 plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node);
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
-/// Of a node that has no worker behind it.
-plan::ActPtr delete_node(ClusterKey cluster, std::string node, std::string why,
+/// Of a node that has no worker behind it, as it was `seen`.
+plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why,
                          std::optional<NodeEvidence::Live> expected = std::nullopt);
 /// Of a worker's node.
 plan::ActPtr delete_node(NodeEvidence evidence, std::string why);

@@ -20,12 +20,12 @@ std::optional<Drained> Drained::of(const plan::Observing& observing, const Snaps
     if (state.has(busy)) return std::nullopt;
   }
   if (!snapshot.jobs_on(id.name).empty()) return std::nullopt;
-  return Drained(observing, std::move(id), "Drained", "drained in Slurm: " + node->reason, end_of(snapshot));
+  return Drained(observing, std::move(id), "Drained", "drained in Slurm: " + node->reason, end_of(snapshot), node->reason);
 }
 
 bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped, std::optional<core::MonoTime> since,
                      core::MonoTime now) {
-  if (stamped || !snapshot.fresh(now) || snapshot.node(node) != nullptr) return false;
+  if (stamped || !snapshot.fresh(now) || snapshot.node(node) != nullptr || !snapshot.jobs_on(node).empty()) return false;
   return !since || now - *since >= kRegistration;
 }
 
@@ -49,7 +49,7 @@ std::optional<Silent> Silent::of(const plan::Observing& observing, const Snapsho
   const Node* node = snapshot.node(id.name);
   if (node == nullptr || !is_silent(*node) || snapshot.job_names(id.name)) return std::nullopt;
   std::string detail = "Kubernetes node " + std::string(host) + " is lost, and Slurm hears nothing of " + id.name;
-  return Silent(observing, std::move(id), "Silent", std::move(detail), end_of(snapshot), Live::kSilent);
+  return Silent(observing, std::move(id), "Silent", std::move(detail), end_of(snapshot), node->reason, Live::kSilent);
 }
 
 std::optional<LeftBehind> LeftBehind::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id,
@@ -57,7 +57,7 @@ std::optional<LeftBehind> LeftBehind::of(const plan::Observing& observing, const
   if (!snapshot.fresh(observing.now())) return std::nullopt;
   const Node* node = snapshot.node(id.name);
   if (node == nullptr || node->state.base != "DOWN") return std::nullopt;
-  return LeftBehind(observing, std::move(id), "LeftBehind", std::move(why), end_of(snapshot));
+  return LeftBehind(observing, std::move(id), "LeftBehind", std::move(why), end_of(snapshot), node->reason);
 }
 
 }  // namespace slurm

@@ -26,15 +26,21 @@ class NodeEvidence : public plan::Evidence {
   };
 
   [[nodiscard]] const NodeId& node() const { return node_; }
+  /// What Slurm's record said; "" where there was none.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] Live live() const { return live_; }
 
  protected:
   NodeEvidence(const plan::Observing& observing, NodeId node, std::string_view kind, std::string detail,
-               std::optional<core::MonoTime> good_until, Live live = Live::kKept)
-      : Evidence(observing, kind, std::move(detail), good_until), node_(std::move(node)), live_(live) {}
+               std::optional<core::MonoTime> good_until, std::string reason = {}, Live live = Live::kKept)
+      : Evidence(observing, kind, std::move(detail), good_until),
+        node_(std::move(node)),
+        reason_(std::move(reason)),
+        live_(live) {}
 
  private:
   NodeId node_;
+  std::string reason_;
   Live live_;
 };
 
@@ -101,8 +107,9 @@ class SlurmdEnded final : public NodeEvidence {
   core::WallTime slurmd_;
 };
 
-/// A worker has no node in a fresh snapshot, was never stamped as seen in Slurm (`stamped` false), and its slurmd could have
-/// registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get a job.
+/// A worker has neither a node nor a job in a fresh snapshot, was never stamped as seen in Slurm (`stamped` false), and its
+/// slurmd could have registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get
+/// a job.
 [[nodiscard]] bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped,
                                    std::optional<core::MonoTime> since, core::MonoTime now);
 

@@ -36,9 +36,9 @@ constexpr std::string_view kWaitScript =
 /// there: a DOWN may end with the next registration, a drain does not. Its reason names the pod, so that only its successor, or
 /// a slurmd that starts anew, is resumed. The reason of a drain, of a fail, or of a down that is neither ours nor slurmctld's
 /// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. What other
-/// programs of ours say beside us stays beside it (slurm/holds.hpp). Who gave no
-/// reason was not us either, and a drain would end a fail. Nothing is left to do where the record is
-/// gone already, as with a scale-in, or where somebody else's drain has ended: who undrains it later is not to find it DOWN.
+/// programs of ours say beside us stays beside it (slurm/holds.hpp), unless it is left over. Who gave no reason was not us
+/// either, and a drain would end a fail. Nothing is left to do where the record is gone already, as with a scale-in, or where
+/// somebody else's drain has ended: who undrains it later is not to find it DOWN.
 constexpr std::string_view kPreStop =
     R"(timeout 2 sh -c 'n=$(hostname);)"
     R"( s=$(scontrol -o show node "$n") || exit 0;)"
@@ -48,7 +48,7 @@ constexpr std::string_view kPreStop =
     R"(s/.* State=[^ ]*\(DRAIN\|FAIL\).*/drained without a reason/p");)"
     R"sh( [ -n "$r" ] || { r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
     R"sh( h=$(printf "%s\n" "$s" |)sh"
-    R"sh( sed -n "s/.* State=[^ ]*D\(RAIN\|OWN\).* Reason=slurm-operator: \(.*\) \[[^ ]*@[0-9T:-]*\].*/\2/p");)sh"
+    R"sh( sed -n "/ State=[^ ]*DRAIN/!{/ : Not responding \[/d};s/.* State=[^ ]*D\(RAIN\|OWN\).* Reason=slurm-operator: \(.*\) \[[^ ]*@[0-9T:-]*\].*/\2/p");)sh"
     R"sh( case $h in *"; slurm-bridge: "*) r="$r; slurm-bridge: ${h#*; slurm-bridge: }";;)sh"
     R"sh( *"; slurm-enlist: "*) r="$r; slurm-enlist: ${h#*; slurm-enlist: }";; esac;)sh"
     R"( scontrol update nodename="$n" state=drain reason="$r"; s=; };)"

@@ -167,6 +167,7 @@ TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
   EXPECT_EQ(after("DOWN+DRAIN", "slurm-operator: a; slurm-enlist: c : Not responding"),
             ours + "; slurm-enlist: c : Not responding");
   EXPECT_EQ(after("IDLE", "slurm-operator: a; slurm-bridge: left over"), ours);
+  EXPECT_EQ(after("DOWN+NOT_RESPONDING", "slurm-operator: a; slurm-bridge: left over : Not responding"), ours);
   EXPECT_EQ(after("MIXED+DRAIN", "slurm-bridge: pods run there"), "down slurm-bridge: pods run there");
   EXPECT_EQ(after("IDLE+COMPLETING+DRAIN", ""), silent) << "nobody undoes what we did not do";
   EXPECT_EQ(after("IDLE+FAIL", ""), silent);

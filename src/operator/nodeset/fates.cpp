@@ -103,8 +103,10 @@ Silence judge_silence(const View& view, const Workers& workers) {
 }
 
 std::string why_lost(const Worker& worker) {
-  if (worker.silent())
-    return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd does not respond to Slurm";
+  if (worker.silent()) {
+    return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd " +
+           (may_register(worker) ? "has not registered with Slurm" : "does not respond to Slurm");
+  }
   if (worker.outdated()) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";
   return worker.deregistered ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
@@ -159,6 +161,10 @@ std::string scale_in_reason(const View& view) {
 bool lacks_record(const View& view, const Slot& worker) {
   return view.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
          !view.in.snapshot->job_names(worker.node);
+}
+
+bool may_register(const Slot& worker) {
+  return worker.record != nullptr && (!slurmd_started(*worker.pod) || began_before(*worker.record, *worker.pod));
 }
 
 bool reserved(const slurm::Node& node) {

@@ -187,6 +187,9 @@ inline constexpr std::string_view kReservedText =
 
 /// Somebody deleted its record, and no job goes with it: unless it registers again, it can only be replaced.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
+/// Its slurmd may register at any moment, and what Slurm has under its name is an earlier worker's. That record keeps it from
+/// work: without it Slurm would take it for a new node, and give it jobs.
+[[nodiscard]] bool may_register(const Slot& worker);
 /// slurmctld refuses to delete it, however idle: to ask again and again would say nothing new.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// Our worker was the last behind the node.

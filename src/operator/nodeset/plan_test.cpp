@@ -220,6 +220,28 @@ TEST(NodeSetPlan, TheRecordOfAnEarlierWorkerKeepsASlurmdFromWorkThatMayRegister)
   }
 }
 
+TEST(NodeSetPlan, TheRecordOfAnEarlierWorkerStaysWhereTheHostIsLost) {
+  for (const bool drained : {false, true}) {
+    World world = serving(5);
+    slurm::Node& record = world.node("cpu-1");
+    record.state = {"DOWN", {"NOT_RESPONDING"}};
+    record.reason = drained ? "slurm-operator: Pod is terminating (earlier)" : "Not responding";
+    if (drained) record.state.flags.insert("DRAIN");
+    record.slurmd_start_time = world.now - core::Duration{2 * 3600 * 1000};
+    kube::PodRecord& pod = world.pod("cpu-1");
+    pod.containers.front().started_once = false;
+    pod.node_name = "kube-9";
+    world.kube_nodes["kube-9"].ready = false;
+    world.controller->ready_since = world.now - core::Duration{3600 * 1000};
+    world.settle(3);
+    ASSERT_TRUE(pod.meta.terminating()) << "it is replaced";
+    ASSERT_TRUE(world.nodes.contains("cpu-1")) << "its slurmd may register yet, and would be a new node";
+    EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
+    EXPECT_THAT(world.node("cpu-1").reason, StartsWith("slurm-operator: "));
+    EXPECT_THAT(world.violations, IsEmpty());
+  }
+}
+
 TEST(NodeSetPlan, ARecordWhoseSlurmdIsNotKnownToHaveStartedIsTakenForAnEarlierWorkers) {
   World world = serving(2);
   world.edit("replicas", 1);

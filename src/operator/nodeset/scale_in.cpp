@@ -114,12 +114,6 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence), draft, late);
 }
 
-/// Its slurmd may register at any moment, and what Slurm has under its name is an earlier worker's. That record keeps it from
-/// work: without it Slurm would take it for a new node, and give it jobs.
-bool may_register(const Worker& worker) {
-  return worker.record != nullptr && (!slurmd_started(*worker.pod) || began_before(*worker.record, *worker.pod));
-}
-
 /// The same without the deletion of the record: the fence is a live look, directly before the deletion of the pod. A slurmd
 /// that does not serve needs none; it is deleted only as it was seen.
 void delete_leaving_record(const View& view, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence,
@@ -213,7 +207,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
   }
   if (worker.record == nullptr) {
     delete_unregistered(view, worker, draft);
-  } else if (worker.silent()) {
+  } else if (worker.silent() && !may_register(worker)) {
     if (worker.evidence.silent) delete_with_record(view, worker, *worker.evidence.silent, draft);
   } else if (!worker.evidence.drained || worker.busy() || reserved(*worker.record)) {
     draft.waiting("ScalingIn", what_holds(worker));

@@ -83,7 +83,8 @@ bool has_anothers_record(const View& view, const Worker& worker) {
 std::string drain_reason(const View& view, const Worker& worker) {
   // Its preStop says the same, if it runs, and if slurmctld answers it in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  if (worker.silent()) return {};
+  // What Slurm says there may be of an earlier slurmd: drained, the record keeps this one from work.
+  if (worker.silent() && !may_register(worker)) return {};
   if (worker.goes() && !view.stops()) return scale_in_reason(view);
   if (worker.kube_cordon()) {
     const std::string given = clean_reason(worker.kube_node->cordon_reason);

@@ -84,7 +84,7 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
       continue;
     }
     const std::string why = "its worker is gone for good";
-    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why, slurm::delete_node(view.cluster(), name, why));
+    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why, slurm::delete_node(view.cluster(), *node, why));
   }
 }
 
@@ -106,7 +106,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     ++found.count;
     const std::string why = "its worker has moved to another Kubernetes node";
     draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
-               slurm::delete_node(view.cluster(), name, why, slurm::NodeEvidence::Live::kKept));
+               slurm::delete_node(view.cluster(), *node, why, slurm::NodeEvidence::Live::kKept));
   }
 }
 

@@ -191,7 +191,8 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
       const std::string because =
           "Slurm ignores --conf of a node that it knows, and what it knows of this one does not fit the next worker";
       plan::Lane& own = draft.lane("create " + name);
-      draft.step(own, record_id, because, slurm::delete_node(view.cluster(), node, because, slurm::NodeEvidence::Live::kKept));
+      draft.step(own, record_id, because,
+                 slurm::delete_node(view.cluster(), *view.known_record(node), because, slurm::NodeEvidence::Live::kKept));
       own.then();
       if (!draft.step(own, create_id(view, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
       own.then();

@@ -297,8 +297,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (!act.evidence) return begin(act.cluster, std::move(what), std::move(done), std::move(then));
       begin_by(*act.evidence, std::move(what), std::move(done), std::move(then));
     };
-    start("delete " + act.node, [this, name = act.node, expected = act.expected](const JobPtr& job) {
-      if_let_go(job, name, expected, [this, job, name] {
+    start("delete " + act.node, [this, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
+      if_let_go(job, name, seen, expected, [this, job, name] {
         Client* to = client(job);
         if (to == nullptr) return;
         job->wrote = loop.clock().mono();
@@ -338,7 +338,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     begin_by(act.evidence, "look at " + name, std::move(done), [this, name](const JobPtr& job) {
       // Nothing refuses the deletion of a pod. So the node is asked last: it shows a job that began meanwhile.
       unless_held(job, name, [this, job, name] {
-        if_kept(job, name, Live::kKept, [job](Impl& self, const Node& node) {
+        if_kept(job, name, Live::kKept, &Impl::miss, [job](Impl& self, const Node& node) {
           if (node.state.base != "IDLE" && node.state.base != "DOWN")
             return self.fail(job, {ErrorCode::kBusy, "it is " + node.state.base, 0, {}, {}});
           if (node.state.has("COMPLETING")) return self.fail(job, {ErrorCode::kBusy, "a job is completing there", 0, {}, {}});
@@ -354,26 +354,45 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// It is gone already. A snapshot that still has it is behind, or was told of no change.
-  void found_none(const JobPtr& job, const std::string& name) {
+  /// A snapshot that has a node which is gone is behind, or was told of no change.
+  void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
+  }
+
+  /// It is gone already.
+  void found_none(const JobPtr& job, const std::string& name) {
+    ask_for_all_if_known(job, name);
     succeed(job, {{"deleted", false}});
   }
 
-  /// Calls `then` when the live node is as expected, and no job holds it: slurmctld refuses to delete a node with running jobs,
-  /// but not one whose jobs are all suspended. Done when there is no such node.
-  void if_let_go(const JobPtr& job, const std::string& name, std::optional<Live> expected, std::function<void()> then) {
-    if_kept(job, name, expected,
-            [job, name, then = std::move(then)](Impl& self, const Node&) { self.unless_held(job, name, then); });
+  /// The record that was to keep its slurmd from work is gone.
+  void miss(const JobPtr& job, const std::string& name) {
+    ask_for_all_if_known(job, name);
+    fail(job, {ErrorCode::kConflict, "Slurm no longer has node " + name, 0, {}, {}});
   }
 
-  /// Calls `then` when the live node is as expected. Done when there is no such node.
-  void if_kept(const JobPtr& job, const std::string& name, std::optional<Live> expected,
+  /// Calls `then` when the live node is as expected, nobody else has given it another reason than the one that was `seen`, and
+  /// no job holds it: slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended. Done when
+  /// there is no such node.
+  void if_let_go(const JobPtr& job, const std::string& name, const std::string& seen, std::optional<Live> expected,
+                 std::function<void()> then) {
+    if_kept(job, name, expected, &Impl::found_none, [job, seen, then = std::move(then)](Impl& self, const Node& node) {
+      if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, Owner::kOperator)) {
+        return self.fail(job, {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+      }
+      self.unless_held(job, node.name, then);
+    });
+  }
+
+  using None = void (Impl::*)(const JobPtr&, const std::string& name);
+
+  /// Calls `then` when the live node is as expected, and `none` when there is no such node.
+  void if_kept(const JobPtr& job, const std::string& name, std::optional<Live> expected, None none,
                std::function<void(Impl&, const Node&)> then) {
     Client* to = client(job);
     if (to == nullptr) return;
-    to->node(name, guard<Node>([job, name, expected, then = std::move(then)](Impl& self, core::Result<Node> node) {
-               if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+    to->node(name, guard<Node>([job, name, expected, none, then = std::move(then)](Impl& self, core::Result<Node> node) {
+               if (!node && node.error().code == ErrorCode::kNotFound) return (self.*none)(job, name);
                if (!node) return self.fail(job, node.error());
                if (expected == Live::kSilent && !is_silent(*node))
                  return self.fail(job, {ErrorCode::kConflict, "it is not down, or responds", 0, {}, {}});

@@ -17,6 +17,13 @@ using namespace std::chrono_literals;
 using core::ErrorCode;
 const std::string kBase = "/slurm/v0.0.45";
 
+Node seen(std::string name, std::string reason = "") {
+  Node out;
+  out.name = std::move(name);
+  out.reason = std::move(reason);
+  return out;
+}
+
 struct TargetTest : ::testing::Test {
   TargetTest() {
     testing::serve_quiet_cluster(http);
@@ -92,7 +99,7 @@ TEST_F(TargetTest, KnowsItsActs) {
   };
   EXPECT_FALSE(target.handles(Other{}));
   for (const auto& act : {drain_nodes("c", Owner::kOperator, {"n"}, ""), resume_node("c", Owner::kOperator, "n"),
-                          update_node("c", "n", {}), delete_node("c", "n", ""), reconfigure("c")}) {
+                          update_node("c", "n", {}), delete_node("c", seen("n"), ""), reconfigure("c")}) {
     EXPECT_TRUE(target.handles(*act));
   }
 }
@@ -313,7 +320,7 @@ TEST_F(TargetTest, UpdatesOnlyWhatDiffersAndNeverState) {
 
 TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
-  const auto result = run(delete_node("c", "n1", "scaled in"));
+  const auto result = run(delete_node("c", seen("n1"), "scaled in"));
   ASSERT_TRUE(result.value);
   EXPECT_EQ(*result.value, (core::Json{{"deleted", true}}));
   EXPECT_EQ(http.asked("DELETE", kBase + "/node/n1"), 1);
@@ -322,11 +329,11 @@ TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
 
 TEST_F(TargetTest, AnUnknownNodeCountsAsDeleted) {
   http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
-  EXPECT_EQ(*run(delete_node("c", "n1", "x")).value, (core::Json{{"deleted", false}}));
+  EXPECT_EQ(*run(delete_node("c", seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN")");
   http.on("DELETE", kBase + "/node/n1", testing::error(422, 2018, "Failure to delete node n1"));
-  EXPECT_EQ(*run(delete_node("c", "n1", "x")).value, (core::Json{{"deleted", false}}));
+  EXPECT_EQ(*run(delete_node("c", seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
 }
 
 TEST_F(TargetTest, ANodeThatOnlyTheSnapshotHasIsAReasonToAskForAllOfThem) {
@@ -336,18 +343,32 @@ TEST_F(TargetTest, ANodeThatOnlyTheSnapshotHasIsAReasonToAskForAllOfThem) {
   for (const char* name : {"n1", "n2"}) {
     http.on("GET", kBase + "/node/" + name, testing::error(200, 0, "Failure to query node"));
   }
-  run(delete_node("c", "n2", "x"));
+  run(delete_node("c", seen("n2"), "x"));
   loop.advance(1100ms);
   EXPECT_EQ(whole(), 0) << "the snapshot does not have it either";
-  run(delete_node("c", "n1", "x"));
+  run(delete_node("c", seen("n1"), "x"));
   loop.advance(1100ms);
   EXPECT_EQ(whole(), 1);
+}
+
+TEST_F(TargetTest, ARecordThatSomebodyElseTookFromWorkSinceIsKept) {
+  live("n1", R"("IDLE","DRAIN")", "bad disk");
+  EXPECT_EQ(failure(delete_node("c", seen("n1", "slurm-operator: x"), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node(drained(), "x")), ErrorCode::kConflict);
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x; slurm-bridge: pods run there");
+  EXPECT_EQ(failure(delete_node(drained(), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(run(delete_node("c", seen("n1", "slurm-operator: x; slurm-bridge: pods run there"), "x")).value);
+  live("n1", R"("DOWN","DRAIN")", "slurm-operator: x : Not responding");
+  EXPECT_TRUE(run(delete_node("c", seen("n1", "slurm-operator: x"), "x")).value) << "that is slurmctld's word";
+  live("n1", R"("IDLE")", "left over");
+  EXPECT_TRUE(run(delete_node("c", seen("n1"), "x")).value) << "nobody keeps it from work";
 }
 
 TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {
   live("n1", R"("IDLE","DRAIN")");
   http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":9,"job_state":["SUSPENDED"],"nodes":"n[0-1]"})"));
-  const auto result = run(delete_node("c", "n1", "x"));
+  const auto result = run(delete_node("c", seen("n1"), "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
   EXPECT_NE(result.value.error().message.find("job 9 (SUSPENDED)"), std::string::npos);
@@ -390,6 +411,9 @@ TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
   }
   live("n1", R"("IDLE")");
   EXPECT_EQ(failure(confirm_idle(drained())), ErrorCode::kConflict);
+  http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
+  EXPECT_EQ(failure(confirm_idle(drained())), ErrorCode::kConflict)
+      << "a slurmd that registers now is a new node, and gets jobs";
 }
 
 TEST_F(TargetTest, NoJobIsOneThatNeitherRunsNorWaits) {
@@ -412,7 +436,7 @@ TEST_F(TargetTest, DeletionsThatBeginTogetherShareTheirLookAtTheJobs) {
   for (int i = 0; i < 9; ++i) {
     const std::string name = "n" + std::to_string(i);
     live(name, R"("IDLE","DRAIN")");
-    target.execute(delete_node("c", name, "x"), [&](const plan::ActResult& result) { deleted += result.value ? 1 : 0; });
+    target.execute(delete_node("c", seen(name), "x"), [&](const plan::ActResult& result) { deleted += result.value ? 1 : 0; });
   }
   http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":9,"job_state":["SUSPENDED"],"nodes":"n[3-4]"})"));
   loop.advance(10ms);
@@ -425,14 +449,14 @@ TEST_F(TargetTest, ADeletionThatCannotSeeTheJobsDoesNotDelete) {
   live("n1", R"("IDLE","DRAIN")");
   http.on("GET", kBase + "/jobs/", testing::error(500, 1802, "Unable to query jobs"));
   http.on("GET", kBase + "/jobs/?update_time=", testing::error(500, 1802, "Unable to query jobs"));
-  EXPECT_EQ(failure(delete_node("c", "n1", "x")), ErrorCode::kUnavailable);
+  EXPECT_EQ(failure(delete_node("c", seen("n1"), "x")), ErrorCode::kUnavailable);
   EXPECT_EQ(writes(), 0);
 }
 
 TEST_F(TargetTest, SlurmsBusyIsBusy) {
   live("n1", R"("IDLE","DRAIN","COMPLETING")");
   http.on("DELETE", kBase + "/node/n1", testing::error(500, 2016, "Failure to delete node n1"));
-  const auto result = run(delete_node("c", "n1", "x"));
+  const auto result = run(delete_node("c", seen("n1"), "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
   EXPECT_EQ(result.value.error().reason, "2016");
@@ -441,20 +465,20 @@ TEST_F(TargetTest, SlurmsBusyIsBusy) {
 TEST_F(TargetTest, WhatWasSilentIsLookedAtLive) {
   for (const char* state : {R"("DOWN")", R"("IDLE","NOT_RESPONDING")", R"("IDLE","DRAIN")"}) {
     live("n1", state);
-    EXPECT_EQ(failure(delete_node("c", "n1", "x", NodeEvidence::Live::kSilent)), ErrorCode::kConflict) << state;
+    EXPECT_EQ(failure(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kSilent)), ErrorCode::kConflict) << state;
   }
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN","NOT_RESPONDING","DYNAMIC_NORM")");
-  EXPECT_TRUE(run(delete_node("c", "n1", "x", NodeEvidence::Live::kSilent)).value);
+  EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kSilent)).value);
   EXPECT_EQ(writes(), 1);
 }
 
 TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
   live("n1", R"("IDLE")");
-  EXPECT_EQ(failure(delete_node("c", "n1", "x", NodeEvidence::Live::kKept)), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)), ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN","NOT_RESPONDING")");
-  EXPECT_TRUE(run(delete_node("c", "n1", "x", NodeEvidence::Live::kKept)).value);
+  EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)).value);
 }
 
 TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {
@@ -508,7 +532,7 @@ TEST_F(TargetTest, NothingIsWrittenWithoutTimeForIt) {
   for (const auto& late : {none, std::optional(loop.clock().mono() + 150ms)}) {
     until = late;
     for (const auto& act : {drain_nodes("c", Owner::kOperator, {"n2"}, "x"), resume_node("c", Owner::kOperator, "n1"),
-                            update_node("c", "n1", update), delete_node("c", "n1", "x"), reconfigure("c")}) {
+                            update_node("c", "n1", update), delete_node("c", seen("n1"), "x"), reconfigure("c")}) {
       EXPECT_EQ(failure(act), ErrorCode::kCancelled) << act->describe();
     }
   }
@@ -563,7 +587,7 @@ TEST_F(TargetTest, FailsAtOnceWhileSlurmIsAwayOrUnknown) {
   http.on("GET", kBase + "/ping/", testing::ping(false));
   loop.advance(2s);
   http.log.clear();
-  const auto result = run(delete_node("c", "n1", "x"));
+  const auto result = run(delete_node("c", seen("n1"), "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(result.gates.empty()) << "nothing was written";

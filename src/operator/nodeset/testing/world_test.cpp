@@ -350,6 +350,8 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     if (job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
     const auto it = nodes.find(gone->node);
     if (it == nodes.end()) return {};
+    if (gone->reason != it->second.reason && slurm::given_by_others(it->second.reason, slurm::Owner::kOperator))
+      return core::fail(core::ErrorCode::kConflict, "somebody else's");
     if (gone->expected == slurm::NodeEvidence::Live::kSilent && !slurm::is_silent(it->second))
       return core::fail(core::ErrorCode::kConflict, "it answers");
     if (gone->expected == slurm::NodeEvidence::Live::kKept && it->second.state.base != "DOWN" &&
@@ -377,7 +379,8 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   if (const auto* confirm = dynamic_cast<const slurm::ConfirmIdle*>(&act)) {
     if (job_on(confirm->evidence.node().name)) return core::fail(core::ErrorCode::kBusy, "a job holds it");
     const auto it = nodes.find(confirm->evidence.node().name);
-    if (it == nodes.end() || it->second.state.base == "DOWN" || it->second.state.has("DRAIN")) return {};
+    if (it == nodes.end()) return core::fail(core::ErrorCode::kConflict, "gone");
+    if (it->second.state.base == "DOWN" || it->second.state.has("DRAIN")) return {};
     return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
   }
   if (const auto* update = dynamic_cast<const slurm::UpdateNode*>(&act)) {
