@@ -1064,10 +1064,7 @@ FixedResult run_fixed(World& world) {
     return out.wrong.empty();
   };
   const auto scale = [&](int replicas) { world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}}); };
-  world.start_operators();
-  world.apply(controller_json());
-  world.apply(restapi_json());
-  world.apply(nodeset_json("cpu", 2));
+  world.found_cluster(2);
   if (settled("founding")) scale(3);
   if (settled("scale-out") && world.slurm() != nullptr) {
     JobRequest job;

@@ -227,6 +227,13 @@ void World::apply(const Json& object, const char* ns) {
   if (!result) oracles_->note("user refused: " + result.error().dump().substr(0, 300));
 }
 
+void World::found_cluster(int workers) {
+  start_operators();
+  apply(controller_json());
+  apply(restapi_json());
+  apply(nodeset_json("cpu", workers));
+}
+
 void World::remove(const kube::Resource& resource, const std::string& name, const std::string& propagation) {
   oracles_->note("user deletes " + resource.kind + " " + name);
   Deletion deletion;

@@ -87,6 +87,8 @@ class World {
 
   // What users do.
   void apply(const core::Json& object, const char* ns = kNamespace);
+  /// Starts the operators and applies a Controller, a RestApi and the NodeSet "cpu"; does not wait for them.
+  void found_cluster(int workers);
   void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
   /// Deletes it and takes its finalizers away: nobody gets to tidy up.
   void tear_away(const kube::Resource& resource, const std::string& name);

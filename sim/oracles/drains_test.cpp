@@ -20,10 +20,7 @@ namespace kinds = kube::resources;
 class DrainOracleTest : public testing::Test {
  protected:
   void SetUp() override {
-    world.start_operators();
-    world.apply(controller_json());
-    world.apply(restapi_json());
-    world.apply(nodeset_json("cpu", 2));
+    world.found_cluster(2);
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
     world.loop().run_for(Duration{120000});
     world.pause_operator(0, std::chrono::hours{1});

@@ -20,10 +20,7 @@ namespace kinds = kube::resources;
 class ServiceOracleTest : public testing::Test {
  protected:
   void SetUp() override {
-    world.start_operators();
-    world.apply(controller_json());
-    world.apply(restapi_json());
-    world.apply(nodeset_json("cpu", 1));
+    world.found_cluster(1);
     core::Json token = token_json("alice", op::generated_jwt_key_name(World::kCluster), std::string(api::kKeyJwt));
     token["spec"]["lifetime"] = "2m";
     world.apply(token);

@@ -6,9 +6,8 @@
 
 #include "cluster/local_wiring.hpp"
 #include "cluster/names.hpp"
-#include "core/testing/manual_loop.hpp"
 #include "kube/record.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace op {
 namespace {
@@ -32,7 +31,7 @@ class NoServer final : public net::HttpTransport {
   RequestId last_ = 0;
 };
 
-class SlurmConnectionsTest : public ::testing::Test {
+class SlurmConnectionsTest : public ::testing::Test, protected kube::ClientFixture {
  protected:
   SlurmConnectionsTest() {
     connections.start();
@@ -72,12 +71,6 @@ class SlurmConnectionsTest : public ::testing::Test {
     loop.run_ready();
   }
 
-  core::ManualLoop loop;
-  kube::FakeRandom random;
-  core::NullLogger log;
-  kube::FakeTransport api;
-  kube::StaticCredentials credentials{{}};
-  kube::Client client{loop, random, api, credentials, {}};
   std::vector<std::string> endpoints;
   int heard = 0;
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint& endpoint) {

@@ -6,8 +6,7 @@
 
 #include "cluster/local_wiring.hpp"
 #include "cluster/names.hpp"
-#include "core/testing/manual_loop.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace op {
 namespace {
@@ -100,21 +99,17 @@ TEST(Wiring, ACacheMayBeReadAndChildrenMayBeDeleted) {
 class ManagerWiringTest : public ::testing::Test {
  protected:
   std::vector<std::string> lists(std::vector<std::string> namespaces) {
-    core::ManualLoop loop;
-    kube::FakeRandom random;
-    core::NullLogger log;
-    kube::FakeTransport api;
-    kube::StaticCredentials credentials{{}};
-    kube::Client client{loop, random, api, credentials, {}};
-    kube::Manager manager{loop, random, log, client};
-    slurm::Clusters clusters{loop, random, log, [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); }};
+    kube::ClientFixture fake;
+    kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};
+    slurm::Clusters clusters{fake.loop, fake.random, fake.log,
+                             [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); }};
     ManagerWiring wiring(manager, clusters, std::move(namespaces));
     wiring.cache(caches::kClaims);
     wiring.cache(caches::kNodes);
     manager.start();
-    loop.run_ready();
+    fake.loop.run_ready();
     std::vector<std::string> out;
-    for (const auto& opened : api.streams) out.push_back(opened.request.target.substr(0, opened.request.target.find('?')));
+    for (const auto& opened : fake.api.streams) out.push_back(opened.request.target.substr(0, opened.request.target.find('?')));
     return out;
   }
 };

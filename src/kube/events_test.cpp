@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/testing/manual_loop.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace kube {
 namespace {
@@ -12,7 +11,7 @@ using namespace std::chrono_literals;
 using core::ErrorCode;
 using core::Json;
 
-class EventsTest : public testing::Test {
+class EventsTest : public testing::Test, protected ClientFixture {
  protected:
   static EventOptions options() {
     EventOptions o;
@@ -38,12 +37,6 @@ class EventsTest : public testing::Test {
     return sent.body();
   }
 
-  core::ManualLoop loop;
-  FakeRandom random;
-  core::NullLogger log;
-  FakeTransport api;
-  StaticCredentials credentials{{}};
-  Client client{loop, random, api, credentials, {}};
   EventRecorder recorder{loop, random, log, client, options()};
 };
 

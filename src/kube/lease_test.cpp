@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/testing/manual_loop.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace kube {
 namespace {
@@ -19,7 +18,7 @@ Json lease(std::string_view holder, std::string_view rv, std::string_view renewe
                      {{"spec", {{"holderIdentity", holder}, {"renewTime", renewed}, {"leaseTransitions", 3}}}});
 }
 
-class LeaseTest : public testing::Test {
+class LeaseTest : public testing::Test, protected ClientFixture {
  protected:
   LeaseTest() {
     client.set_lease_deadline([this] { return election.deadline(); });
@@ -48,12 +47,6 @@ class LeaseTest : public testing::Test {
     ASSERT_EQ(leads, 1);
   }
 
-  core::ManualLoop loop;
-  FakeRandom random;
-  core::NullLogger log;
-  FakeTransport api;
-  StaticCredentials credentials{{}};
-  Client client{loop, random, api, credentials, {}};
   int leads = 0;
   int slow_renewals = 0;
   int version = 10;

@@ -5,8 +5,7 @@
 
 #include <stdexcept>
 
-#include "core/testing/manual_loop.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace kube {
 namespace {
@@ -16,7 +15,7 @@ using testing::HasSubstr;
 const Resource kJob{"batch", "v1", "Job", "jobs", true};
 
 /// How many keep to a namespace, and when they are given up: manager_test.cpp.
-class NamedWatchesTest : public testing::Test {
+class NamedWatchesTest : public testing::Test, protected ClientFixture {
  protected:
   template <class Look>
   auto read(Look look) {
@@ -36,12 +35,6 @@ class NamedWatchesTest : public testing::Test {
   }
 
   const WorkKey key{0, {"ns", "reader"}};
-  core::ManualLoop loop;
-  FakeRandom random;
-  core::NullLogger log;
-  FakeTransport api;
-  StaticCredentials credentials{{}};
-  Client client{loop, random, api, credentials, {}};
   CacheMaker maker{loop, random, log, client, {}, "salt"};
   std::vector<WorkKey> woken;
   NamedWatches named{maker, [this](const WorkKey& user) { woken.push_back(user); }, [] {}};

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/testing/manual_loop.hpp"
-#include "kube/credentials.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace kube {
 namespace {
@@ -59,7 +57,7 @@ class TestController final : public TypedController<Seen> {
 };
 
 /// One key, with the real queue, ledger, repeats, gates and executor.
-class PassesTest : public testing::Test {
+class PassesTest : public testing::Test, protected ClientFixture {
  protected:
   PassesTest() { passes.add(controller); }
   [[nodiscard]] std::string state() const { return std::string(to_string(passes.state(key))); }
@@ -70,12 +68,6 @@ class PassesTest : public testing::Test {
   }
 
   const WorkKey key{0, {"ns", "a"}};
-  core::ManualLoop loop;
-  FakeRandom random;
-  core::NullLogger log;
-  FakeTransport api;
-  StaticCredentials credentials{{}};
-  Client client{loop, random, api, credentials, {}};
   CacheMaker maker{loop, random, log, client, {}, "salt"};
   NamedWatches named{maker, [](const WorkKey&) {}, [] {}};
   TestTarget target;

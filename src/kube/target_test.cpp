@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base64.hpp"
-#include "core/testing/manual_loop.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 #include "plan/testing/observing.hpp"
 
 namespace kube {
@@ -17,7 +16,7 @@ using core::Json;
 using testing::HasSubstr;
 using testing::Not;
 
-class TargetTest : public testing::Test, protected CacheDirectory {
+class TargetTest : public testing::Test, protected ClientFixture, protected CacheDirectory {
  protected:
   TargetTest() {
     pods.replace({}, "1");
@@ -46,12 +45,6 @@ class TargetTest : public testing::Test, protected CacheDirectory {
     return *record_from_json<Object>(object_json("ns", name, rv));
   }
 
-  core::ManualLoop loop;
-  FakeRandom random;
-  core::NullLogger log;
-  FakeTransport api;
-  StaticCredentials credentials{{}};
-  Client client{loop, random, api, credentials, {}};
   EventRecorder events{loop, random, log, client, {}};
   Cache<PodRecord> pods;
   Cache<Object> configs;

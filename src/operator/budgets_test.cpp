@@ -2,26 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "core/testing/manual_loop.hpp"
-#include "kube/credentials.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace op {
 namespace {
 
 using core::Json;
 
-class NoCredentials final : public kube::Credentials {
- public:
-  [[nodiscard]] const net::Endpoint& endpoint() const override { return endpoint_; }
-  [[nodiscard]] std::string base_path() const override { return ""; }
-  [[nodiscard]] std::optional<std::string> token() const override { return "t"; }
-  void refresh(Done done) override { done(core::fail(core::ErrorCode::kUnauthorized, "none")); }
-  [[nodiscard]] std::string default_namespace() const override { return "default"; }
-
- private:
-  net::Endpoint endpoint_;
-};
+class RemoveBudgets : public testing::Test, protected kube::ClientFixture {};
 
 Json budget(const char* name, const char* app, const char* owner_group) {
   Json owner{{"apiVersion", std::string(owner_group) + "/v1beta1"},
@@ -37,12 +25,7 @@ Json budget(const char* name, const char* app, const char* owner_group) {
             {"ownerReferences", Json::array({owner})}}}};
 }
 
-TEST(RemoveBudgets, TakesThoseOfWorkersAndNoOthers) {
-  core::ManualLoop loop;
-  kube::FakeRandom random;
-  kube::FakeTransport api;
-  NoCredentials credentials;
-  kube::Client client(loop, random, api, credentials, {});
+TEST_F(RemoveBudgets, TakesThoseOfWorkersAndNoOthers) {
   std::optional<core::Result<int>> result;
   const auto keep = [&](core::Result<int> r) { result = std::move(r); };
 

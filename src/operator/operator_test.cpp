@@ -8,8 +8,7 @@
 #include <sstream>
 
 #include "cluster/names.hpp"
-#include "core/testing/manual_loop.hpp"
-#include "kube/testing/fake_transport.hpp"
+#include "kube/testing/client_fixture.hpp"
 
 namespace op {
 namespace {
@@ -24,22 +23,18 @@ kube::ObjectPtr object(const char* kind, const std::string& ns, const char* name
 
 /// Whose keys are read, of three namespaces with a cluster each.
 std::vector<std::string> keys_read(std::vector<std::string> namespaces) {
-  core::ManualLoop loop;
-  kube::FakeRandom random;
-  core::NullLogger log;
-  kube::FakeTransport api;
-  kube::StaticCredentials credentials{{}};
-  kube::Client client{loop, random, api, credentials, {}};
-  kube::Manager manager{loop, random, log, client};
-  const Operator it(loop, random, log, manager, [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); },
+  kube::ClientFixture fake;
+  kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};
+  const Operator it(fake.loop, fake.random, fake.log, manager,
+                    [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); },
                     {.namespaces = std::move(namespaces)});
   for (const std::string ns : {"a", "b", "c"}) {
     manager.cache<kube::Object>(resources::kController).upsert(object("Controller", ns, "x", Json::object()));
     manager.cache<kube::Object>(resources::kRestApi).upsert(object("RestApi", ns, "r", {{"controllerRef", {{"name", "x"}}}}));
   }
-  loop.run_ready();
+  fake.loop.run_ready();
   std::vector<std::string> out;
-  for (const auto& sent : api.sent) out.push_back(sent.request.target);
+  for (const auto& sent : fake.api.sent) out.push_back(sent.request.target);
   return out;
 }
 

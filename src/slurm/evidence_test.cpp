@@ -4,9 +4,12 @@
 
 #include "plan/testing/observing.hpp"
 #include "slurm/acts.hpp"
+#include "slurm/testing/jobs.hpp"
 
 namespace slurm {
 namespace {
+
+using testing::job;
 
 constexpr core::MonoTime kNow{core::Duration{10'000}};
 
@@ -20,16 +23,6 @@ Snapshot snapshot_with(NodeState state) {
   node.state = std::move(state);
   snapshot.nodes["cpu-0"] = std::make_shared<const Node>(node);
   return snapshot;
-}
-
-std::shared_ptr<const Job> job(std::int64_t id, std::string state, std::set<std::string, std::less<>> flags,
-                               std::vector<std::string> nodes) {
-  auto out = std::make_shared<Job>();
-  out->id = id;
-  out->state = std::move(state);
-  out->flags = std::move(flags);
-  out->nodes = std::move(nodes);
-  return out;
 }
 
 std::optional<Drained> drained(const Snapshot& snapshot, std::string node = "cpu-0") {

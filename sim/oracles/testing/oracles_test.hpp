@@ -21,10 +21,7 @@ namespace sim {
 class OraclesTest : public testing::Test {
  protected:
   void SetUp() override {
-    world.start_operators();
-    world.apply(controller_json());
-    world.apply(restapi_json());
-    world.apply(nodeset_json("cpu", 2));
+    world.found_cluster(2);
     ASSERT_THAT(world.settle(core::Duration{180000}), testing::IsEmpty());
     ASSERT_THAT(violations(), testing::IsEmpty());
   }

@@ -4,18 +4,12 @@
 
 #include <functional>
 
+#include "slurm/testing/jobs.hpp"
+
 namespace slurm {
 namespace {
 
-std::shared_ptr<const Job> job(std::int64_t id, std::string state, std::set<std::string, std::less<>> flags,
-                               std::vector<std::string> nodes) {
-  auto out = std::make_shared<Job>();
-  out->id = id;
-  out->state = std::move(state);
-  out->flags = std::move(flags);
-  out->nodes = std::move(nodes);
-  return out;
-}
+using testing::job;
 
 TEST(SharedMap, CopiesShareUntilOneIsWritten) {
   SharedMap<std::string, int> a{{"x", 1}};

@@ -1,0 +1,22 @@
+// For unit tests of what talks to the API server.
+#pragma once
+
+#include "core/log.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "kube/client.hpp"
+#include "kube/credentials.hpp"
+#include "kube/testing/fake_transport.hpp"
+
+namespace kube {
+
+/// A client whose requests the test answers, on virtual time.
+struct ClientFixture {
+  core::ManualLoop loop;
+  FakeRandom random;
+  core::NullLogger log;
+  FakeTransport api;
+  StaticCredentials credentials{{}};
+  Client client{loop, random, api, credentials, {}};
+};
+
+}  // namespace kube
