@@ -47,8 +47,9 @@ Connection::Connection(core::Loop& loop, net::HttpTransport& transport, TokenSou
                        ClientOptions options)
     : loop_(loop), transport_(transport), tokens_(tokens), log_(log), scope_(scope), options_(std::move(options)) {}
 
-core::Result<core::Duration> Connection::allowed(bool write, bool table) const {
-  if (!write) return table ? patience_ : options_.read_timeout;
+core::Result<core::Duration> Connection::allowed(RequestKind kind) const {
+  if (kind == RequestKind::kTable) return patience_;
+  if (kind == RequestKind::kRead) return options_.read_timeout;
   if (!options_.write_deadline) return options_.write_timeout;
   const auto until = options_.write_deadline();
   const core::Duration left = until ? *until - loop_.clock().mono() : core::Duration{0};
@@ -56,9 +57,9 @@ core::Result<core::Duration> Connection::allowed(bool write, bool table) const {
   return std::min(left, options_.write_timeout);
 }
 
-void Connection::send(net::HttpRequest request, bool write, Reply reply, bool table) {
+void Connection::send(net::HttpRequest request, RequestKind kind, Reply reply) {
   if (closed_) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
-  const auto timeout = allowed(write, table);
+  const auto timeout = allowed(kind);
   if (!timeout) {
     // Held for as long as that: what waits for the reply speaks of this object.
     loop_.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
@@ -76,7 +77,7 @@ void Connection::send(net::HttpRequest request, bool write, Reply reply, bool ta
   *ticket = transport_.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
     if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));
   });
-  under_way_.emplace(*ticket, Waiting{write, table, loop_.clock().mono(), std::move(reply)});
+  under_way_.emplace(*ticket, Waiting{kind, loop_.clock().mono(), std::move(reply)});
 }
 
 void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response) {
@@ -85,9 +86,9 @@ void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net
   if (!response) {
     // The next request finds out anew who answers.
     if (response.error().code == ErrorCode::kUnavailable) capabilities_.reset();
-    if (!entry.mapped().write) response.error().code = core::code_of_read(response.error().code);
+    if (entry.mapped().kind != RequestKind::kWrite) response.error().code = core::code_of_read(response.error().code);
   }
-  if (entry.mapped().table) note_pace(loop_.clock().mono() - entry.mapped().since, response.has_value());
+  if (entry.mapped().kind == RequestKind::kTable) note_pace(loop_.clock().mono() - entry.mapped().since, response.has_value());
   entry.mapped().reply(std::move(response));
 }
 
@@ -102,7 +103,8 @@ void Connection::close() {
   left.swap(under_way_);
   for (const auto& [ticket, entry] : left) transport_.cancel(ticket);
   for (const auto& [ticket, entry] : left) {
-    entry.reply(core::fail(entry.write ? ErrorCode::kUnknownOutcome : ErrorCode::kCancelled, "the connection was given up"));
+    const bool write = entry.kind == RequestKind::kWrite;
+    entry.reply(core::fail(write ? ErrorCode::kUnknownOutcome : ErrorCode::kCancelled, "the connection was given up"));
   }
   negotiated(core::Error{ErrorCode::kCancelled, "the connection was given up", 0, {}, {}});
 }
@@ -115,24 +117,21 @@ void Connection::call(Call what, Reply reply, bool again) {
     request.target = "/" + place_of(scope_) + "/" + capabilities_->data_parser + "/" + what.path;
     request.body = what.body;
     request.max_reply_bytes = what.longest_reply;
-    const bool write = what.write, table = what.table;
-    send(
-        std::move(request), write,
-        [this, what = std::move(what), reply = std::move(reply), again,
-         write](core::Result<net::HttpResponse> response) mutable {
-          const bool refused =
-              response && core::retry_of(classify(0, response->status, write)) == core::Retry::kRenewCredentials;
-          if (refused) tokens_.refused();
-          if (refused && !again) return call(std::move(what), std::move(reply), true);
-          if (response && response->status == 404 && !is_json(*response)) {
-            capabilities_.reset();
-            core::Error error = to_error(404, response->body, what.write);
-            error.code = ErrorCode::kUnavailable;
-            return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
-          }
-          reply(std::move(response));
-        },
-        table);
+    const RequestKind kind = what.kind;
+    send(std::move(request), kind,
+         [this, what = std::move(what), reply = std::move(reply), again](core::Result<net::HttpResponse> response) mutable {
+           const bool refused =
+               response && core::retry_of(classify(0, response->status, what.kind)) == core::Retry::kRenewCredentials;
+           if (refused) tokens_.refused();
+           if (refused && !again) return call(std::move(what), std::move(reply), true);
+           if (response && response->status == 404 && !is_json(*response)) {
+             capabilities_.reset();
+             core::Error error = to_error(404, response->body, what.kind);
+             error.code = ErrorCode::kUnavailable;
+             return reply(std::unexpected(error.with("the path /" + what.path + " has gone")));
+           }
+           reply(std::move(response));
+         });
   });
 }
 
@@ -146,13 +145,14 @@ void Connection::negotiate(bool again) {
   net::HttpRequest request;
   request.target = "/openapi/v3";
   request.max_reply_bytes = kLongestReply;
-  send(std::move(request), false, [this, again](core::Result<net::HttpResponse> response) {
+  send(std::move(request), RequestKind::kRead, [this, again](core::Result<net::HttpResponse> response) {
     if (!response) return negotiated(response.error().with("slurmrestd"));
     if (response->status == 401 || response->status == 511) {
       tokens_.refused();
       if (!again) return negotiate(true);
     }
-    if (response->status != 200) return negotiated(to_error(response->status, response->body, false).with("/openapi/v3"));
+    if (response->status != 200)
+      return negotiated(to_error(response->status, response->body, RequestKind::kRead).with("/openapi/v3"));
     decode<Paths>(std::move(response->body), decode_paths, [this](core::Result<Paths> paths) {
       if (!paths) return negotiated(paths.error().with("/openapi/v3"));
       choose(*paths);
@@ -222,14 +222,14 @@ void Connection::write(std::string method, std::string path, core::Json body, Do
   Call what;
   what.method = std::move(method);
   what.path = std::move(path);
-  what.write = true;
+  what.kind = RequestKind::kWrite;
   if (!body.is_null()) what.body = body.dump(-1, ' ', false, core::Json::error_handler_t::replace);
   const std::string place = what.path;
   call(std::move(what), [this, place, done = std::move(done)](core::Result<net::HttpResponse> response) {
     if (!response) return done(std::unexpected(response.error().with(place)));
     if (response->status == 304) return done({});
     if (!is_json(*response)) {
-      core::Error error = to_error(response->status, response->body, true);
+      core::Error error = to_error(response->status, response->body, RequestKind::kWrite);
       if (response->status < 400) error.code = ErrorCode::kUnknownOutcome;
       return done(std::unexpected(error.with(place)));
     }
@@ -240,8 +240,9 @@ void Connection::write(std::string method, std::string path, core::Json body, Do
       return done(std::unexpected(error.with(place)));
     }
     check_release(*envelope);
-    if (!envelope->errors.empty()) return done(std::unexpected(to_error(envelope->errors, response->status, true)));
-    if (response->status != 200) return done(std::unexpected(to_error(response->status, "", true).with(place)));
+    if (!envelope->errors.empty())
+      return done(std::unexpected(to_error(envelope->errors, response->status, RequestKind::kWrite)));
+    if (response->status != 200) return done(std::unexpected(to_error(response->status, "", RequestKind::kWrite).with(place)));
     done({});
   });
 }

@@ -57,9 +57,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
   template <class T>
   void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
-                std::size_t longest_reply = kLongestReply, bool table = false) {
+                std::size_t longest_reply = kLongestReply, RequestKind kind = RequestKind::kRead) {
     Call what;
-    what.table = table;
+    what.kind = kind;
     what.path = std::move(path);
     what.longest_reply = longest_reply;
     call(std::move(what),
@@ -67,7 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
            if (!response) return then(std::unexpected(response.error()), 0);
            const int status = response->status;
            if (status == 304) return then(Decoded<T>{}, status);
-           if (!is_json(*response)) return then(std::unexpected(to_error(status, response->body, false)), status);
+           if (!is_json(*response)) return then(std::unexpected(to_error(status, response->body, RequestKind::kRead)), status);
            decode<Decoded<T>>(std::move(response->body), decoder,
                               [this, status, then, room = response->room](core::Result<Decoded<T>> decoded) {
                                 if (decoded) check_release(decoded->envelope);
@@ -80,8 +80,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class T>
   static core::Result<void> sound(const core::Result<Decoded<T>>& decoded, int status) {
     if (!decoded) return std::unexpected(decoded.error());
-    if (!decoded->envelope.errors.empty()) return std::unexpected(to_error(decoded->envelope.errors, status, false));
-    if (status != 200) return std::unexpected(to_error(status, "", false));
+    if (!decoded->envelope.errors.empty())
+      return std::unexpected(to_error(decoded->envelope.errors, status, RequestKind::kRead));
+    if (status != 200) return std::unexpected(to_error(status, "", RequestKind::kRead));
     if (!decoded->present) return core::fail(core::ErrorCode::kInternal, "a reply without what was asked for");
     return {};
   }
@@ -105,12 +106,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string method = "GET";
     std::string path;
     std::string body;
-    bool write = false;
-    bool table = false;
+    RequestKind kind = RequestKind::kRead;
     std::size_t longest_reply = kLongestReply;
   };
   struct Waiting {
-    bool write = false, table = false;
+    RequestKind kind;
     core::MonoTime since;
     Reply reply;
   };
@@ -118,9 +118,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static constexpr std::size_t kShort = 64UL << 10;
 
   /// How long a request may take that is sent now, or why it may not be sent.
-  [[nodiscard]] core::Result<core::Duration> allowed(bool write, bool table) const;
+  [[nodiscard]] core::Result<core::Duration> allowed(RequestKind kind) const;
   /// Sends one request with credentials.
-  void send(net::HttpRequest request, bool write, Reply reply, bool table = false);
+  void send(net::HttpRequest request, RequestKind kind, Reply reply);
   void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response);
   /// slurmrestd goes on with a table that nobody waits for any more: to give up each time at the same moment would only slow it
   /// down, and never see the table.
@@ -174,7 +174,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           table.rows = std::move(decoded->rows);
           done(std::move(table));
         },
-        kLongestTable, true);
+        kLongestTable, RequestKind::kTable);
   }
 
   [[nodiscard]] static bool says_no_changes(const Envelope& envelope);

@@ -10,8 +10,13 @@ namespace {
 
 using core::ErrorCode;
 
-std::optional<ErrorCode> by_number(std::int64_t number, bool write) {
-  const ErrorCode lost = write ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
+/// What is known where nobody says what became of a request.
+ErrorCode lost_reply(RequestKind kind) {
+  return kind == RequestKind::kWrite ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
+}
+
+std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
+  const ErrorCode lost = lost_reply(kind);
   switch (number) {
     case 111:   // ECONNREFUSED
     case 1001:  // SLURM_COMMUNICATIONS_CONNECTION_ERROR
@@ -69,7 +74,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, bool write) {
   }
 }
 
-ErrorCode by_status(int status, bool write) {
+ErrorCode by_status(int status, RequestKind kind) {
   switch (status) {
     case 401:
     case 511:  // Network Authentication Required: how slurmrestd passes slurmctld's refusal of a token on.
@@ -84,10 +89,10 @@ ErrorCode by_status(int status, bool write) {
       return ErrorCode::kUnavailable;
     case 502:
     case 504:
-      return write ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
+      return lost_reply(kind);
     default:
       if (status >= 400 && status < 500) return ErrorCode::kInvalid;
-      return write && status >= 500 ? ErrorCode::kUnknownOutcome : ErrorCode::kInternal;
+      return kind == RequestKind::kWrite && status >= 500 ? ErrorCode::kUnknownOutcome : ErrorCode::kInternal;
   }
 }
 
@@ -103,17 +108,17 @@ std::string one_line(std::string_view text) {
 
 }  // namespace
 
-ErrorCode classify(std::int64_t number, int http_status, bool write) {
-  if (const auto known = by_number(number, write)) return *known;
+ErrorCode classify(std::int64_t number, int http_status, RequestKind kind) {
+  if (const auto known = by_number(number, kind)) return *known;
   // A number that we do not know is a refusal all the same: slurmctld has answered.
-  return by_status(http_status, write && number == 0);
+  return by_status(http_status, number == 0 ? kind : RequestKind::kRead);
 }
 
-core::Error to_error(const std::vector<RestError>& errors, int http_status, bool write) {
+core::Error to_error(const std::vector<RestError>& errors, int http_status, RequestKind kind) {
   const auto numbered = std::ranges::find_if(errors, [](const RestError& e) { return e.number != 0; });
   const std::int64_t number = numbered == errors.end() ? 0 : numbered->number;
   core::Error out;
-  out.code = classify(number, http_status, write);
+  out.code = classify(number, http_status, kind);
   out.http_status = http_status;
   if (number != 0) out.reason = std::to_string(number);
   for (const RestError& error : errors) {
@@ -125,9 +130,9 @@ core::Error to_error(const std::vector<RestError>& errors, int http_status, bool
   return out;
 }
 
-core::Error to_error(int http_status, std::string_view body, bool write) {
+core::Error to_error(int http_status, std::string_view body, RequestKind kind) {
   core::Error out;
-  out.code = by_status(http_status, write);
+  out.code = by_status(http_status, kind);
   out.http_status = http_status;
   out.message = "HTTP " + std::to_string(http_status) + (body.empty() ? "" : ": ") + one_line(body);
   return out;
