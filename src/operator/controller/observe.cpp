@@ -121,8 +121,8 @@ std::vector<std::string> old_mounts(const Observed& observed, const std::vector<
 
 }  // namespace
 
-std::vector<LeftRecord> find_left_records(const Observed& observed, const plan::Observing& observing) {
-  std::vector<LeftRecord> out;
+std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing) {
+  std::vector<StaleRecord> out;
   if (!observed.snapshot || !observed.snapshot->complete()) return out;
   for (const auto& [name, node] : observed.snapshot->nodes) {
     if (!left_behind(observed, *node)) continue;
@@ -202,7 +202,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
   out->old_mounts = old_mounts(*out, workers);
   out->snapshot = wiring_.snapshot(out->cluster);
-  out->left_records = find_left_records(*out, context.observing);
+  out->stale_records = find_stale_records(*out, context.observing);
   out->stopped = stops_deletions(out->object->meta);
   if (out->snapshot) {
     const bool persistent = spec.persistence.enabled || !out->parse_error.empty();

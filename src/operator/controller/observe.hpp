@@ -22,7 +22,7 @@ struct Caches {
 };
 
 /// By what has been observed of NodeSets, workers and Slurm.
-[[nodiscard]] std::vector<LeftRecord> find_left_records(const Observed& observed, const plan::Observing& observing);
+[[nodiscard]] std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing);
 
 class ControllerController final : public kube::TypedController<Observed> {
  public:

@@ -52,7 +52,7 @@ struct LeftWorker {
 
 /// A worker's record in Slurm that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a
 /// cluster whose state came back.
-struct LeftRecord {
+struct StaleRecord {
   std::string node;
   std::optional<slurm::LeftBehind> evidence;  ///< None while what Slurm said is too old.
 };
@@ -82,7 +82,7 @@ struct Observed {
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;
 
-  std::vector<LeftRecord> left_records;  ///< None is known while Slurm does not answer.
+  std::vector<StaleRecord> stale_records;  ///< None is known while Slurm does not answer.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
   kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.

@@ -188,7 +188,7 @@ void plan_records(Draft& draft) {
   const Observed& observed = draft.observed;
   if (observed.stopped || !observed.doubt.empty()) return;
   plan::Lane& lane = draft.plan.lane("records");
-  for (const LeftRecord& record : observed.left_records) {
+  for (const StaleRecord& record : observed.stale_records) {
     if (!record.evidence || draft.plan.step_count() >= kRecordsPerPass)
       return draft.plan.wake_after(core::Duration{1000}, "records of workers are left");
     const std::string& why = record.evidence->detail();

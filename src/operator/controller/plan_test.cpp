@@ -40,7 +40,7 @@ Observed with_records(int count, core::Duration age) {
     snapshot->nodes.insert_or_assign(node->name, node);
   }
   out.snapshot = snapshot;
-  out.left_records = find_left_records(out, plan::testing::Observer::at(kNow));
+  out.stale_records = find_stale_records(out, plan::testing::Observer::at(kNow));
   return out;
 }
 
