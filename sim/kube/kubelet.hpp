@@ -4,9 +4,8 @@
 //   class Slurmd : public sim::Process { ... };
 //   sim::Kubelets nodes(api, random);
 //   nodes.add_node("node-1");
-//   nodes.add_image("local/slurmd:26.05");                       // others fail with ErrImagePull, when add_image was ever
-//   called nodes.set_process_factory([&](sim::PodView pod, const std::string& container) -> std::unique_ptr<sim::Process> { ...
-//   });
+//   nodes.add_image("local/slurmd:26.05");   // from then on, other images fail with ErrImagePull
+//   nodes.set_process_factory([&](sim::PodView pod, const std::string& container) { return std::make_unique<Slurmd>(); });
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A whole simulated Kubernetes: the API server (kube_api.hpp) with its faults in front, the cluster's controllers and its
+// A whole simulated Kubernetes: the API server (api.hpp) with its faults in front, the cluster's controllers and its
 // nodes.
 //
 //   sim::SimLoop loop(seed);

@@ -66,7 +66,7 @@ inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/res
 /// On slurmctld's pod template: the configuration for which a slurmctld that did not get up was given a new pod.
 inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
 /// On a ConfigMap: the last configuration that slurmctld accepted, for rolling back. What each of these says stands in
-/// operator/controller/flow.hpp.
+/// operator/controller/rollout.hpp.
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";

@@ -2,8 +2,7 @@
 //
 //   Conditions conditions(controller.status.conditions, meta.generation, observed.context.now);
 //   conditions.set("Ready", api::ConditionStatus::kFalse, "SecretMissing", "Secret default/key does not exist");
-//   if (auto step = status_step(resources::kController, object, {{"conditions", conditions.json()}}))
-//   plan.lane("status").add(*step);
+//   plan.lane("status").add(status_step(resources::kController, object, {{"conditions", conditions.json()}}));
 //
 // A condition keeps its time for as long as its status does not change, and a status equal to what stands is not written.
 #pragma once

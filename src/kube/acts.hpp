@@ -2,15 +2,16 @@
 //
 // Values that are random or secret are written as recipes inside of the object; the executor fills them in, so that no plan,
 // log or scenario holds them. In a Secret's "data":
-//   {"$generate": {"bytes": 32}}                                   random bytes, base64
-//   {"$mintToken": {"keyRef": {"namespace","name","key"}, "claims": {...}, "lifetimeSeconds": 900}}   an HS256 JWT, base64;
-//     the executor adds iat, nbf, exp and jti.
-//   {"$copy": {"namespace", "name", "key", "uid", "resourceVersion"}}   the value of another Secret, read live. Nothing is
-//   written
-//     (Conflict) where that is another object, or another version of it, than the plan saw; nor (NotFound) without such a key.
-//   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600,
-//   "boundObjectRef":
-//     {...}}}   a token of a service account, base64: its subresource "token" is asked with all but the first as its spec.
+//
+//   {"$generate": {"bytes": 32}}
+//     Random bytes, base64.
+//   {"$mintToken": {"keyRef": {"namespace", "name", "key"}, "claims": {...}, "lifetimeSeconds": 900}}
+//     An HS256 JWT, base64. iat, nbf, exp and jti are added.
+//   {"$copy": {"namespace", "name", "key", "uid", "resourceVersion"}}
+//     The value of another Secret, read live. Nothing is written if that is another object, or another version of it, than the
+//     plan saw (Conflict), or if it has no such key (NotFound).
+//   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
+//     A token of a service account, base64. All but `serviceAccount` is the spec of the TokenRequest: "boundObjectRef" too.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 // keys (kube/passes.hpp), where acts go, leader election (kube/leadership.hpp), events, and an orderly end (kube/shutdown.hpp).
 //
 //   kube::Manager manager(loop, random, logger, client, options);
-//   auto& nodesets = manager.cache<kube::Object>(api::kNodeSetResource);
+//   auto& nodesets = manager.cache<kube::Object>(resources::kNodeSet);
 //   auto& pods = manager.cache<kube::PodRecord>(kube::resources::kPod, {.label_selector = "..."});
 //   NodeSetController controller(nodesets, pods, ...);
 //   manager.add(controller);

@@ -16,7 +16,7 @@
 
 namespace plan {
 
-/// Closed until the caches show a write. Asked again whenever a cache moves.
+/// Closed until the caches show a write. Asked again whenever a cache changes.
 class Gate {
  public:
   virtual ~Gate() = default;

@@ -31,7 +31,7 @@ namespace plan {
 class Act {
  public:
   virtual ~Act() = default;
-  /// The act as data, for logs, scenarios and `kubectl slurm plan`: {"act": "kube.Delete", ...}. No secret bytes.
+  /// The act as data, for logs and scenarios: {"act": "kube.Delete", ...}. No secret bytes.
   [[nodiscard]] virtual core::Json describe() const = 0;
   /// True when it takes something away that cannot be had back.
   [[nodiscard]] virtual bool destructive() const { return false; }
@@ -80,7 +80,7 @@ class Lane {
   std::vector<std::vector<Step>> groups_{1};
 };
 
-/// A fact the caches cannot vouch for; the engine fetches it live and plans again with Facts.
+/// A fact that the caches cannot vouch for; the runtime reads it live and plans again with Facts.
 struct Need {
   std::string id;  ///< The key under which the answer stands in Facts.
   ActPtr query;    ///< A reading act.
