@@ -19,7 +19,8 @@ SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyR
 }
 
 SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller) {
-  SecretFacts out = read_key(recorder, ns, {keyring_name(controller), std::string(api::kKeySlurm), true});
+  SecretFacts out =
+      read_key(recorder, ns, {.secret = keyring_name(controller), .key = std::string(api::kKeySlurm), .generated = true});
   if (!out.meta) return out;
   out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
   // One that builds before made has no note; that of another Controller, or of one that is gone, cannot be judged.
@@ -38,14 +39,15 @@ std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns
   const std::string secret = "Secret " + std::string(ns) + "/" + facts.ref.secret;
   switch (facts.presence) {
     case kube::Presence::kUnknown:
-      return Problem{"Waiting", secret + " is being read", false};
+      return Problem{"Waiting", secret + " is being read", Problem::Kind::kComing};
     case kube::Presence::kAbsent:
-      if (facts.ref.generated) return Problem{"Waiting", secret + " does not exist yet", false};
+      if (facts.ref.generated) return Problem{"Waiting", secret + " does not exist yet", Problem::Kind::kComing};
       return Problem{"SecretMissing", field + ".name: " + secret + " does not exist"};
     case kube::Presence::kPresent:
       break;
   }
-  if (facts.edited) return Problem{"Waiting", secret + " was edited: see the conditions of the Controller", false};
+  if (facts.edited)
+    return Problem{"Waiting", secret + " was edited: see the conditions of the Controller", Problem::Kind::kComing};
   if (!facts.has_key) {
     return Problem{"SecretKeyMissing",
                    (facts.ref.generated ? "" : field + ".key: ") + secret + " has no data under the key " + facts.ref.key};

@@ -98,13 +98,13 @@ slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller) 
 }
 
 KeyRef slurm_key_ref(const api::ControllerSpec& spec, std::string_view controller) {
-  if (spec.slurm_key_ref) return {spec.slurm_key_ref->name, spec.slurm_key_ref->key, false};
-  return {generated_slurm_key_name(controller), text(api::kKeySlurm), true};
+  if (spec.slurm_key_ref) return {spec.slurm_key_ref->name, spec.slurm_key_ref->key};
+  return {.secret = generated_slurm_key_name(controller), .key = text(api::kKeySlurm), .generated = true};
 }
 
 KeyRef jwt_key_ref(const api::ControllerSpec& spec, std::string_view controller) {
-  if (const api::SecretKeySelector* named = spec.jwt_key()) return {named->name, named->key, false};
-  return {generated_jwt_key_name(controller), text(api::kKeyJwt), true};
+  if (const api::SecretKeySelector* named = spec.jwt_key()) return {named->name, named->key};
+  return {.secret = generated_jwt_key_name(controller), .key = text(api::kKeyJwt), .generated = true};
 }
 
 std::string Endpoint::str() const {

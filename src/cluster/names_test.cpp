@@ -36,16 +36,16 @@ TEST(Names, OfTheLongestObjectsFit) {
 
 TEST(Names, KeysAreNamedOrGenerated) {
   api::ControllerSpec spec;
-  EXPECT_EQ(slurm_key_ref(spec, "x"), (KeyRef{"x-slurm-key", "slurm.key", true}));
-  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"x-jwt-key", "jwt.key", true}));
+  EXPECT_EQ(slurm_key_ref(spec, "x"), (KeyRef{.secret = "x-slurm-key", .key = "slurm.key", .generated = true}));
+  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{.secret = "x-jwt-key", .key = "jwt.key", .generated = true}));
   spec.jwt_hs256_key_ref.emplace();
   spec.jwt_hs256_key_ref->name = "old";
   spec.jwt_hs256_key_ref->key = "k";
-  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"old", "k", false}));
+  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"old", "k"}));
   spec.jwt_key_ref.emplace();
   spec.jwt_key_ref->name = "new";
   spec.jwt_key_ref->key = "k";
-  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"new", "k", false}));
+  EXPECT_EQ(jwt_key_ref(spec, "x"), (KeyRef{"new", "k"}));
 }
 
 TEST(Names, EndpointsFollowTheServicesPort) {

@@ -152,10 +152,10 @@ void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>&
   for (const Problem& item : up_to_users) left.push_back(item.message);
   std::string reason, slow_reason;
   for (const Problem& problem : problems) {
-    auto& list = problem.degraded ? wrong : slow;
+    auto& list = problem.wrong() ? wrong : slow;
     if (std::find(list.begin(), list.end(), problem.message) != list.end()) continue;
     list.push_back(problem.message);
-    auto& word = problem.degraded ? reason : slow_reason;
+    auto& word = problem.wrong() ? reason : slow_reason;
     if (word.empty()) word = problem.reason;
   }
   if (!waiting.empty()) slow.push_back(waiting);
@@ -269,7 +269,8 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
       out.push_back({"Unschedulable", "pod " + pod->meta.name + ": " + one_line(scheduled->message)});
     }
     if (pod->phase == "Failed") {
-      out.push_back({"PodFailed", "pod " + pod->meta.name + ": " + pod->reason + " " + one_line(pod->message), false});
+      out.push_back(
+          {"PodFailed", "pod " + pod->meta.name + ": " + pod->reason + " " + one_line(pod->message), Problem::Kind::kComing});
     }
   }
   return out;
@@ -286,7 +287,8 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
   for (const auto& [id, outcome] : outcomes) {
     if (outcome.state != plan::Outcome::State::kFailed || !outcome.error) continue;
     if (outcome.error->reason == "NamespaceTerminating") {
-      out.push_back({"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", false});
+      out.push_back(
+          {"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", Problem::Kind::kComing});
       continue;
     }
     // The pass took longer than what it knew was good for; nothing is wrong.
@@ -295,7 +297,7 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
     const core::Retry retry = core::retry_of(outcome.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && outcome.count < 5) continue;
-    out.push_back({"StepFailed", id.text() + ": " + one_line(outcome.error->message), true, id});
+    out.push_back({"StepFailed", id.text() + ": " + one_line(outcome.error->message), Problem::Kind::kWrong, id});
   }
   return out;
 }

@@ -59,10 +59,15 @@ std::string read_object(const kube::Object& object, T& to) {
 
 /// One thing that keeps an object from being ready.
 struct Problem {
-  std::string reason;    ///< CamelCase: "SecretMissing".
-  std::string message;   ///< What is wrong, and where.
-  bool degraded = true;  ///< False for what only takes time.
-  plan::StepId step{};   ///< The step that failed, where one did.
+  enum class Kind {
+    kWrong,   ///< It does not resolve itself: it is Degraded.
+    kComing,  ///< It only takes time.
+  };
+  std::string reason;   ///< CamelCase: "SecretMissing".
+  std::string message;  ///< What is wrong, and where.
+  Kind kind = Kind::kWrong;
+  plan::StepId step{};  ///< The step that failed, where one did.
+  [[nodiscard]] bool wrong() const { return kind == Kind::kWrong; }
 };
 
 /// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet;

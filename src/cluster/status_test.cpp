@@ -69,7 +69,7 @@ TEST(SetSummary, TellsWrongFromSlow) {
   EXPECT_EQ(summary(false, {}, "starting"), "Degraded=False/AsExpected Progressing=True/Waiting Ready=False/Waiting ");
   EXPECT_EQ(summary(false, {{"Bad", "x"}}, ""), "Degraded=True/Bad Progressing=False/Blocked Ready=False/Bad ");
   EXPECT_EQ(summary(true, {{"Bad", "x"}}, "loading"), "Degraded=True/Bad Progressing=True/Waiting Ready=True/Ready ");
-  EXPECT_EQ(summary(false, {{"Slow", "x", false}, {"Bad", "y"}}, ""),
+  EXPECT_EQ(summary(false, {{"Slow", "x", Problem::Kind::kComing}, {"Bad", "y"}}, ""),
             "Degraded=True/Bad Progressing=True/Slow Ready=False/Bad ");
 }
 
@@ -156,7 +156,7 @@ TEST(StepProblems, ANamespaceThatEndsIsWaitedFor) {
   refused.error->reason = "NamespaceTerminating";
   const auto found = step_problems({{{"a"}, refused}});
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_FALSE(found[0].degraded);
+  EXPECT_FALSE(found[0].wrong());
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct NamedObjects : ::testing::Test {
     pod_template.spec = pod_spec;
     std::vector<std::string> out;
     for (const Problem& problem : missing_objects(reader, "ns", pod_template, {{"spec.slurmd", container}})) {
-      EXPECT_TRUE(problem.degraded);
+      EXPECT_TRUE(problem.wrong());
       out.push_back(problem.reason + " " + problem.message);
     }
     return out;

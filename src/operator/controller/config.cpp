@@ -38,7 +38,7 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
     if (map.presence == kube::Presence::kAbsent) {
       problems.push_back({"ConfigMapMissing", name + " does not exist (spec." + std::string(field) + ")"});
     } else if (map.presence == kube::Presence::kUnknown) {
-      problems.push_back({"Waiting", name + " is being read", false});
+      problems.push_back({"Waiting", name + " is being read", Problem::Kind::kComing});
     }
   }
 }
@@ -238,7 +238,7 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
          "NodeSet " + object +
              " is gone, but some of its workers still exist: its lines in slurm.conf stay until these workers "
              "are gone, because of their jobs",
-         false});
+         Problem::Kind::kComing});
   }
 }
 

@@ -351,7 +351,8 @@ void set_withheld_condition(Conditions& conditions, Draft& draft, const Rendered
     (stays ? stuck : slow).push_back(item.what);
   }
   if (!slow.empty())
-    draft.problems.push_back({kWithheld, "removed from the spec, but still needed by jobs: " + some_of(slow), false});
+    draft.problems.push_back(
+        {kWithheld, "removed from the spec, but still needed by jobs: " + some_of(slow), Problem::Kind::kComing});
   if (!stuck.empty())
     draft.problems.push_back({kWithheld, "not removed automatically, see condition ChangesWithheld: " + some_of(stuck)});
 }
@@ -470,9 +471,10 @@ void find_unbound_claim(Draft& draft) {
   const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
   if (phase.empty() || phase == "Bound") return;
   const std::string why = told_by_events(draft, "PersistentVolumeClaim", meta, "ProvisioningFailed").value_or("");
+  const bool wrong = phase == "Lost" || !why.empty();
   draft.problems.push_back({"ClaimPending",
                             "PersistentVolumeClaim " + meta.name + " is " + phase + (why.empty() ? "" : ": " + why),
-                            phase == "Lost" || !why.empty()});
+                            wrong ? Problem::Kind::kWrong : Problem::Kind::kComing});
 }
 
 /// Of a Kubernetes node that is lost only the last word of its kubelet is known, and the StatefulSet makes no other pod before
@@ -503,7 +505,7 @@ void find_lost_pod(Draft& draft) {
 
 void plan_status(Draft& draft, Conditions conditions, bool ready) {
   // Nothing starts that was never made.
-  const bool made = draft.observed.stateful_set || std::ranges::none_of(draft.problems, &Problem::degraded);
+  const bool made = draft.observed.stateful_set || std::ranges::none_of(draft.problems, &Problem::wrong);
   if (!ready && draft.waiting.empty() && !draft.blocked && made) draft.waiting = "slurmctld is starting";
   set_summary(conditions, ready, draft.problems, draft.waiting);
   const kube::Object& object = *draft.observed.object;
@@ -697,7 +699,7 @@ void plan_end(Draft& draft) {
   draft.plan.intent.pods = static_cast<int>(observed.workers.size());
   Conditions conditions = conditions_of(observed);
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
-  draft.problems.push_back({kReasonTerminating, "the Controller is being deleted", false});
+  draft.problems.push_back({kReasonTerminating, "the Controller is being deleted", Problem::Kind::kComing});
   plan_status(draft, std::move(conditions), false);
 }
 

@@ -158,8 +158,8 @@ Observed without_map(const std::vector<std::string>& jobs) {
   Observed out = changed(true, jobs);
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
   snapshot->requested_at = out.context.mono;
-  snapshot->partitions.insert_or_assign("gpu", slurm::Partition{"gpu", "gpu-0", "DRAIN", false});
-  snapshot->partitions.insert_or_assign("site", slurm::Partition{"site", "gpu-0", "UP", false});
+  snapshot->partitions.insert_or_assign("gpu", slurm::Partition{"gpu", "gpu-0", "DRAIN"});
+  snapshot->partitions.insert_or_assign("site", slurm::Partition{"site", "gpu-0", "UP"});
   auto node = std::make_shared<slurm::Node>();
   node->name = "gpu-0";
   node->features = {"gpu"};
@@ -339,7 +339,7 @@ TEST(Withheld, WhatWasOfferedUntilThatIsLoaded) {
     snapshot->requested_at = observed.context.mono;
     const std::string marker = "slurm-operator-" + loaded;
     snapshot->partitions.insert_or_assign(marker, slurm::Partition{marker, "", "INACTIVE", true});
-    if (gpu != nullptr) snapshot->partitions.insert_or_assign("gpu", slurm::Partition{"gpu", "", gpu, false});
+    if (gpu != nullptr) snapshot->partitions.insert_or_assign("gpu", slurm::Partition{"gpu", "", gpu});
     observed.snapshot = snapshot;
     return render_config(observed, state).files.at("slurm.conf");
   };

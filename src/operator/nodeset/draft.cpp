@@ -47,11 +47,11 @@ void Draft::lasting_event(std::string_view type, std::string_view reason, std::s
 void Draft::wrong(std::string_view reason, std::string message, std::string_view action) {
   if (std::ranges::none_of(problems_, [&](const Problem& problem) { return problem.reason == reason; }))
     lasting_event("Warning", reason, action, message);
-  problem({std::string(reason), std::move(message), true});
+  problem({std::string(reason), std::move(message)});
 }
 
 void Draft::waiting(std::string_view reason, std::string message) {
-  problem({std::string(reason), std::move(message), false});
+  problem({std::string(reason), std::move(message), Problem::Kind::kComing});
 }
 
 void Draft::waiting(const Wait& wait) {

@@ -46,10 +46,10 @@ Aim choose_goal(const Observed& observed) {
   Aim out;
   out.desired = std::max(0, spec.replicas);
   const auto wrong = [&](std::string reason, std::string message) {
-    out.problems.push_back({std::move(reason), std::move(message), true});
+    out.problems.push_back({std::move(reason), std::move(message)});
   };
   const auto waiting = [&](std::string reason, std::string message) {
-    out.problems.push_back({std::move(reason), std::move(message), false});
+    out.problems.push_back({std::move(reason), std::move(message), Problem::Kind::kComing});
   };
   const auto hold = [&](std::string reason, std::string message) {
     out.goal = Goal::kHold;
@@ -104,7 +104,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   Draft draft(view);
   for (const Slot& slot : observed.slots) draft.wake(slot.change);
   for (const Problem& problem : aim.problems) {
-    problem.degraded ? draft.wrong(problem.reason, problem.message) : draft.waiting(problem.reason, problem.message);
+    problem.wrong() ? draft.wrong(problem.reason, problem.message) : draft.waiting(problem.reason, problem.message);
   }
   tell_unnumbered(view, draft);
   const ExtraConf extra_conf = check_conf(view, draft);

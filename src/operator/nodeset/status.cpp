@@ -320,7 +320,7 @@ std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std
 /// The event is of the first one: how many there are changes too often.
 void add_alike(Alike alike, bool with_event, std::string_view action, Draft& draft) {
   Problem& problem = alike.first;
-  if (with_event && problem.degraded) draft.lasting_event("Warning", problem.reason, action, problem.message);
+  if (with_event && problem.wrong()) draft.lasting_event("Warning", problem.reason, action, problem.message);
   if (alike.more > 0) problem.message += fmt::format(" (and {} more)", alike.more);
   draft.problem(std::move(problem));
 }

@@ -47,7 +47,8 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
       if (!problem) problem = key_problem(observed.keyring, ns, field);
       if (problem) out.push_back(std::move(*problem));
     }
-    if (!observed.config_map) out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", false});
+    if (!observed.config_map)
+      out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", Problem::Kind::kComing});
   }
   for (Problem& problem : pod_problems(pods_that_count(observed))) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
@@ -98,7 +99,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_children(observed, plan);
   std::vector<Problem> problems = problems_of(observed, plan);
   // Nothing starts that was never made.
-  const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::degraded);
+  const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);
   plan_status(observed, std::move(problems), rolled_out(observed), made ? "slurmrestd is starting" : "", plan);
 }
 
@@ -176,7 +177,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   plan.intent.summary += ": " + waiting;
   // What is drained through it may need one that was not made yet, or that must be made anew.
   if (observed.parse_error.empty() && drains) plan_children(observed, plan);
-  plan_status(observed, {{"Terminating", "the RestApi is being deleted", false}}, false, waiting, plan);
+  plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, waiting, plan);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& 
   out->parse_error = read_object(*out->object, out->token);
   if (!out->parse_error.empty()) return out;
   if (const api::SecretKeySelector* named = out->token.spec.jwt_key()) {
-    out->key = read_key(recorder, key.ns, {named->name, named->key, false});
+    out->key = read_key(recorder, key.ns, {named->name, named->key});
   } else {
     out->parse_error = "spec.jwtKeyRef: absent, must name the key that signs the token";
     return out;

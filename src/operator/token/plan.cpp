@@ -229,7 +229,7 @@ plan::Plan plan(const Observed& observed) {
   Conditions conditions(observed.token.status.conditions, object.meta.generation, observed.context.now);
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems,
-              ready || expired || std::ranges::any_of(problems, &Problem::degraded) ? "" : "the token is being created");
+              ready || expired || std::ranges::any_of(problems, &Problem::wrong) ? "" : "the token is being created");
   out.lane("events").add(degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions));
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   if (issued) status["issuedAt"] = core::format_rfc3339(*issued);

@@ -101,7 +101,7 @@ Observed World::observe() {
   snapshot->requested_at = mono - snapshot_age;
   if (health != slurm::Snapshot::Health::kNone) {
     for (const auto& [name, node] : nodes) snapshot->nodes.emplace(name, std::make_shared<slurm::Node>(node));
-    for (const std::string& name : partitions) snapshot->partitions.emplace(name, slurm::Partition{name, name, "UP", false});
+    for (const std::string& name : partitions) snapshot->partitions.emplace(name, slurm::Partition{name, name, "UP"});
     for (const auto& [id, job] : jobs) snapshot->jobs.emplace(id, std::make_shared<slurm::Job>(job));
     snapshot->job_index = slurm::JobIndex::of(snapshot->jobs);
   }
