@@ -117,6 +117,9 @@ TEST(NodeEvidence, NeverRegisteredNeedsAbsenceAndNoStamp) {
   EXPECT_EQ(evidence->node().name, "cpu-1");
   EXPECT_FALSE(never_registered(snapshot, "cpu-1", true, kLong));
   EXPECT_FALSE(never_registered(snapshot, "cpu-0", false, kLong));
+  Snapshot with_job = snapshot;
+  with_job.jobs[7] = job(7, "SUSPENDED", {}, {"cpu-1"});
+  EXPECT_FALSE(never_registered(with_job, "cpu-1", false, kLong)) << "slurmctld lets go of a node whose jobs are suspended";
   snapshot.health = Snapshot::Health::kStale;
   EXPECT_FALSE(never_registered(snapshot, "cpu-1", false, kLong));
 }
