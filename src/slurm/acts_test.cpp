@@ -5,7 +5,11 @@
 namespace slurm {
 namespace {
 
-const Node kSeen{.name = "n"};
+Node seen() {
+  Node out;
+  out.name = "n";
+  return out;
+}
 
 TEST(Acts, DescribeThemselves) {
   EXPECT_EQ(drain_nodes("default/c", Owner::kOperator, {"cpu-0", "cpu-1"}, "scale in")->describe(),
@@ -16,9 +20,9 @@ TEST(Acts, DescribeThemselves) {
                         {"reason", "scale in"}}));
   EXPECT_EQ(resume_node("c", Owner::kOperator, "n")->describe(),
             (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"owner", "slurm-operator"}, {"node", "n"}}));
-  EXPECT_EQ(delete_node("c", kSeen, "gone")->describe(),
+  EXPECT_EQ(delete_node("c", seen(), "gone")->describe(),
             (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"node", "n"}, {"why", "gone"}}));
-  EXPECT_EQ(delete_node("c", kSeen, "gone", NodeEvidence::Live::kKept)->describe()["expectDown"], true);
+  EXPECT_EQ(delete_node("c", seen(), "gone", NodeEvidence::Live::kKept)->describe()["expectDown"], true);
   EXPECT_EQ(reconfigure("c")->describe(), (core::Json{{"act", "slurm.Reconfigure"}, {"cluster", "c"}}));
   NodeUpdate update;
   update.comment = "x";
@@ -29,7 +33,7 @@ TEST(Acts, DescribeThemselves) {
 }
 
 TEST(Acts, OnlyDeletionTakesAway) {
-  EXPECT_TRUE(delete_node("c", kSeen, "gone")->destructive());
+  EXPECT_TRUE(delete_node("c", seen(), "gone")->destructive());
   EXPECT_FALSE(drain_nodes("c", Owner::kOperator, {"n"}, "r")->destructive());
   EXPECT_FALSE(resume_node("c", Owner::kOperator, "n")->destructive());
 }
