@@ -1,0 +1,70 @@
+// What the parts of the API server share: a request that was taken apart, an open watch, and what answers are made of. api.cpp
+// looks up and checks, api_writes.cpp writes, api_subresources.cpp does what is asked for by a POST to a subresource;
+// api_requests.cpp, api_serve.cpp and api_watches.cpp speak HTTP. Private to this folder.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "net/http.hpp"
+#include "sim/kube/api.hpp"
+
+namespace sim {
+
+net::HttpResponse reply(int code, const core::Json& body);
+net::HttpResponse reply(const Refusal& refusal);
+
+core::Json without(core::Json object, std::initializer_list<const char*> names);
+core::Json metadata_only(const core::Json& object);
+
+/// How a client wants objects: whole, or (meta.k8s.io/v1) the metadata of one, or of each of a list.
+enum class Shape { kWhole, kMetadata, kMetadataList };
+
+/// By the first clause of Accept that the server knows, as its negotiation goes; nullopt: none.
+std::optional<Shape> shape_of(const net::HttpRequest& request);
+
+/// What match_problems() are problems of.
+extern const kube::Resource kListOptions;
+/// Of resourceVersionMatch and what goes with it.
+std::vector<FieldProblem> match_problems(const std::map<std::string, std::string>& query, bool watch, bool watch_list);
+
+struct Selection {
+  std::string ns;
+  std::vector<std::string> labels, fields;
+
+  [[nodiscard]] bool matches(const kube::Key& key, const core::Json& object) const;
+};
+
+struct KubeApi::Watch {
+  explicit Watch(core::Loop& loop) : timeout(loop) {}
+  WatchId id = 0;
+  const KubeKind* kind = nullptr;
+  std::string table;
+  Selection selection;
+  bool bookmarks = false;
+  bool metadata_only = false;
+  WatchSink sink;
+  core::Timer timeout;
+};
+
+/// A request, taken apart.
+struct KubeApi::Parsed {
+  const KubeKind* kind = nullptr;
+  kube::Key key;  ///< Empty name: the collection.
+  std::string subresource;
+  std::map<std::string, std::string> query;
+  Caller caller;
+  core::Json body;
+
+  [[nodiscard]] std::string option(const std::string& name) const {
+    const auto it = query.find(name);
+    return it == query.end() ? "" : it->second;
+  }
+  [[nodiscard]] Selection selection() const;
+};
+
+}  // namespace sim
