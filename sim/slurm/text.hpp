@@ -17,6 +17,10 @@ namespace sim {
 
 /// Slurm's keywords and names of keys are of any case.
 std::string lower(std::string_view text);
+/// The integer that a text begins with; the fallback when it begins with none.
+int number(std::string_view text, int fallback);
+/// What stands between separators; nothing for two of them side by side.
+std::vector<std::string> split(std::string_view text, char separator);
 
 /// "Key=Value" words of one line, keys in lower case, values without their
 /// double quotes.

@@ -1,0 +1,269 @@
+// Jobs in SimSlurm: how they come, start, end, and are lost.
+#include <algorithm>
+#include <utility>
+
+#include "sim/slurm/sim_slurm.hpp"
+
+namespace sim {
+namespace {
+
+/// Ended jobs are shown for so long (MinJobAge).
+constexpr std::int64_t kJobAge = 300;
+
+}  // namespace
+
+std::int64_t SimSlurm::submit(JobRequest request) {
+  if (!up_) return 0;
+  if (request.partition.empty()) {
+    for (const auto& [name, partition] : partitions_) {
+      if (partition.is_default || (request.partition.empty() && !partition.hidden)) request.partition = name;
+      if (partition.is_default) break;
+    }
+  }
+  const auto partition = partitions_.find(request.partition);
+  if (partition == partitions_.end() || partition->second.root_only) return 0;
+  // ESLURM_PARTITION_NOT_AVAIL.
+  if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
+  SimJob job;
+  job.id = ++last_job_;
+  job.submitted = loop_.clock().mono();
+  if (request.limit) request.duration = std::min(request.duration, *request.limit);
+  job.left = request.duration;
+  job.request = std::move(request);
+  jobs_[job.id] = std::move(job);
+  touch_jobs();
+  schedule_soon();
+  return last_job_;
+}
+
+std::vector<const SimJob*> SimSlurm::jobs_on(std::string_view node) const {
+  std::vector<const SimJob*> out;
+  for (const auto& [id, job] : jobs_) {
+    if (job.holds(node)) out.push_back(&job);
+  }
+  return out;
+}
+
+bool SimSlurm::completing(std::string_view node) const {
+  const std::vector<const SimJob*> jobs = jobs_on(node);
+  return std::any_of(jobs.begin(), jobs.end(), [](const SimJob* job) { return job->completing; });
+}
+
+int SimSlurm::free_cpus(const SimNode& node) const {
+  int free = node.cpus;
+  for (const SimJob* job : jobs_on(node.name)) {
+    if (job->state == SimJob::State::kRunning) free -= job->request.exclusive ? node.cpus : 1;
+  }
+  return std::max(free, 0);
+}
+
+void SimSlurm::schedule_soon() {
+  if (scheduling_) return;
+  scheduling_ = true;
+  later(options_.scheduling, [this] {
+    scheduling_ = false;
+    if (up_) schedule();
+  });
+}
+
+void SimSlurm::schedule() {
+  std::erase_if(jobs_, [&](const auto& entry) { return entry.second.ended() && entry.second.end + kJobAge < now_seconds(); });
+  for (auto& [id, job] : jobs_) {
+    if (job.state != SimJob::State::kPending || job.completing) continue;
+    if (loop_.clock().mono() < job.not_before) {
+      later(job.not_before - loop_.clock().mono(), [this] { schedule_soon(); });
+      continue;
+    }
+    try_start(job);
+  }
+}
+
+bool SimSlurm::try_start(SimJob& job) {
+  const auto partition = partitions_.find(job.request.partition);
+  if (partition == partitions_.end()) return false;
+  // One that is drained starts what it has.
+  if (const std::string& state = partition->second.state; state != "UP" && state != "DRAIN") return false;
+  std::vector<std::string> chosen;
+  const auto take = [&](const std::string& name) {
+    const auto node = nodes_.find(name);
+    if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
+    if (!node->second.reservation.empty()) return false;
+    // It would not take the job's launch from a slurmctld with another key.
+    if (const auto slurmd = slurmds_.find(name); slurmd != slurmds_.end() && !slurmd->second.keys.accept(keys_)) return false;
+    const int free = free_cpus(node->second);
+    if (free < (job.request.exclusive ? node->second.cpus : 1) || (job.request.exclusive && busy(name))) return false;
+    chosen.push_back(name);
+    return true;
+  };
+  for (const std::string& name : job.request.required_nodes) {
+    // A job may name more nodes than it takes.
+    if (static_cast<int>(chosen.size()) >= job.request.nodes) break;
+    if (!take(name) && job.request.nodes >= static_cast<int>(job.request.required_nodes.size())) return false;
+  }
+  for (const std::string& name : partition->second.members) {
+    if (static_cast<int>(chosen.size()) >= job.request.nodes) break;
+    if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) take(name);
+  }
+  if (static_cast<int>(chosen.size()) < job.request.nodes) return false;
+  job.nodes = std::move(chosen);
+  job.state = SimJob::State::kRunning;
+  job.start = now_seconds();
+  job.started = loop_.clock().mono();
+  job.doomed = false;
+  job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
+  // A node that works needs no reason (before 26.05 an old one stays until then).
+  for (const std::string& name : job.nodes) nodes_[name].reason.clear();
+  touch_jobs();
+  touch_nodes();
+  start_clock(job);
+  for (const std::string& name : job.nodes) {
+    const auto slurmd = slurmds_.find(name);
+    if (job.doomed || (slurmd != slurmds_.end() && slurmd->second.registered)) continue;
+    job.doomed = true;
+    tell_loss(job, {.what = JobLoss::What::kStranded, .cause = JobLoss::Cause::kNoSlurmd, .node = name});
+  }
+  if (job.request.prolog_fails)
+    later(options_.scheduling, [this, id = job.id, turn = turns_[job.id]] { fail_prolog(id, turn); });
+  return true;
+}
+
+void SimSlurm::start_clock(SimJob& job) {
+  job.resumed_at = loop_.clock().mono();
+  const std::uint64_t turn = ++turns_[job.id];
+  loop_.after(job.left, [alive = alive_, this, id = job.id, turn] {
+    if (*alive) run_out(id, turn);
+  });
+}
+
+void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
+  const bool heard = up_ && !it->second.doomed &&
+                     std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
+                                 [&](const std::string& node) { return slurmds_.contains(node); });
+  if (!heard) {
+    // slurmd tells when slurmctld is back; of a dead slurmd's jobs nobody tells.
+    later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
+    return;
+  }
+  const SimJob& job = it->second;
+  const bool timeout = job.request.limit && job.request.duration >= *job.request.limit;
+  end_job(it->second, timeout ? SimJob::State::kTimeout : SimJob::State::kCompleted);
+}
+
+/// The job ends; its nodes run the epilog.
+void SimSlurm::end_job(SimJob& job, SimJob::State state) {
+  const bool had_nodes = job.state == SimJob::State::kRunning || job.state == SimJob::State::kSuspended;
+  job.state = state;
+  job.end = now_seconds();
+  job.completing = had_nodes;
+  touch_jobs();
+  touch_nodes();
+  if (!had_nodes) return;
+  const std::uint64_t turn = ++turns_[job.id];
+  later(options_.epilog, [this, id = job.id, turn] {
+    const auto it = jobs_.find(id);
+    if (it == jobs_.end() || turns_[id] != turn) return;
+    // Nobody tells of its end on a node that was deleted under it.
+    if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
+    it->second.completing = false;
+    for (const std::string& node : it->second.nodes) {
+      if (it->second.request.epilog_fails) drain_itself(nodes_.at(node), "Epilog error");
+    }
+    touch_jobs();
+    touch_nodes();
+    schedule_soon();
+  });
+}
+
+/// Its node is drained, and it begins anew elsewhere.
+void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end() || turns_[id] != turn || !up_) return;
+  SimJob& job = it->second;
+  const std::string node = job.nodes.front();
+  ++turns_[id];
+  job.nodes.clear();
+  job.state = SimJob::State::kPending;
+  job.left = job.request.duration;
+  job.not_before = loop_.clock().mono() + options_.requeue_delay;
+  job.request.prolog_fails = false;
+  ++job.restarts;
+  if (const auto record = nodes_.find(node); record != nodes_.end()) drain_itself(record->second, "Prolog error");
+  touch_jobs();
+  tell_loss(job, {.what = JobLoss::What::kRequeued,
+                  .cause = JobLoss::Cause::kProlog,
+                  .node = node,
+                  .told = std::exchange(job.doomed, false)});
+  schedule_soon();
+}
+
+void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
+  const JobLoss loss{.cause = cause,
+                     .node = job.nodes.empty() ? "" : job.nodes.front(),
+                     .pending = job.state == SimJob::State::kPending,
+                     .told = job.doomed};
+  end_job(job, SimJob::State::kNodeFail);
+  tell_loss(job, loss);
+}
+
+/// The node's jobs end with it: requeued, or failed. Epilogs are not awaited.
+void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
+  for (auto& [id, job] : jobs_) {
+    if (!job.holds(node)) continue;
+    ++turns_[id];
+    const bool ended_already = job.state != SimJob::State::kRunning && job.state != SimJob::State::kSuspended;
+    job.completing = false;
+    job.nodes.clear();
+    touch_jobs();
+    if (ended_already) continue;
+    JobLoss loss{.cause = cause, .node = node, .by = by, .told = std::exchange(job.doomed, false)};
+    if (job.request.requeue) {
+      loss.what = JobLoss::What::kRequeued;
+      job.state = SimJob::State::kPending;
+      job.left = job.request.duration;
+      job.not_before = loop_.clock().mono() + options_.requeue_delay;
+      ++job.restarts;
+    } else {
+      job.state = SimJob::State::kNodeFail;
+      job.end = now_seconds();
+    }
+    tell_loss(job, loss);
+  }
+  schedule_soon();
+}
+
+bool SimSlurm::suspend(std::int64_t id) {
+  const auto it = jobs_.find(id);
+  if (!up_ || it == jobs_.end() || it->second.state != SimJob::State::kRunning) return false;
+  SimJob& job = it->second;
+  job.left = std::max(core::Duration{0}, job.left - (loop_.clock().mono() - job.resumed_at));
+  job.state = SimJob::State::kSuspended;
+  ++turns_[id];
+  touch_jobs();
+  touch_nodes();
+  return true;
+}
+
+bool SimSlurm::resume(std::int64_t id) {
+  const auto it = jobs_.find(id);
+  if (!up_ || it == jobs_.end() || it->second.state != SimJob::State::kSuspended || it->second.completing) return false;
+  it->second.state = SimJob::State::kRunning;
+  start_clock(it->second);
+  touch_jobs();
+  touch_nodes();
+  return true;
+}
+
+bool SimSlurm::cancel(std::int64_t id) {
+  const auto it = jobs_.find(id);
+  if (!up_ || it == jobs_.end() || it->second.ended() || it->second.completing) return false;
+  end_job(it->second, SimJob::State::kCancelled);
+  return true;
+}
+
+void SimSlurm::cancel_all() {
+  for (auto& [id, job] : jobs_) cancel(id);
+}
+
+}  // namespace sim

@@ -1,0 +1,151 @@
+// What clients of SimSlurm do to nodes: updates, deletion, creation, reservations.
+#include <algorithm>
+#include <utility>
+
+#include "sim/slurm/sim_slurm.hpp"
+
+namespace sim {
+
+SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
+  SimNode& node = it->second;
+  if (update.features) {
+    // An active feature is not taken away by the way.
+    const auto& active = update.active_features ? *update.active_features : node.active_features;
+    const auto kept = [&](const std::string& f) { return std::ranges::find(*update.features, f) != update.features->end(); };
+    if (!std::ranges::all_of(active, kept)) return SlurmErrno::kActiveFeatures;
+  }
+  const bool frees = update.state && (*update.state == "UNDRAIN" || *update.state == "RESUME" || *update.state == "IDLE");
+  if (frees && node.invalid_reg) {
+    return release_at_least(26, 5) ? SlurmErrno::kInvalidTransition : SlurmErrno::kInvalidState;
+  }
+  if (on_update) on_update(node, update, user);
+  touch_nodes();
+  if (update.comment) node.comment = *update.comment;
+  if (update.extra) node.extra = *update.extra;
+  if (update.weight) node.weight = *update.weight;
+  // Whether the machine has it is looked at with the next registration.
+  if (update.gres) node.gres = *update.gres;
+  if (update.features) node.features = node.active_features = *update.features;
+  if (update.reason && !update.reason->empty()) {
+    node.reason = *update.reason;
+    node.reason_at = now_seconds();
+    node.reason_user = user;
+  }
+  if (!update.state) return SlurmErrno::kSuccess;
+  const std::string& state = *update.state;
+  const bool clears_reason = release_at_least(26, 5);
+  if (frees) node.own_drain.reset();
+  if (state == "DRAIN") {
+    node.drain = true;
+  } else if (state == "UNDRAIN") {
+    node.drain = false;
+    node.not_responding = true;
+    if (clears_reason && !node.down) node.reason.clear();
+    ask_again(name);
+  } else if (state == "RESUME") {
+    if (!node.down && !node.drain) {
+      return release_at_least(26, 5) ? SlurmErrno::kInvalidTransition : SlurmErrno::kInvalidState;
+    }
+    node.down = node.drain = false;
+    node.not_responding = true;
+    node.heard_of = now_seconds();
+    if (clears_reason) node.reason.clear();
+    ask_again(name);
+  } else if (state == "DOWN") {
+    set_down(node, JobLoss::Cause::kDown, user);
+  } else if (state == "IDLE") {
+    const bool was = node.down || node.drain;
+    node.down = node.drain = false;
+    if (was && clears_reason) node.reason.clear();
+    if (was) {
+      node.not_responding = true;
+      ask_again(name);
+    }
+  } else {
+    return SlurmErrno::kInvalidState;
+  }
+  schedule_soon();
+  return SlurmErrno::kSuccess;
+}
+
+void SimSlurm::set_down(SimNode& node, JobLoss::Cause cause, const std::string& by) {
+  node.down = true;
+  const bool had_jobs = busy(node.name);
+  release_jobs(node.name, cause, by);
+  touch_nodes();
+  // The end of its jobs makes slurmd register again.
+  if (had_jobs && slurmds_.contains(node.name)) ask_again(node.name);
+}
+
+SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& user) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
+  const std::vector<const SimJob*> holders = jobs_on(name);
+  if (!it->second.reservation.empty()) return SlurmErrno::kBusy;
+  // Suspended jobs do not count: slurmctld deletes the node under them, and their processes are orphans.
+  if (std::any_of(holders.begin(), holders.end(), [](const SimJob* job) { return job->state != SimJob::State::kSuspended; })) {
+    return SlurmErrno::kBusy;
+  }
+  if (on_delete) on_delete(it->second, holders, user);
+  for (const SimJob* job : holders) {
+    tell_loss(*job, {.what = JobLoss::What::kStranded,
+                     .cause = JobLoss::Cause::kRecordGone,
+                     .node = name,
+                     .by = user,
+                     .told = job->doomed});
+  }
+  forget_record(name);
+  return SlurmErrno::kSuccess;
+}
+
+/// slurmd, if it lives, does not notice.
+void SimSlurm::forget_record(const std::string& name) {
+  nodes_.erase(name);
+  for (auto& [reservation, nodes] : reservations_) nodes.erase(name);
+  std::erase_if(reservations_, [](const auto& entry) { return entry.second.empty(); });
+  recompute_membership();
+  touch_nodes();
+  partitions_changed_ = now_seconds();
+}
+
+SlurmErrno SimSlurm::create_node(const std::string& name) {
+  if (!up_) return SlurmErrno::kNoController;
+  if (nodes_.contains(name)) {
+    if (!release_at_least(26, 5)) (void)delete_node(name);
+    return SlurmErrno::kNodeExists;
+  }
+  SimNode node;
+  node.name = node.hostname = node.address = name;
+  node.cpus = options_.cpus;
+  node.cloud = true;
+  nodes_[name] = std::move(node);
+  recompute_membership();
+  touch_nodes();
+  partitions_changed_ = now_seconds();
+  return SlurmErrno::kSuccess;
+}
+
+void SimSlurm::reserve(const std::string& reservation, std::set<std::string> nodes) {
+  if (!up_ || std::ranges::any_of(nodes, [&](const std::string& node) { return busy(node); })) return;
+  reservations_[reservation] = std::move(nodes);
+  later(options_.reservation, [this] { mark_reserved(); });
+}
+
+void SimSlurm::end_reservation(const std::string& reservation) {
+  if (up_ && reservations_.erase(reservation) > 0) mark_reserved();
+}
+
+void SimSlurm::mark_reserved() {
+  for (auto& [name, node] : nodes_) {
+    const auto over = std::ranges::find_if(reservations_, [&](const auto& entry) { return entry.second.contains(name); });
+    node.reservation = over == reservations_.end() ? "" : over->first;
+  }
+  touch_nodes();
+  schedule_soon();
+}
+
+}  // namespace sim
