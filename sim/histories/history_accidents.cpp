@@ -1,0 +1,122 @@
+// What nobody asks for: crashes, cuts, failures, load; and what sets them right.
+#include <fmt/format.h>
+
+#include "sim/histories/history.hpp"
+#include "sim/histories/history_parts.hpp"
+
+namespace sim {
+
+using core::Duration;
+using core::Json;
+namespace kinds = kube::resources;
+
+void History::fill_accidents() {
+  const auto kube_node = [this] {
+    return "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+  };
+  const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.operator_count()))); };
+  actions_.push_back({3, [=, this] { world_.crash_operator(which(), Duration{random_.between(0, 20000)}); }});
+  actions_.push_back({2, [=, this] { world_.pause_operator(which(), Duration{random_.between(100, 40000)}); }});
+  actions_.push_back({1, [=, this] { world_.jump_clock(which(), Duration{random_.between(-300000, 300000)}); }});
+  actions_.push_back({1, [=, this] {
+                        const std::string node = kube_node();
+                        world_.oracles().note("machine " + node + " stops");
+                        world_.kube().nodes().crash_node(node);
+                        lost_nodes_.insert(node);
+                      }});
+  actions_.push_back({1, [=, this] {
+                        const std::string node = kube_node();
+                        world_.oracles().note("machine " + node + " is cut off");
+                        world_.kube().nodes().cut_node(node);
+                        cut_nodes_.insert(node);
+                      }});
+  actions_.push_back({3, [this] { restore(); }});
+  actions_.push_back({2, [this] {
+                        const std::string pod = some(world_.workers());
+                        if (pod.empty()) return;
+                        world_.oracles().note("pod " + pod + " fails");
+                        world_.kube().nodes().fail_pod({World::kNamespace, pod});
+                      }});
+  actions_.push_back({2, [this] { world_.api().end_watches(); }});
+  actions_.push_back({2, [this] { world_.api().compact(); }});
+  actions_.push_back({1, [this] { world_.stop_api(Duration{random_.between(100, 15000)}); }});
+}
+
+void History::taint(const std::string& node, const std::string& effect) {
+  constexpr const char* kKey = "site/maintenance";
+  const Json* object = world_.find(kinds::kNode, node);
+  if (object == nullptr) return;
+  const Json before = (*object)["spec"].value("taints", Json::array());
+  Json taints = before;
+  std::erase_if(taints.get_ref<Json::array_t&>(), [&](const Json& taint) { return taint["key"] == kKey; });
+  if (!effect.empty()) taints.push_back({{"key", kKey}, {"effect", effect}});
+  if (taints == before) return;
+  world_.merge(kinds::kNode, node, {{"spec", {{"taints", taints.empty() ? Json(nullptr) : taints}}}});
+}
+
+void History::fill_more() {
+  const auto kube_node = [this] {
+    return "kube-" + std::to_string(more_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+  };
+  extra_.push_back({4, [this] {
+                      SimSlurm* slurm = world_.slurm();
+                      if (slurm == nullptr) return;
+                      JobRequest job;
+                      job.partition = kNodeSets[more_.below(kNodeSets.size())];
+                      job.duration = Duration{more_.between(500, 40000)};
+                      (more_.chance(0.5) ? job.prolog_fails : job.epilog_fails) = true;
+                      (void)slurm->submit(job);
+                    }});
+  extra_.push_back({2, [=, this] {
+                      const double drawn = more_.unit();
+                      taint(kube_node(), drawn < 0.4 ? "" : drawn < 0.75 ? "NoSchedule" : "NoExecute");
+                    }});
+  extra_.push_back({3, [this] {
+                      const std::vector<std::string> workers = world_.workers();
+                      if (workers.empty()) return;
+                      const std::string& pod = workers[more_.below(workers.size())];
+                      world_.oracles().note("a pod of a higher priority needs the place of " + pod);
+                      world_.kube().nodes().preempt({World::kNamespace, pod});
+                    }});
+  extra_.push_back({2, [=, this] {
+                      // slurmctld waits for longer, and so does who asks slurmd.
+                      const std::string node = kube_node();
+                      world_.oracles().note("machine " + node + " is under load");
+                      world_.kube().nodes().load_node(node, true);
+                      world_.loop().after(Duration{more_.between(5000, 100000)},
+                                          [this, node] { world_.kube().nodes().load_node(node, false); });
+                    }});
+  extra_.push_back({1, [=, this] {
+                      // For longer than Kubernetes by itself lets pods stay on a machine that is away, with jobs that last.
+                      const std::string node = kube_node();
+                      if (SimSlurm* slurm = world_.slurm()) {
+                        JobRequest job;
+                        job.duration = Duration{more_.between(450000, 600000)};
+                        for (const std::string& nodeset : kNodeSets) {
+                          job.partition = nodeset;
+                          (void)slurm->submit(job);
+                        }
+                        world_.loop().run_for(Duration{5000});
+                      }
+                      world_.oracles().note("machine " + node + " is cut off for long");
+                      world_.kube().nodes().cut_node(node);
+                      world_.loop().after(Duration{more_.between(320000, 400000)},
+                                          [this, node] { world_.kube().nodes().heal_node(node); });
+                    }});
+  extra_.push_back({1, [this] {
+                      // Minutes of it; each answer still comes before anybody gives it up.
+                      fair_.latency = world_.slurm_rates.latency = Duration{more_.between(2000, 5000)};
+                      world_.oracles().note(fmt::format("Slurm takes {} ms for each answer", fair_.latency.count()));
+                      world_.loop().after(Duration{more_.between(60000, 240000)},
+                                          [this] { fair_.latency = world_.slurm_rates.latency = usual_.latency; });
+                    }});
+}
+
+void History::restore() {
+  for (const std::string& node : lost_nodes_) world_.kube().nodes().restart_node(node);
+  for (const std::string& node : cut_nodes_) world_.kube().nodes().heal_node(node);
+  lost_nodes_.clear();
+  cut_nodes_.clear();
+}
+
+}  // namespace sim
