@@ -116,8 +116,8 @@ class ManagerWiringTest : public ::testing::Test {
 
 TEST_F(ManagerWiringTest, OfOneNamespaceOnlyThatIsRead) {
   EXPECT_EQ(lists({"a"}), (std::vector<std::string>{"/api/v1/namespaces/a/persistentvolumeclaims", "/api/v1/nodes"}));
-  EXPECT_EQ(lists({"a", "b"}), (std::vector<std::string>{"/api/v1/persistentvolumeclaims", "/api/v1/nodes"}));
-  EXPECT_EQ(lists({}), (std::vector<std::string>{"/api/v1/persistentvolumeclaims", "/api/v1/nodes"}));
+  EXPECT_EQ(lists({"a", "b"}), (std::vector<std::string>{"/api/v1/nodes", "/api/v1/persistentvolumeclaims"}));
+  EXPECT_EQ(lists({}), (std::vector<std::string>{"/api/v1/nodes", "/api/v1/persistentvolumeclaims"}));
 }
 
 }  // namespace
