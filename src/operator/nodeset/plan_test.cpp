@@ -578,10 +578,10 @@ TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
 TEST(NodeSetPlan, HoldsANodeBesideAnotherProgramOfOurs) {
   constexpr const char* kBridges = "slurm-bridge: pods run there";
   World world = serving(3);
-  world.add_job({"cpu-0", "cpu-1", "cpu-2"});
+  const std::int64_t job = world.add_job({"cpu-0", "cpu-1", "cpu-2"});
   world.node("cpu-2").state.flags.insert("DRAIN");
   world.node("cpu-2").reason = kBridges;
-  world.edit("replicas", 2);
+  world.edit("replicas", 0);
   world.settle(4);
   EXPECT_THAT(world.node("cpu-2").reason, StartsWith("slurm-operator: ")) << "it goes, and says so beside the other";
   EXPECT_THAT(world.node("cpu-2").reason, EndsWith(std::string("; ") + kBridges));
@@ -589,12 +589,13 @@ TEST(NodeSetPlan, HoldsANodeBesideAnotherProgramOfOurs) {
   world.settle(4);
   EXPECT_EQ(world.node("cpu-2").reason, kBridges);
   EXPECT_TRUE(world.node("cpu-2").state.has("DRAIN")) << "the other still wants it";
-  world.jobs.clear();
-  world.edit("replicas", 2);
+  world.end_job(job);
+  world.edit("replicas", 0);
   world.settle(4);
   world.finish_pods();
   world.settle(4);
-  EXPECT_EQ(world.pods.size(), 2U);
+  EXPECT_TRUE(world.pods.empty());
+  EXPECT_FALSE(world.nodes.contains("cpu-1"));
   ASSERT_TRUE(world.nodes.contains("cpu-2")) << "with the record the word of the other would go";
   EXPECT_THAT(world.node("cpu-2").reason, EndsWith(kBridges));
   EXPECT_THAT(world.violations, IsEmpty());
