@@ -166,7 +166,7 @@ TEST_P(SlurmTest, AnUnknownNodeIsNotFoundEverywhere) {
   EXPECT_EQ(node("nowhere").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(update("nowhere", "DRAIN", "x").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(remove("nowhere").error().code, ErrorCode::kNotFound);
-  const auto removed = run(slurm::delete_node(kCluster, "nowhere", "test"));
+  const auto removed = run(deletion("nowhere"));
   ASSERT_TRUE(removed.value) << removed.value.error().message;
   EXPECT_EQ(*removed.value, (core::Json{{"deleted", false}}));
   NodeUpdate drain;
@@ -299,14 +299,14 @@ TEST_P(SlurmTest, ABusyNodeIsNotDeleted) {
   EXPECT_EQ(state("n1"), "MIXED+DRAIN");
   EXPECT_TRUE(opens(drained));
   EXPECT_FALSE(shows_drained(*clusters->snapshot(kCluster), world->loop().clock().mono()));
-  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
+  const auto deleted = run(deletion("n1"));
   ASSERT_FALSE(deleted.value);
   EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
   EXPECT_EQ(job_state(job), "RUNNING");
   world->cancel(job);
   EXPECT_TRUE(becomes("n1", "IDLE+DRAIN"));
   EXPECT_TRUE(world->until([&] { return shows_drained(*clusters->snapshot(kCluster), world->loop().clock().mono()); }));
-  const auto gone = run(slurm::delete_node(kCluster, "n1", "test"));
+  const auto gone = run(deletion("n1"));
   ASSERT_TRUE(gone.value) << gone.value.error().message;
   EXPECT_EQ(*gone.value, (core::Json{{"deleted", true}}));
   EXPECT_EQ(state("n1"), "absent");
@@ -326,7 +326,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   EXPECT_TRUE(words == "IDLE+DRAIN" || words == "MIXED+DRAIN") << words;
   EXPECT_TRUE(opens(drained));
   EXPECT_FALSE(shows_drained(*clusters->snapshot(kCluster), world->loop().clock().mono()));
-  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test"));
+  const auto deleted = run(deletion("n1"));
   ASSERT_FALSE(deleted.value);
   EXPECT_EQ(deleted.value.error().code, ErrorCode::kBusy);
   EXPECT_EQ(state("n1"), words);
@@ -352,7 +352,7 @@ TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
 TEST_P(SlurmTest, ARecordOutlivesItsSlurmdAndCanBeDeletedWithoutIt) {
   world->stop_node("n1");
   ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: pod ended"));
-  const auto deleted = run(slurm::delete_node(kCluster, "n1", "test", slurm::NodeEvidence::Live::kKept));
+  const auto deleted = run(deletion("n1", slurm::NodeEvidence::Live::kKept));
   ASSERT_TRUE(deleted.value) << deleted.value.error().message;
   EXPECT_EQ(state("n1"), "absent");
 }
@@ -466,7 +466,7 @@ TEST_P(SlurmTest, ASlurmctldThatIsAwayIsStaleAndComesBackWhole) {
   ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->health == slurm::Snapshot::Health::kStale; }, 20s));
   EXPECT_NE(clusters->snapshot(kCluster)->node("n1"), nullptr);
   const core::MonoTime asked = world->loop().clock().mono();
-  const auto act = run(slurm::delete_node(kCluster, "n1", "test"));
+  const auto act = run(deletion("n1"));
   ASSERT_FALSE(act.value);
   EXPECT_EQ(act.value.error().code, ErrorCode::kUnavailable);
   EXPECT_LT(world->loop().clock().mono() - asked, core::Duration(1s)) << "at once, not after slurmrestd's ten seconds";

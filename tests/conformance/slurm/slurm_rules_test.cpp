@@ -313,7 +313,7 @@ TEST_P(SlurmRules, AReservationKeepsARecordThoughIdle) {
   EXPECT_EQ(busy.error().reason, "2016");
   ASSERT_TRUE(run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n2"}, "scale in")).value);
   EXPECT_EQ(state("n2"), "IDLE+DRAIN+RESERVED");
-  const auto act = run(slurm::delete_node(kCluster, "n2", "test"));
+  const auto act = run(deletion("n2"));
   ASSERT_FALSE(act.value);
   EXPECT_EQ(act.value.error().code, ErrorCode::kBusy);
   const std::int64_t job = world->submit("n2", 300s);
