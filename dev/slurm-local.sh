@@ -179,15 +179,19 @@ start_node() {
 # What the slurmd started for jobs lives on, as it does on a machine.
 stop_node() {
   [[ -f $dir/hosts/$1/pid ]] || fail "no node $1"
-  local pid
+  local pid slurmd
   pid=$(<"$dir/hosts/$1/pid")
+  slurmd="Port=$(node_port "$1")( |\$)"
   enter kill -TERM "$pid" || true
-  # One that hangs holds its port, and no other can take its place. notify-init is not process 1 here: it may have ended
-  # before a slurmd that was taking over.
-  wait_for 20 "" port_shut "$(node_port "$1")" || enter pkill -KILL -f "Port=$(node_port "$1")( |\$)" || true
+  # One that hangs holds its port, and no other can take its place; one of 26.05 may close its port and then keep a core busy
+  # for ever. notify-init is not process 1 here: it may have ended before a slurmd that was taking over.
+  wait_for 20 "" none_runs "$slurmd" || enter pkill -KILL -f "$slurmd" || true
+  must_soon 5 "stopping $1" none_runs "$slurmd"
   must_soon 5 "stopping $1" port_shut "$(node_port "$1")"
   rm "$dir/hosts/$1/pid"
 }
+
+none_runs() { ! enter pgrep -f "$1" >/dev/null; }
 
 configuration() {
   cat <<END
