@@ -62,14 +62,14 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     world->until([&] { return out->has_value(); }, most);
     return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
   }
-  /// With a live base: slurmctld counts allocated CPUs first when it is asked what changed in the whole table, be it since the
-  /// far future.
   /// Deletes the record as it is seen now.
   plan::ActPtr deletion(const std::string& name, std::optional<slurm::NodeEvidence::Live> expected = std::nullopt) {
     Node seen = node(name).value_or(Node{});
     seen.name = name;
     return slurm::delete_node(kCluster, seen, "test", expected);
   }
+  /// With a live base: slurmctld counts allocated CPUs first when it is asked what changed in the whole table, be it since the
+  /// far future.
   core::Result<Node> node(const std::string& name) {
     constexpr std::int64_t kFarFuture = 4'102'444'800;  // 2100-01-01
     const auto counted = nodes(kFarFuture);

@@ -459,6 +459,7 @@ TEST_P(SlurmTest, AnOrdinaryUserMayNotWrite) {
 TEST_P(SlurmTest, ASlurmctldThatIsAwayIsStaleAndComesBackWhole) {
   ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
   ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->node("n1")->state.has("DRAIN"); }));
+  const plan::ActPtr delete_n1 = deletion("n1");
   world->stop_slurmctld();
   const auto pings = ask<std::vector<slurm::Ping>>([&](auto done) { client->ping(std::move(done)); });
   ASSERT_TRUE(pings) << pings.error().message;
@@ -466,7 +467,7 @@ TEST_P(SlurmTest, ASlurmctldThatIsAwayIsStaleAndComesBackWhole) {
   ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->health == slurm::Snapshot::Health::kStale; }, 20s));
   EXPECT_NE(clusters->snapshot(kCluster)->node("n1"), nullptr);
   const core::MonoTime asked = world->loop().clock().mono();
-  const auto act = run(deletion("n1"));
+  const auto act = run(delete_n1);
   ASSERT_FALSE(act.value);
   EXPECT_EQ(act.value.error().code, ErrorCode::kUnavailable);
   EXPECT_LT(world->loop().clock().mono() - asked, core::Duration(1s)) << "at once, not after slurmrestd's ten seconds";
