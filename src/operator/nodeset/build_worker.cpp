@@ -38,21 +38,23 @@ constexpr std::string_view kWaitScript =
 /// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. What other
 /// programs of ours say beside us stays beside it (slurm/holds.hpp), unless it is left over. Who gave no reason was not us
 /// either, and a drain would end a fail. Nothing is left to do where the record is gone already, as with a scale-in, or where
-/// somebody else's drain has ended: who undrains it later is not to find it DOWN.
+/// somebody else's drain has ended: who undrains it later is not to find it DOWN. After its drain it looks again, so that the
+/// DOWN carries what somebody said meanwhile. `look` sets s to what Slurm shows, r to the reason to give, and o where it is
+/// ours.
 constexpr std::string_view kPreStop =
-    R"(timeout 2 sh -c 'n=$(hostname);)"
-    R"( s=$(scontrol -o show node "$n") || exit 0;)"
+    R"(timeout 3 sh -c 'n=$(hostname); look() { s=$(scontrol -o show node "$n") || return 1; o=;)"
     R"( r=$(printf "%s\n" "$s" | sed -n "/ State=[^ ]*FAIL/!{/ Reason=slurm-operator: /d};)"
     R"(/ Reason=\(Not responding\( : Not responding\)\?\|Node unexpectedly rebooted\) \[/!)"
     R"(s/.* State=[^ ]*\(D\(RAIN\|OWN\)\|FAIL\).* Reason=\(.*\) \[[^ ]*@[0-9T:-]*\].*/\3/p;t;)"
     R"(s/.* State=[^ ]*\(DRAIN\|FAIL\).*/drained without a reason/p");)"
-    R"sh( [ -n "$r" ] || { r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
+    R"sh( [ -n "$r" ] || { o=1; r="slurm-operator: Pod is terminating ($POD_UID)";)sh"
     R"sh( h=$(printf "%s\n" "$s" |)sh"
     R"sh( sed -n "/ State=[^ ]*DRAIN/!{/ : Not responding \[/d};s/.* State=[^ ]*D\(RAIN\|OWN\).* Reason=slurm-operator: \(.*\) \[[^ ]*@[0-9T:-]*\].*/\2/p");)sh"
     R"sh( case $h in *"; slurm-bridge: "*) r="$r; slurm-bridge: ${h#*; slurm-bridge: }";;)sh"
-    R"sh( *"; slurm-enlist: "*) r="$r; slurm-enlist: ${h#*; slurm-enlist: }";; esac;)sh"
-    R"( scontrol update nodename="$n" state=drain reason="$r"; s=; };)"
-    R"( case "$s" in *" State=IDLE+DRAIN"*) exit 0; esac;)"
+    R"sh( *"; slurm-enlist: "*) r="$r; slurm-enlist: ${h#*; slurm-enlist: }";; esac; }; };)sh"
+    R"( look || exit 0;)"
+    R"( [ -z "$o" ] || { scontrol update nodename="$n" state=drain reason="$r"; look; };)"
+    R"( case "$o$s" in 1*) ;; *" State=IDLE+DRAIN"*) exit 0; esac;)"
     R"( scontrol update nodename="$n" state=down reason="$r"' || true)";
 
 struct ConfItem {

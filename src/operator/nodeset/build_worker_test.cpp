@@ -104,8 +104,7 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(slurmd["readinessProbe"]["periodSeconds"], 1);
   EXPECT_EQ(slurmd["volumeMounts"][0]["mountPath"], "/etc/slurm");
   const std::string stop = slurmd["lifecycle"]["preStop"]["exec"]["command"][2];
-  EXPECT_TRUE(stop.starts_with("timeout 2 "));
-  EXPECT_THAT(stop, ::testing::HasSubstr("show node \"$n\") || exit 0;")) << "nothing is left to do without a record";
+  EXPECT_TRUE(stop.starts_with("timeout 3 "));
   EXPECT_EQ(named(slurmd["env"], "POD_UID")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
   ASSERT_EQ(spec["initContainers"].size(), 1U);
   const Json& wait = spec["initContainers"][0];
@@ -117,8 +116,11 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("sleep 0.2;")) << "every 0.2 s";
 }
 
-/// What preStop does to the node, of which scontrol shows this after " State=": "drain and down REASON" or "down REASON".
-std::string after_pre_stop(const std::string& shown) {
+constexpr const char* kNoRecord = "";
+
+/// What preStop does to the node, of which scontrol shows this after " State=": "drain and down REASON", "down REASON", or "".
+/// Once it has drained the node, scontrol shows `later`, if that is given.
+std::string after_pre_stop(const std::string& shown, const std::optional<std::string>& later = {}) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("pre-stop-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);
   const auto stand_in = [&](const char* name, const char* script) {
@@ -126,10 +128,14 @@ std::string after_pre_stop(const std::string& shown) {
     std::filesystem::permissions(bin / name, std::filesystem::perms::owner_all);
   };
   stand_in("hostname", "echo cpu-3");
-  stand_in("scontrol", R"(if [ "$2" = show ]; then printf '%s\n' "$SHOWN"; else printf '[%s]' "$@"; fi)");
+  stand_in("scontrol", R"sh(wrote=$(dirname "$0")/wrote
+if [ "$1" = update ]; then touch "$wrote"; printf '[%s]' "$@"; exit; fi
+[ -e "$wrote" ] && SHOWN=$LATER
+[ -n "$SHOWN" ] || exit 1
+printf '%s\n' "NodeName=cpu-3 NodeAddr=10.0.0.1 State=$SHOWN Comment={\"podName\":\"cpu-3\"} ")sh");
   kube::System::Command command;
-  command.argv = {"/usr/bin/env", "PATH=" + bin.string() + ":/usr/bin:/bin", "POD_UID=uid-7",
-                  "SHOWN=NodeName=cpu-3 NodeAddr=10.0.0.1 State=" + shown + " Comment={\"podName\":\"cpu-3\"} "};
+  command.argv = {"/usr/bin/env", "PATH=" + bin.string() + ":/usr/bin:/bin", "POD_UID=uid-7", "SHOWN=" + shown,
+                  "LATER=" + later.value_or(shown)};
   const Json hook = slurmd_of(pod_of(Json::object()))["lifecycle"]["preStop"]["exec"]["command"];
   command.argv.insert(command.argv.end(), hook.begin(), hook.end());
   const core::Result<std::string> said = kube::real_system().run(command);
@@ -141,7 +147,8 @@ std::string after_pre_stop(const std::string& shown) {
   if (at == std::string::npos) return "";
   const std::string reason = said->substr(at + down.size(), said->size() - at - down.size() - 1);
   if (at == 0) return "down " + reason;
-  return *said == drain + reason + "]" + down + reason + "]" ? "drain and down " + reason : *said;
+  if (*said == drain + reason + "]" + down + reason + "]") return "drain and down " + reason;
+  return said->starts_with(drain) ? "drain, then down " + reason : *said;
 }
 
 TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
@@ -176,6 +183,20 @@ TEST(BuildWorker, PreStopKeepsTheWordOfWhoeverTookTheNodeFromWork) {
   EXPECT_EQ(after("DOWN", "Not responding to IPMI, RMA 12"), "down Not responding to IPMI, RMA 12");
   EXPECT_EQ(after("DOWN", "Not responding : Not responding"), ours);
   EXPECT_EQ(after("DOWN", "Node unexpectedly rebooted"), ours);
+}
+
+TEST(BuildWorker, PreStopLooksAgainAfterItsDrain) {
+  constexpr const char* kOurs = "drain and down slurm-operator: Pod is terminating (uid-7)";
+  const auto reason = [](const std::string& text) {
+    return " NextState=UNKNOWN  Reason=" + text + " [root@2026-01-02T03:04:05]";
+  };
+  const std::string drained = reason("slurm-operator: Pod is terminating (uid-7)");
+  EXPECT_EQ(after_pre_stop(kNoRecord), "");
+  EXPECT_EQ(after_pre_stop("IDLE", "IDLE+DRAIN" + drained), kOurs);
+  EXPECT_EQ(after_pre_stop("MIXED", "MIXED+DRAIN" + drained), kOurs);
+  EXPECT_EQ(after_pre_stop("MIXED", kNoRecord), kOurs) << "slurmctld may be away for a moment";
+  EXPECT_EQ(after_pre_stop("MIXED", "MIXED+DRAIN" + reason("bad disk")), "drain, then down bad disk") << "said meanwhile";
+  EXPECT_EQ(after_pre_stop("MIXED", "MIXED" + drained), kOurs) << "somebody resumed it";
 }
 
 TEST(BuildWorker, AProbeKillsNoSlurmdThatSlurmStillWaitsFor) {

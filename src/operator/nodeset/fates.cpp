@@ -105,7 +105,7 @@ Silence judge_silence(const View& view, const Workers& workers) {
 std::string why_lost(const Worker& worker) {
   if (worker.silent()) {
     return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd " +
-           (may_register(worker) ? "has not registered with Slurm" : "does not respond to Slurm");
+           (began_before(*worker.record, *worker.pod) ? "has not registered with Slurm" : "does not respond to Slurm");
   }
   if (worker.outdated()) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";

@@ -153,7 +153,8 @@ void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jo
   if (jobs.first.size() < jobs.count) names += fmt::format(" and {} more", jobs.count - jobs.first.size());
   draft.lasting_event(
       "Warning", "JobsLoseTheirNode", "Delete",
-      fmt::format("Node {} is being deleted in Slurm, which ends the pending jobs that require it: {}", worker.node, names));
+      fmt::format("Node {} is being deleted in Slurm. The next reconfigure ends the pending jobs that require it: {}",
+                  worker.node, names));
 }
 
 /// Slurm has no node of it (any more).

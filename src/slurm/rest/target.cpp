@@ -22,7 +22,7 @@ constexpr core::Duration kLongestWrite{11000};
 
 /// Whose word keeps the node from work. A reason on a node that works is left over from an earlier drain (before 26.05).
 bool kept_from_work(const Node& node) {
-  return node.state.has("DRAIN") || node.state.base == "DOWN";
+  return node.state.has("DRAIN") || node.state.has("FAIL") || node.state.base == "DOWN";
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// Without the owner's word the node is to be told this; an error where there is nothing of its to undo.
   static core::Result<NodeUpdate> release(const Node& node, Owner owner) {
-    if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained nor down");
+    if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     Holds holds = Holds::read(node.reason);
     if (!holds.has(owner) && !down_by_slurm(node))
       return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
@@ -298,17 +298,29 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       begin_by(*act.evidence, std::move(what), std::move(done), std::move(then));
     };
     start("delete " + act.node, [this, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
-      if_let_go(job, name, seen, expected, [this, job, name] {
-        Client* to = client(job);
-        if (to == nullptr) return;
-        job->wrote = loop.clock().mono();
-        to->delete_node(name, guard<void>([job, name](Impl& self, core::Result<void> result) {
-                          if (result) return self.succeed(job, {{"deleted", true}});
-                          if (result.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                          self.fail(job, result.error());
-                        }));
+      // slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended, or which somebody has
+      // drained meanwhile. So the node is asked last.
+      unless_held(job, name, [this, job, name, seen, expected] {
+        if_kept(job, name, expected, &Impl::found_none, [job, seen](Impl& self, const Node& node) {
+          if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, Owner::kOperator)) {
+            return self.fail(job,
+                             {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+          }
+          self.write_deletion(job, node.name);
+        });
       });
     });
+  }
+
+  void write_deletion(const JobPtr& job, const std::string& name) {
+    Client* to = client(job);
+    if (to == nullptr) return;
+    job->wrote = loop.clock().mono();
+    to->delete_node(name, guard<void>([job, name](Impl& self, core::Result<void> result) {
+                      if (result) return self.succeed(job, {{"deleted", true}});
+                      if (result.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                      self.fail(job, result.error());
+                    }));
   }
 
   void end(const EndNode& act, Done done) {
@@ -371,19 +383,6 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     fail(job, {ErrorCode::kConflict, "Slurm no longer has node " + name, 0, {}, {}});
   }
 
-  /// Calls `then` when the live node is as expected, nobody else has given it another reason than the one that was `seen`, and
-  /// no job holds it: slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended. Done when
-  /// there is no such node.
-  void if_let_go(const JobPtr& job, const std::string& name, const std::string& seen, std::optional<Live> expected,
-                 std::function<void()> then) {
-    if_kept(job, name, expected, &Impl::found_none, [job, seen, then = std::move(then)](Impl& self, const Node& node) {
-      if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, Owner::kOperator)) {
-        return self.fail(job, {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
-      }
-      self.unless_held(job, node.name, then);
-    });
-  }
-
   using None = void (Impl::*)(const JobPtr&, const std::string& name);
 
   /// Calls `then` when the live node is as expected, and `none` when there is no such node.
@@ -397,7 +396,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                if (expected == Live::kSilent && !is_silent(*node))
                  return self.fail(job, {ErrorCode::kConflict, "it is not down, or responds", 0, {}, {}});
                if (expected == Live::kKept && !kept_from_work(*node)) {
-                 return self.fail(job, {ErrorCode::kConflict, "it is neither drained nor down", 0, {}, {}});
+                 return self.fail(job, {ErrorCode::kConflict, "it is neither drained, nor failing, nor down", 0, {}, {}});
                }
                then(self, *node);
              }));

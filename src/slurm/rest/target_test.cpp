@@ -361,6 +361,8 @@ TEST_F(TargetTest, ARecordThatSomebodyElseTookFromWorkSinceIsKept) {
   EXPECT_TRUE(run(delete_node("c", seen("n1", "slurm-operator: x; slurm-bridge: pods run there"), "x")).value);
   live("n1", R"("DOWN","DRAIN")", "slurm-operator: x : Not responding");
   EXPECT_TRUE(run(delete_node("c", seen("n1", "slurm-operator: x"), "x")).value) << "that is slurmctld's word";
+  live("n1", R"("IDLE","FAIL")", "ECC errors");
+  EXPECT_EQ(failure(delete_node("c", seen("n1", "slurm-operator: x"), "x")), ErrorCode::kConflict);
   live("n1", R"("IDLE")", "left over");
   EXPECT_TRUE(run(delete_node("c", seen("n1"), "x")).value) << "nobody keeps it from work";
 }
@@ -473,12 +475,30 @@ TEST_F(TargetTest, WhatWasSilentIsLookedAtLive) {
   EXPECT_EQ(writes(), 1);
 }
 
+TEST_F(TargetTest, ANodeIsLookedAtAfterTheJobsBeforeItIsDeleted) {
+  live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
+  // An administrator drains it while a slow slurmctld lists the jobs.
+  http.held = "/jobs/";
+  std::optional<plan::ActResult> told;
+  target.execute(delete_node(drained(), "x"), [&](plan::ActResult result) { told = std::move(result); });
+  loop.advance(20ms);
+  live("n1", R"("IDLE","DRAIN")", "bad disk");
+  http.release();
+  loop.advance(20ms);
+  ASSERT_TRUE(told);
+  ASSERT_FALSE(told->value);
+  EXPECT_EQ(told->value.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 0);
+}
+
 TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
   live("n1", R"("IDLE")");
   EXPECT_EQ(failure(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)), ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
-  live("n1", R"("DOWN","NOT_RESPONDING")");
-  EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)).value);
+  for (const char* states : {R"("DOWN","NOT_RESPONDING")", R"("IDLE","FAIL")"}) {
+    live("n1", states);
+    EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)).value) << states;
+  }
 }
 
 TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {
