@@ -76,7 +76,7 @@ class Cache final : public CacheBase {
   };
   static std::size_t entry_bytes(const Key& key) { return kMapNodeBytes + sizeof(std::pair<const Key, Ptr>) + heap_bytes(key); }
   static std::size_t value_bytes(const std::string& value) {
-    return kMapNodeBytes + sizeof(value) + sizeof(std::map<Key, Ptr>) + heap_bytes(value);
+    return kMapNodeBytes + sizeof(std::string) + sizeof(std::map<Key, Ptr>) + heap_bytes(value);
   }
   static std::size_t item_bytes(const Record& record) {
     return entry_bytes(record.meta.key()) + sizeof(Record) + heap_bytes(record);

@@ -36,7 +36,7 @@ inline core::Json from_yaml(const YAML::Node& node) {
     return out;
   }
   if (!node.IsScalar()) return nullptr;
-  const std::string text = node.Scalar();
+  const std::string& text = node.Scalar();
   if (node.Tag() == "!") return text;  // Quoted.
   core::Json parsed = core::Json::parse(text, nullptr, false);
   return parsed.is_number() || parsed.is_boolean() ? parsed : core::Json(text);

@@ -49,7 +49,6 @@ class World {
   std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
 
   void put(Json document) {
-    const std::string kind = core::get_string(document, {"kind"});
     Json& meta = document["metadata"];
     if (!meta.contains("namespace")) meta["namespace"] = "default";
     const Id id = id_of(document);
