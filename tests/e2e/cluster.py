@@ -150,7 +150,11 @@ class Namespace:
             return None
         if status != 200:
             raise Failed(f"{kind} {name or ''}: {status} {document.get('message')}")
-        return document if name else document["items"]
+        if name:
+            return document
+        # In a list its items do not tell what they are.
+        whole = {"apiVersion": document["apiVersion"], "kind": document["kind"].removesuffix("List")}
+        return [whole | item for item in document["items"]]
 
     def patch(self, kind, name, patch):
         return self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps(patch))
