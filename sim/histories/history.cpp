@@ -9,6 +9,7 @@
 #include "cluster/names.hpp"
 #include "sim/histories/history_parts.hpp"
 #include "sim/oracles/agents.hpp"
+#include "sim/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
 
 namespace sim {
@@ -242,6 +243,11 @@ void History::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
+  // What waits for a doubt to end is done when it ends, by whatever comes next.
+  const bool withheld = std::ranges::any_of(world_.names(op::resources::kNodeSet), [this](const std::string& name) {
+    const Json* nodeset = world_.find(op::resources::kNodeSet, name);
+    return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
+  });
   helped_ = false;
   world_.oracles().service().expect(unmet.empty());
   if (unmet.empty()) unmet = edit_one_by_one();
@@ -257,7 +263,7 @@ void History::calm() {
   const std::vector<std::string> restless = check_rest(world_, kRest);
   world_.oracles().service().expect(false);
   // Nothing of what was done since the storm is about workers; but they go with the state of a slurmctld without a volume.
-  if (!volatile_ && !helped_) differences(workers, worker_starts(), "starts", wrong_);
+  if (!volatile_ && !helped_ && !withheld) differences(workers, worker_starts(), "starts", wrong_);
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong_.push_back("the declared state did not last: " + first_few(later));

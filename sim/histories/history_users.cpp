@@ -24,18 +24,18 @@ void History::fill_user_actions() {
                         const std::string name = any_nodeset();
                         if (!name.empty()) change_mind(name);
                       }});
-  actions_.push_back({2, [=, this] {
+  actions_.push_back({6, [=, this] {
                         const std::string name = any_nodeset();
                         const Json conf(fmt::format("CPUs=2 RealMemory=1000 Weight={}", ++edits_));
                         if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back(
-      {2, [=, this] {
+      {6, [=, this] {
          const std::string name = any_nodeset();
          const Json image = random_.chance(0.5) ? Json(nullptr) : random_.chance(0.7) ? Json(kNoImage) : Json(kOtherSlurmd);
          if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", image}}}}}});
        }});
-  actions_.push_back({2, [=, this] {
+  actions_.push_back({6, [=, this] {
                         const std::string name = any_nodeset();
                         const Json config(random_.chance(0.5) ? "State=UP" : "MaxTime=60");
                         if (!name.empty())

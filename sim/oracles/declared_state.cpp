@@ -39,6 +39,18 @@ DeclaredState::DeclaredState(core::Loop& loop, KubeApi& api, SlurmSite& site, co
                              const AbandonedRecords& abandoned)
     : loop_(loop), api_(api), site_(site), holds_(holds), abandoned_(abandoned) {}
 
+/// The hash of the newest template, where it replaces the workers of others; or "".
+std::string DeclaredState::rolled_revision(const Json& nodeset) const {
+  const Json* newest = nullptr;
+  for (const auto& [key, stored] : api_.store().all(table_name(kube::resources::kControllerRevision))) {
+    const Json& revision = stored->body;
+    if (key.ns != namespace_of(nodeset) || label(revision, api::kLabelInstance) != name_of(nodeset)) continue;
+    if (newest == nullptr || core::get_int(*newest, {"revision"}) < core::get_int(revision, {"revision"})) newest = &revision;
+  }
+  if (newest == nullptr || annotation(*newest, api::kAnnotationRolls) != "true") return {};
+  return label(*newest, api::kLabelRevisionHash);
+}
+
 void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) const {
   const std::string ns = namespace_of(nodeset), name = name_of(nodeset);
   const kube::Key controller{ns, text_at(nodeset, {"spec", "controllerRef", "name"})};
@@ -50,6 +62,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
   std::int64_t have = 0;
   // Of those that somebody took from work, it is his to give them back: they keep nothing from being ready, but all of them do.
   int usable = 0, aside = 0, others = 0;
+  const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
+  const std::string newest = stopped ? "" : rolled_revision(nodeset);
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (key.ns != ns || !is_worker(pod) || label(pod, api::kLabelInstance) != name) continue;
@@ -84,6 +98,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       if (!node->drain && !node->down) out.push_back("node " + node_name + " is not drained, though cordoned");
     } else if (!slurm->usable(*node)) {
       out.push_back("node " + node_name + " is not usable: " + shown(*slurm, *node));
+    } else if (!newest.empty() && label(pod, api::kLabelRevisionHash) != newest) {
+      out.push_back("pod " + key.str() + " is of an earlier template");
     }
   }
   if (have != wanted) out.push_back(fmt::format("NodeSet {}/{} has {} workers of {}", ns, name, have, wanted));

@@ -27,6 +27,7 @@ class DeclaredState {
   [[nodiscard]] std::vector<std::string> unmet() const;
 
  private:
+  [[nodiscard]] std::string rolled_revision(const core::Json& nodeset) const;
   void unmet_nodeset(const core::Json& nodeset, std::vector<std::string>& out) const;
   void unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::string>& out) const;
   void unmet_controller(const kube::Key& key, const core::Json& object, std::vector<std::string>& out) const;

@@ -88,7 +88,17 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
   return false;
 }
 
-bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string& node) const {
+/// A template came that replaces workers of others.
+bool DrainOracle::outdated(const std::string& ns, const Json& pod) const {
+  const std::string its = label(pod, api::kLabelRevisionHash);
+  return std::ranges::any_of(api_.store().all(table_name(kube::resources::kControllerRevision)), [&](const auto& item) {
+    const Json& revision = item.second->body;
+    return item.first.ns == ns && label(revision, api::kLabelInstance) == label(pod, api::kLabelInstance) &&
+           label(revision, api::kLabelRevisionHash) != its && annotation(revision, api::kAnnotationRolls) == "true";
+  });
+}
+
+bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string& node, const std::string& reason) const {
   const Json* controller = api_.peek(op::resources::kController, cluster.controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
   if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
@@ -100,6 +110,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string
     const Json& pod = stored->body;
     if (key.ns != cluster.controller.ns || label(pod, api::kLabelName) != "slurmd" || slurm_node_of(pod) != node) continue;
     any = true;
+    if (reason.ends_with("is being updated") && outdated(key.ns, pod)) return true;
     if (ends(pod) || held(key, pod) || too_many(key.ns, label(pod, api::kLabelInstance))) return true;
   }
   return !any;
@@ -107,7 +118,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const std::string
 
 void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
   // A word of an administrator that is put back is his.
-  if (!given_by_operator(reason) || explained(cluster, node.name)) return;
+  if (!given_by_operator(reason) || explained(cluster, node.name, reason)) return;
   // What an earlier pod left takes no jobs until the slurmd of the next has registered, and that is seen.
   const auto slurmd = cluster.slurmds.find(node.name);
   const bool fresh = cluster.slurm->now_seconds() - node.registered_at <= kNews.count() / 1000;

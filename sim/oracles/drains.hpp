@@ -27,7 +27,8 @@ class DrainOracle {
  private:
   void listen();
   [[nodiscard]] bool lately(const core::MonoTime& at) const;
-  [[nodiscard]] bool explained(const SlurmSite::Cluster& cluster, const std::string& node) const;
+  [[nodiscard]] bool outdated(const std::string& ns, const core::Json& pod) const;
+  [[nodiscard]] bool explained(const SlurmSite::Cluster& cluster, const std::string& node, const std::string& reason) const;
   [[nodiscard]] bool held(const kube::Key& key, const core::Json& pod) const;
   [[nodiscard]] bool too_many(const std::string& ns, const std::string& nodeset) const;
 

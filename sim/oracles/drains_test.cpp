@@ -65,6 +65,26 @@ TEST_F(DrainOracleTest, ALongTimeAfterItIsNotAnyMore) {
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("for no cause")));
 }
 
+TEST_F(DrainOracleTest, SoIsANewerTemplateThatRolls) {
+  const char* kUpdated = "slurm-operator: NodeSet default/cpu is being updated";
+  const std::string revision = world.names(kinds::kControllerRevision).at(0);
+  const auto rolls = [&](const char* value) {
+    world.merge(kinds::kControllerRevision, revision,
+                {{"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), value}}}}}});
+  };
+  rolls("true");
+  drain(kUpdated);
+  EXPECT_EQ(violations().size(), 1U) << "the worker is of it";
+  world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelRevisionHash), "earlier"}}}}}});
+  drain(kUpdated);
+  EXPECT_EQ(violations().size(), 1U);
+  drain();
+  EXPECT_EQ(violations().size(), 2U) << "with a reason that is not that";
+  rolls("false");
+  drain(kUpdated);
+  EXPECT_EQ(violations().size(), 3U) << "it was only recorded";
+}
+
 TEST_F(DrainOracleTest, AnAdministratorsWordIsHis) {
   drain("disk is failing");
   EXPECT_THAT(violations(), IsEmpty());

@@ -181,17 +181,17 @@ TEST(Field, FieldsNotActedOnAreThoseThatDifferFromTheirDefault) {
                            {"volumeClaimTemplates", Json::array()}})
                       .spec),
               IsEmpty());
-  EXPECT_THAT(fields_not_acted_on(nodeset({{"updateStrategy", {{"rollingUpdate", {{"maxUnavailable", 2}}}}},
-                                           {"pinToNode", true},
-                                           {"scalingMode", "DaemonSet"},
-                                           {"pruneSlurmNodeRecords", "NodeNotFound"},
-                                           {"persistentVolumeClaimRetentionPolicy", {{"whenScaled", "Delete"}}},
-                                           {"ssh", {{"sssdConfRef", {{"key", "k"}}}}},
-                                           {"volumeClaimTemplates", {{{"metadata", {{"name", "a"}}}}}}})
-                                      .spec),
-              UnorderedElementsAre("spec.updateStrategy.rollingUpdate.maxUnavailable", "spec.pinToNode", "spec.scalingMode",
-                                   "spec.pruneSlurmNodeRecords", "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
-                                   "spec.ssh", "spec.volumeClaimTemplates"));
+  EXPECT_THAT(
+      fields_not_acted_on(nodeset({{"updateStrategy", {{"rollingUpdate", {{"maxUnavailable", 2}}}, {"paused", true}}},
+                                   {"pinToNode", true},
+                                   {"scalingMode", "DaemonSet"},
+                                   {"pruneSlurmNodeRecords", "NodeNotFound"},
+                                   {"persistentVolumeClaimRetentionPolicy", {{"whenScaled", "Delete"}}},
+                                   {"ssh", {{"sssdConfRef", {{"key", "k"}}}}},
+                                   {"volumeClaimTemplates", {{{"metadata", {{"name", "a"}}}}}}})
+                              .spec),
+      UnorderedElementsAre("spec.pinToNode", "spec.scalingMode", "spec.pruneSlurmNodeRecords",
+                           "spec.persistentVolumeClaimRetentionPolicy.whenScaled", "spec.ssh", "spec.volumeClaimTemplates"));
   auto controller = from_json<ControllerSpec>({{"ha", {{"backups", 3}}},
                                                {"external", true},
                                                {"externalConfig", {{"host", "h"}, {"port", 1}}},

@@ -59,8 +59,8 @@ const FieldList& field_list(const RollingUpdate*) {
                    .minimum(1)
                    .pattern("^(100|[1-9][0-9]?)%$", 4)
                    .describe(
-                       "How many workers may be unavailable meanwhile: a number of 1 or more, or a percentage from 1% to 100%, "
-                       "rounded up."));
+                       "How many workers may be unavailable meanwhile, those included that wait for their last job: a number "
+                       "of 1 or more, or a percentage from 1% to 100%, rounded up."));
   return kList;
 }
 
@@ -84,7 +84,10 @@ const FieldList& field_list(const UpdateStrategy*) {
                    .describe(
                        "RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: during a "
                        "maintenance reservation."))
-          .add(field("rollingUpdate", &UpdateStrategy::rolling_update).not_acted_on().describe("How RollingUpdate proceeds."))
+          .add(field("paused", &UpdateStrategy::paused)
+                   .describe("Whether no further worker is replaced for now. Scaling goes on, and new workers get the new "
+                             "template."))
+          .add(field("rollingUpdate", &UpdateStrategy::rolling_update).describe("How RollingUpdate proceeds."))
           .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update)
                    .not_acted_on()
                    .describe("When ScheduledUpdate proceeds."))
@@ -146,7 +149,8 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .not_acted_on()
                    .describe("core/v1 PersistentVolumeClaims; each worker gets its own, and keeps them."))
           .add(field("updateStrategy", &NodeSetSpec::update_strategy)
-                   .describe("How workers are replaced when their template changes. In this release always as OnDelete does."))
+                   .describe("How workers are replaced when their template changes. In this release ScheduledUpdate does what "
+                             "OnDelete does."))
           .add(field("revisionHistoryLimit", &NodeSetSpec::revision_history_limit)
                    .has_default()
                    .minimum(0)

@@ -64,6 +64,7 @@ struct ScheduledUpdate {
 };
 struct UpdateStrategy {
   UpdateStrategyType type = UpdateStrategyType::kRollingUpdate;
+  bool paused = false;
   RollingUpdate rolling_update;
   ScheduledUpdate scheduled_update;
 };

@@ -45,6 +45,9 @@ inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm
 // Annotations of worker pods that the operator sets.
 /// Why this worker may be deleted: set before a deletion that others carry out (garbage collector, namespace controller).
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
+/// On a ControllerRevision: "true" where its appearance makes a RollingUpdate, "false" where it was only recorded: it was the
+/// first that this operator made, or came with another strategy.
+inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
 /// Stamped once the worker's node was seen in Slurm, with the node's name ("true" by earlier releases): nothing that changes
 /// later makes it another one. From then on its absence there is no evidence of anything.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";

@@ -174,6 +174,33 @@ def no_job_is_lost_when_replicas_flap(ns):
 
 
 @test
+def a_new_template_reaches_the_workers_under_jobs(ns):
+    uids = lambda: {name: pod["metadata"]["uid"] for name, pod in ns.workers().items()}
+    before = uids()
+    replaced = lambda: {name for name, uid in uids().items() if uid != before.get(name)}
+    site = lambda value: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"template": {"metadata": {"annotations": {"site": value}}}}})
+    job = running_on(ns, "cpu-1")
+    later = ns.submit("true", "-N1", "-w", "cpu-0", "--begin=now+1hour")
+    ns.slurm("scontrol", "update", "nodename=cpu-2", "state=drain", "reason=admin: bad disk")
+    site("one")
+    wait("the idle workers are replaced", lambda: replaced() == {"cpu-0", "cpu-2"}, 90)
+    wait("the busy one is drained", lambda: "being updated" in ns.nodes()["cpu-1"][1])
+    wait("cpu-0 serves", lambda: ns.idle() == ["cpu-0"])
+    expect(ns.nodes()["cpu-2"][1] == "admin: bad disk", f"the administrator's drain of cpu-2 became {ns.nodes()['cpu-2']}")
+    expect(ns.jobs()[later]["job_state"] == ["PENDING"], "the job that waits for cpu-0 by its name is gone")
+    expect("cpu-1" not in replaced(), "the busy worker was replaced")
+    ends_well(ns, job)
+    wait("it is replaced after its job", lambda: len(replaced()) == 3)
+    ns.slurm("scancel", str(later))
+    ns.slurm("scontrol", "update", "nodename=cpu-2", "state=resume")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+    expect(ns.get("nodesets.slinky.slurm.net", "cpu")["status"]["updatedReplicas"] == 3, "not all workers count as updated")
+    before = uids()
+    site(None)
+    wait("all workers have the former template again", lambda: len(replaced()) == 3 and len(ns.idle()) == 3, 120)
+
+
+@test
 def scale_in_spares_busy_workers(ns):
     job = runs(ns, ns.submit_until_told("-w", "cpu-2", "-N1", "--exclusive"))
     wait("the deadline or state shows", lambda: any(

@@ -31,25 +31,18 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
   return cost;
 }
 
-/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit, or one that is suspended.
-std::int64_t deadline_rank(const Worker& worker) {
-  if (!worker.work.running) return worker.work.suspended ? INT64_MAX : 0;
-  return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
-}
-
 /// Smaller goes first. Who is lost, to be replaced: where another went in its stead, its place would be given away before it
 /// is gone. Then a worker that goes already, so that a second look does not drain a second one.
 auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
-  const bool chosen = worker.record != nullptr && worker.drained_by_us() &&
-                      slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator) == scale_in_reason(view);
+  const bool chosen = drained_for(worker, scale_in_reason(view));
   const core::WallTime never{core::Duration{0}};
   return std::tuple(!worker.lost(), !worker.cleared_for_deletion, !lacks_record(view, worker), !chosen, !pod.node_name.empty(),
                     phase_rank(worker), pod.ready() || worker.busy(), deletion_cost(pod), held_by_others(worker),
                     waiting_jobs.contains(worker.node), deadline_rank(worker),
                     worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon()),
-                    -worker.key.ordinal, -pod.ready_since.value_or(never).since_epoch.count(),
-                    -pod.meta.created.since_epoch.count());
+                    !drained_for(worker, update_reason(view)), -worker.key.ordinal,
+                    -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
 // Workers that are lost with their host: Kubernetes and Slurm both hear nothing, and nothing runs there for Slurm. Workers
@@ -152,50 +145,14 @@ WaitingJobsByNode find_waiting_jobs(const View& view) {
   return out;
 }
 
-}  // namespace
-
-std::string scale_in_reason(const View& view) {
-  return view.self_text() + " was scaled in";
-}
-
-bool lacks_record(const View& view, const Slot& worker) {
-  return view.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
-         !view.in.snapshot->job_names(worker.node);
-}
-
-bool may_register(const Slot& worker) {
-  return worker.record != nullptr && (!slurmd_started(*worker.pod) || began_before(*worker.record, *worker.pod));
-}
-
-bool reserved(const slurm::Node& node) {
-  return node.state.has("RESERVED");
-}
-
-bool outlives_worker(const View& view, const slurm::Node& node) {
-  return view.goal == Goal::kServe && held_by_others(node) && !tells_refusal(node);
-}
-
-Fates judge_fates(const View& view) {
-  Fates out;
-  out.workers.reserve(view.in.slots.size());
-  for (const Slot& slot : view.in.slots) out.workers.push_back({slot, {}});
-  if (view.goal == Goal::kHold) return out;
-  if (view.goal == Goal::kServe && view.slurm_known()) {
-    Silence silence = judge_silence(view, out.workers);
-    out.changes = std::move(silence.changes);
-    std::size_t left = silence.budget;
-    for (Worker& worker : out.workers) {
-      if (left == 0 || !is_silent(worker)) continue;
-      worker.fate.cause = Fate::Cause::kSilent;
-      --left;
-    }
-  }
+/// Gives those that go their fates.
+void choose_victims(const View& view, Fates& out) {
   std::vector<Worker*> live;
   for (Worker& worker : out.workers) {
     if (worker.life == Life::kLive) live.push_back(&worker);
   }
   const std::size_t going = count_to_go(view, live);
-  if (going == 0) return out;
+  if (going == 0) return;
   out.waiting_jobs = find_waiting_jobs(view);
   std::vector<std::pair<decltype(rank(view, out.waiting_jobs, *live.front())), Worker*>> ranked;
   ranked.reserve(live.size());
@@ -215,6 +172,58 @@ Fates judge_fates(const View& view) {
     fate.place_taken = lost;
     ranked[i].second->fate = std::move(fate);
   }
+}
+
+}  // namespace
+
+std::string scale_in_reason(const View& view) {
+  return view.self_text() + " was scaled in";
+}
+
+bool drained_for(const Slot& worker, std::string_view reason) {
+  return worker.drained_by_us() && slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator) == reason;
+}
+
+std::int64_t deadline_rank(const Slot& worker) {
+  if (!worker.work.running) return worker.work.suspended ? INT64_MAX : 0;
+  return worker.work.deadline ? worker.work.deadline->since_epoch.count() : INT64_MAX;
+}
+
+bool lacks_record(const View& view, const Slot& worker) {
+  return view.slurm_known() && worker.record == nullptr && worker.stamped && worker.ready() &&
+         !view.in.snapshot->job_names(worker.node);
+}
+
+bool may_register(const Slot& worker) {
+  return worker.record != nullptr && (!slurmd_started(*worker.pod) || began_before(*worker.record, *worker.pod));
+}
+
+bool reserved(const slurm::Node& node) {
+  return node.state.has("RESERVED");
+}
+
+bool outlives_worker(const View& view, const slurm::Node& node) {
+  return view.goal == Goal::kServe && held_by_others(node) && !tells_refusal(node);
+}
+
+Fates judge_fates(const View& view, const ExtraConf& extra_conf) {
+  Fates out;
+  out.workers.reserve(view.in.slots.size());
+  for (const Slot& slot : view.in.slots) out.workers.push_back({slot, {}});
+  if (view.goal == Goal::kHold) return out;
+  if (view.goal == Goal::kServe && view.slurm_known()) {
+    Silence silence = judge_silence(view, out.workers);
+    out.changes = std::move(silence.changes);
+    std::size_t left = silence.budget;
+    for (Worker& worker : out.workers) {
+      if (left == 0 || !is_silent(worker)) continue;
+      worker.fate.cause = Fate::Cause::kSilent;
+      --left;
+    }
+  }
+  choose_victims(view, out);
+  out.rollout = judge_rollout(view, extra_conf, out.workers);
+  if (out.rollout.change) out.changes.push_back(*out.rollout.change);
   return out;
 }
 

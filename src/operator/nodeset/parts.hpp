@@ -22,6 +22,7 @@ struct Fate {
     kKeep,
     kScaleIn,  ///< It is not wanted any more.
     kReplace,  ///< It cannot serve: another one comes in its place.
+    kUpdate,   ///< Its template has changed: another one of its number comes. Its record in Slurm stays until then.
     kEnd,      ///< Its cluster ends: it goes at once, whatever it runs.
   };
   enum class Cause {
@@ -30,6 +31,7 @@ struct Fate {
     kSilent,    ///< It is lost with its host.
     kOutdated,  ///< Prospect::kOutdated.
     kLost,      ///< Prospect::kLost.
+    kEarlier,   ///< It is of an earlier template.
   };
   Kind kind = Kind::kKeep;
   Cause cause = Cause::kNone;
@@ -43,6 +45,7 @@ struct Worker : Slot {
   Fate fate;
 
   [[nodiscard]] bool goes() const { return fate.goes(); }
+  [[nodiscard]] bool updates() const { return fate.kind == Fate::Kind::kUpdate; }
   [[nodiscard]] bool silent() const { return fate.cause == Fate::Cause::kSilent; }
   [[nodiscard]] bool outdated() const { return prospect == Prospect::kOutdated; }
   /// It can only be replaced.
@@ -59,8 +62,27 @@ struct WaitingJobs {
 /// By Slurm node.
 using WaitingJobsByNode = std::unordered_map<std::string_view, WaitingJobs>;
 
+/// Workers of earlier templates, and what becomes of them.
+struct Rollout {
+  enum class State {
+    kByHand,  ///< They stay until somebody deletes their pods.
+    kPaused,
+    kBlocked,  ///< Nothing is begun now: no worker could be created, Slurm is silent, or the template is not recorded yet.
+    kRolls,
+  };
+  State state = State::kByHand;
+  std::size_t earlier = 0;         ///< How many there are.
+  std::size_t under_way = 0;       ///< Workers that go, are missing, or are new and do not serve yet.
+  std::size_t unavailable = 0;     ///< How many of all workers do not serve, and nobody took them from work,
+  std::size_t most = 0;            ///< and how many may.
+  bool withheld = false;           ///< Some would go, but for the stop switch or the doubt.
+  std::vector<std::string> kept;   ///< Why some are left out for now: "cpu-1 is in a reservation, ...".
+  std::optional<Change> change{};  ///< When that may be another.
+};
+
 struct Fates {
   Workers workers;
+  Rollout rollout;
   WaitingJobsByNode waiting_jobs;  ///< Where any worker goes.
   std::vector<Change> changes;     ///< When a fate may be another.
 };
@@ -79,7 +101,8 @@ struct Vacancies {
 using NodeNames = std::set<std::string, std::less<>>;
 
 struct ScaleIn {
-  int to_delete = 0;                  ///< Workers still to be deleted, those of this pass included.
+  int to_delete = 0;                  ///< Workers still to be deleted, those of this pass included, but no updated ones.
+  std::vector<std::string> updating;  ///< What workers that are to be updated wait for: "cpu-1 runs 1 job".
   std::vector<std::string> withheld;  ///< Pods that would go, but for the stop switch or the doubt.
 };
 
@@ -113,13 +136,17 @@ struct PassResult {
 [[nodiscard]] ExtraConf check_conf(const View& view, Draft& draft);
 
 // fates.cpp
-[[nodiscard]] Fates judge_fates(const View& view);
+[[nodiscard]] Fates judge_fates(const View& view, const ExtraConf& extra_conf);
+
+// update.cpp
+/// Chooses among the workers that are kept.
+[[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Workers& workers);
 
 // revision.cpp
 void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 
 // workers.cpp
-/// The lowest free ordinals, as many as workers are missing.
+/// Free ordinals, as many as workers are missing.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
 /// Names in Slurm that other NodeSets have, too.
@@ -166,6 +193,40 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 }
 /// The reason, without prefix, with which workers that go are drained; by it a victim stays a victim.
 [[nodiscard]] std::string scale_in_reason(const View& view);
+/// The same for one that is updated.
+[[nodiscard]] std::string update_reason(const View& view);
+/// It is drained with that reason of ours.
+[[nodiscard]] bool drained_for(const Slot& worker, std::string_view reason);
+/// Milliseconds: 0 for a worker that runs nothing, the largest number for a job without limit, or one that is suspended.
+[[nodiscard]] std::int64_t deadline_rank(const Slot& worker);
+/// Whether the newest template replaces the workers of others; see kAnnotationRolls.
+enum class Rolls {
+  kNo,
+  kToBeRecorded,  ///< It will, once that stands in its ControllerRevision.
+  kYes,
+};
+[[nodiscard]] Rolls newest_revision_rolls(const View& view);
+/// Free ordinals, in the order in which workers are created: first those whose record in Slurm waits for its next worker, as in
+/// an update, then the lowest.
+class FreeOrdinals {
+ public:
+  FreeOrdinals(const View& view, std::set<int> used);
+  int next();
+  /// There is another one than `ordinal` to come first, if that were free as well.
+  [[nodiscard]] bool has_before(int ordinal);
+  [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
+
+ private:
+  std::set<int> used_;
+  int lowest_ = 0;
+  std::vector<int> awaited_;  ///< The next one last.
+};
+/// It is live, of a template that is known, and not of the newest.
+[[nodiscard]] bool is_earlier(const View& view, const Slot& worker);
+/// How long until a worker is available: it was ready for minReadySeconds then. Empty: it is not ready.
+[[nodiscard]] std::optional<core::Duration> available_in(const View& view, const Slot& worker);
+/// Somebody took it from work, and it is theirs to give it back.
+[[nodiscard]] bool set_aside(const Slot& worker);
 
 /// The budget counts it: no eviction is allowed.
 [[nodiscard]] bool is_protected(const kube::PodRecord& pod);

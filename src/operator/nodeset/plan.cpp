@@ -109,7 +109,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   tell_unnumbered(view, draft);
   const ExtraConf extra_conf = check_conf(view, draft);
 
-  const Fates fates = judge_fates(view);
+  const Fates fates = judge_fates(view, extra_conf);
   const Workers& workers = fates.workers;
   for (const Change& change : fates.changes) draft.wake(change);
   keep_revisions(view, workers, draft);

@@ -12,8 +12,29 @@
 namespace op::nodeset {
 namespace {
 
+constexpr std::string_view kTrue = "true";
+constexpr std::string_view kFalse = "false";
+
+std::string revision_name(const View& view) {
+  return view.in.meta().name + "-" + view.in.hash;
+}
+
 std::int64_t number(const kube::Object& revision) {
   return core::get_int(revision.body, {"revision"});
+}
+
+/// It was recorded by an operator that rolls.
+bool recorded(const kube::Object& revision) {
+  return !revision.meta.annotation(api::kAnnotationRolls).empty();
+}
+
+/// Whether workers of other templates are replaced when this one becomes the newest. What was there before the first that we
+/// recorded (an earlier release, another operator) never is: nobody has changed the template since.
+std::string_view rolls_text(const View& view, const kube::Object* current) {
+  const bool by_itself = view.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kRollingUpdate;
+  const bool has_earlier = std::ranges::any_of(
+      view.in.revisions, [&](const kube::ObjectPtr& revision) { return revision.get() != current && recorded(*revision); });
+  return by_itself && has_earlier ? kTrue : kFalse;
 }
 
 core::Json new_revision(const View& view, const std::string& name, std::int64_t revision) {
@@ -21,6 +42,7 @@ core::Json new_revision(const View& view, const std::string& name, std::int64_t 
   kube::StringMap labels = worker_labels(self.name, view.in.nodeset.spec.controller_ref.name);
   labels.emplace(api::kLabelRevisionHash, view.in.hash);
   core::Json out = child_json(kube::resources::kControllerRevision, {self.ns, name}, resources::kNodeSet, self, labels);
+  out["metadata"]["annotations"][std::string(api::kAnnotationRolls)] = rolls_text(view, nullptr);
   out["revision"] = revision;
   out["data"] = revision_data(view.in.nodeset.spec);
   return out;
@@ -75,10 +97,27 @@ std::string revision_hash(const api::NodeSetSpec& spec) {
   return core::short_hash(core::canonical(revision_data(spec)), 10);
 }
 
+Rolls newest_revision_rolls(const View& view) {
+  if (view.in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kRollingUpdate) return Rolls::kNo;
+  const std::string name = revision_name(view);
+  const kube::Object* current = nullptr;
+  std::int64_t newest = 0;
+  for (const kube::ObjectPtr& revision : view.in.revisions) {
+    if (revision->meta.name == name) {
+      current = revision.get();
+    } else {
+      newest = std::max(newest, number(*revision));
+    }
+  }
+  if (current != nullptr && number(*current) > newest)
+    return current->meta.annotation(api::kAnnotationRolls) == kTrue ? Rolls::kYes : Rolls::kNo;
+  return rolls_text(view, current) == kTrue ? Rolls::kToBeRecorded : Rolls::kNo;
+}
+
 void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
   if (view.goal == Goal::kDrainAll || view.goal == Goal::kEndAll || view.in.meta().terminating() || !view.in.invalid.empty())
     return;
-  const std::string name = view.in.meta().name + "-" + view.in.hash;
+  const std::string name = revision_name(view);
   std::int64_t newest = 0;
   kube::ObjectPtr current;
   plan::Lane& lane = draft.lane("revision");
@@ -97,7 +136,14 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
                kube::create(kube::resources::kControllerRevision, new_revision(view, name, newest + 1)));
   } else if (number(*current) <= newest) {
     draft.step(lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
-               kube::merge_patch(kube::resources::kControllerRevision, current->meta, {{"revision", newest + 1}}));
+               kube::merge_patch(
+                   kube::resources::kControllerRevision, current->meta,
+                   {{"revision", newest + 1},
+                    {"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), rolls_text(view, current.get())}}}}}}));
+  } else if (!recorded(*current)) {
+    draft.step(lane, {"record", "ControllerRevision", name}, "an earlier release made it",
+               kube::merge_patch(kube::resources::kControllerRevision, current->meta,
+                                 {{"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), kFalse}}}}}}));
   }
   lane.then();
   truncate_history(view, workers, view.in.revisions, name, draft);

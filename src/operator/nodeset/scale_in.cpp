@@ -122,10 +122,13 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
   if (worker.outdated()) {
     return delete_pod(view, worker, why, kube::delete_pod(*worker.pod, evidence, kube::PodVersion::kAsSeen), draft, kConfirmed);
   }
-  const char* kept = may_register(worker) ? "its record keeps it from work, should its slurmd register now"
-                                          : "its record stays, with the word of who took it from work";
+  const char* kept = worker.updates()       ? "its record stays until its successor is created"
+                     : may_register(worker) ? "its record keeps it from work, should its slurmd register now"
+                                            : "its record stays, with the word of who took it from work";
   if (!confirm_idle(worker, evidence.node(), kept, draft)) return;
-  delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence), draft, kConfirmed);
+  // What people say on the pod itself goes with it: so it goes as it was seen.
+  const auto version = worker.updates() ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny;
+  delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
 
 std::string what_holds(const Worker& worker) {
@@ -140,6 +143,7 @@ std::string what_holds(const Worker& worker) {
 /// that wait for the node of a worker that only is replaced. What an earlier worker left is good for the next one, too.
 bool leaves_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
+  if (worker.updates()) return true;
   if (worker.outdated()) return held_by_others(worker) || may_register(worker) || view.in.snapshot->job_names(worker.node);
   return outlives_worker(view, *worker.record);
 }
@@ -199,7 +203,9 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) draft.wish(id);
     return Progress::kUnderWay;
   }
-  const bool held = worker.record != nullptr && worker.has_flag("DRAIN") && (worker.work.jobs > 0 || reserved(*worker.record));
+  // Reservations keep the record that outlives its worker.
+  const bool is_reserved = worker.record != nullptr && reserved(*worker.record) && !worker.updates();
+  const bool held = worker.has_flag("DRAIN") && (worker.work.jobs > 0 || is_reserved);
   draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
   if (!view.slurm_fresh()) {
     const bool none = view.in.snapshot == nullptr || view.in.snapshot->error.empty();
@@ -210,8 +216,8 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     delete_unregistered(view, worker, draft);
   } else if (worker.silent() && !may_register(worker)) {
     if (worker.evidence.silent) delete_with_record(view, worker, *worker.evidence.silent, draft);
-  } else if (!worker.evidence.drained || worker.busy() || reserved(*worker.record)) {
-    draft.waiting("ScalingIn", what_holds(worker));
+  } else if (!worker.evidence.drained || worker.busy() || is_reserved) {
+    if (!worker.updates()) draft.waiting("ScalingIn", what_holds(worker));
   } else {
     const bool leaves = leaves_record(view, worker);
     if (!leaves) tell_waiting_jobs(worker, waiting_jobs, draft);
@@ -318,7 +324,11 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
     if (worker.life == Life::kEnded && view.goal != Goal::kHold && !view.in.stopped) {
       delete_ended(view, worker, missing-- > 0, draft);
     } else if (worker.goes()) {
-      ++out.to_delete;
+      if (!worker.updates()) {
+        ++out.to_delete;
+      } else if (worker.record != nullptr && (worker.busy() || !worker.evidence.drained)) {
+        out.updating.push_back(what_holds(worker));
+      }
       draft.intent().add(delete_id(worker));
       draft.intent().jobs += worker.work.jobs;
       const Progress progress = delete_worker(view, worker, fates.waiting_jobs, draft);

@@ -132,7 +132,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
   if (slot.record == nullptr) {
     // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
     // one that never started was an earlier pod's.
-    const bool started = slot.prospect != Prospect::kOutdated && (slurmd_started(pod) || !held_back(pod));
+    const bool started = slot.prospect != Prospect::kOutdated && (slurmd_started(pod) || !held_back(pod) || slot.host_lost());
     const bool stamped = slot.stamped && !slot.cleared_for_deletion && started;
     attach(out.never_registered, slurm::NeverRegistered::of(observing, snapshot, node, stamped, slot.may_register_since));
     if (slot.missing_since && slot.prospect == Prospect::kLost)

@@ -85,7 +85,7 @@ std::string drain_reason(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
   // What Slurm says there may be of an earlier slurmd: drained, the record keeps this one from work.
   if (worker.silent() && !may_register(worker)) return {};
-  if (worker.goes() && !view.stops()) return scale_in_reason(view);
+  if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : scale_in_reason(view);
   if (worker.kube_cordon()) {
     const std::string given = clean_reason(worker.kube_node->cordon_reason);
     return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;

@@ -25,16 +25,6 @@ constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
 
-/// How long until a worker is available: it was ready for minReadySeconds then. Empty: it is not ready.
-std::optional<core::Duration> available_in(const View& view, const Worker& worker) {
-  if (!worker.pod->ready()) return std::nullopt;
-  const core::Duration needed{1000LL * view.in.nodeset.spec.min_ready_seconds};
-  if (needed.count() == 0) return needed;
-  const std::optional<core::WallTime> since = worker.pod->ready_since;
-  if (!since) return std::nullopt;
-  return std::max(core::Duration{0}, needed - (view.in.now - *since));
-}
-
 api::NodeSetStatus count(const View& view, const Workers& workers, Draft& draft) {
   const api::NodeSetStatus& before = view.in.nodeset.status;
   api::NodeSetStatus out;
@@ -87,12 +77,6 @@ std::string some(const std::vector<std::string>& items) {
   for (std::size_t i = 0; i < std::min(items.size(), kNames); ++i) out += (i == 0 ? "" : ", ") + items[i];
   if (items.size() > kNames) out += fmt::format(" and {} more", items.size() - kNames);
   return out;
-}
-
-/// Somebody took it from work, and it is his to give it back.
-bool set_aside(const Worker& worker) {
-  if (worker.has_flag("INVALID_REG")) return false;
-  return worker.user_cordon || worker.kube_cordon() || (worker.record != nullptr && held_by_others(worker));
 }
 
 bool any_expects(const Workers& workers, Prospect prospect) {
@@ -157,27 +141,39 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   return usable + static_cast<int>(aside.size()) >= view.desired && (usable > 0 || aside.empty());
 }
 
-/// Workers of an earlier template, which nobody replaces but who deletes their pods.
-void judge_revisions(const View& view, const Workers& workers, Draft& draft) {
-  if (view.goal != Goal::kServe || view.in.hash.empty()) return;
-  const auto outdated = std::ranges::count_if(workers, [&](const Worker& worker) {
-    const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
-    return worker.life == Life::kLive && !worker.goes() && !revision.empty() && revision != view.in.hash;
-  });
-  if (outdated == 0) return;
-  std::string text = fmt::format(
-      "{} of {} workers still use an earlier template: a worker is replaced when you delete its pod, which ends its jobs",
-      outdated, view.desired);
-  const api::UpdateStrategyType type = view.in.nodeset.spec.update_strategy.type;
-  if (type != api::UpdateStrategyType::kOnDelete)
-    text +=
-        fmt::format("; spec.updateStrategy.type {} is not supported in this release, so they are not replaced automatically",
-                    api::to_string(type));
-  draft.up_to_users("OnDelete", std::move(text));
+std::string earlier_text(const View& view, const Rollout& rollout) {
+  return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// Of updateStrategy only OnDelete is done. RollingUpdate is everybody's default, who set nothing: where it would do something,
-/// the reason OnDelete tells that it does not.
+/// An update that is under way, or that people hold.
+void tell_update(const View& view, const Rollout& rollout, const std::vector<std::string>& updating, Draft& draft) {
+  if (rollout.earlier == 0 || rollout.state == Rollout::State::kByHand) return;
+  std::string text = earlier_text(view, rollout);
+  if (rollout.state == Rollout::State::kPaused)
+    return draft.up_to_users("UpdatePaused", text + ": spec.updateStrategy.paused is true");
+  const bool rolls = rollout.state == Rollout::State::kRolls;
+  if (rolls && rollout.earlier == rollout.kept.size() && rollout.under_way == 0)
+    return draft.up_to_users("UpdateHeld", text + ", and are not updated: " + some(rollout.kept));
+  if (rolls) text += fmt::format("; {} of at most {} are out of service", rollout.unavailable, rollout.most);
+  if (!updating.empty()) text += "; waiting: " + some(updating);
+  if (rollout.withheld) text += "; deletions are stopped";
+  if (!rollout.kept.empty()) text += "; left out: " + some(rollout.kept);
+  draft.waiting("Updating", std::move(text));
+}
+
+/// Workers of earlier templates that nothing replaces by itself.
+void judge_revisions(const View& view, const Rollout& rollout, Draft& draft) {
+  if (rollout.earlier == 0 || rollout.state != Rollout::State::kByHand) return;
+  std::string how = earlier_text(view, rollout) + ": a worker is replaced when you delete its pod, which ends its jobs";
+  const api::UpdateStrategyType type = view.in.nodeset.spec.update_strategy.type;
+  if (type == api::UpdateStrategyType::kRollingUpdate)
+    how += "; spec.updateStrategy.type RollingUpdate replaces them when the template changes the next time";
+  if (type == api::UpdateStrategyType::kScheduledUpdate)
+    how += "; spec.updateStrategy.type ScheduledUpdate is not supported in this release";
+  draft.up_to_users("OnDelete", std::move(how));
+}
+
+/// ScheduledUpdate is not done.
 std::vector<std::string> fields_not_acted_on(const View& view) {
   std::vector<std::string> out = api::fields_not_acted_on(view.in.nodeset.spec);
   if (view.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kScheduledUpdate)
@@ -209,6 +205,9 @@ bool judge_partition(const View& view, Draft& draft) {
 std::set<int> ordinals_to_create(const View& view, const Workers& workers, const Vacancies& vacancies) {
   std::set<int> out = vacancies.ordinals;
   if (view.goal != Goal::kServe) return out;
+  for (const Worker& worker : workers) {
+    if (worker.updates()) out.insert(worker.key.ordinal);
+  }
   const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.goes(); };
   auto missing = view.desired - static_cast<std::ptrdiff_t>(out.size()) - std::ranges::count_if(workers, stays) -
                  std::ranges::count_if(view.in.orphans, to_be_adopted);
@@ -223,8 +222,10 @@ std::set<int> ordinals_to_create(const View& view, const Workers& workers, const
         used.insert(ordinal_of(pod->meta.name, view.in.meta().name + "-").value_or(-1));
     }
   }
-  for (int ordinal = 0; missing > 0; ++ordinal) {
-    const NameOwner owner = used.insert(ordinal).second ? view.owner_of_name(ordinal) : NameOwner::kOtherNodeSet;
+  FreeOrdinals free(view, std::move(used));
+  while (missing > 0) {
+    const int ordinal = free.next();
+    const NameOwner owner = view.owner_of_name(ordinal);
     if (owner == NameOwner::kOtherNodeSet) continue;
     if (owner != NameOwner::kOtherWorker) out.insert(ordinal);
     --missing;
@@ -265,7 +266,7 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
   if (named && (view.goal == Goal::kServe || view.goal == Goal::kDrainAll) && view.in.namesake.empty()) {
     for (const Worker& worker : result.fates.workers) {
       const bool goes = worker.goes() || worker.life != Life::kLive;
-      const bool record_goes = worker.record != nullptr && !outlives_worker(view, *worker.record);
+      const bool record_goes = worker.record != nullptr && !worker.updates() && !outlives_worker(view, *worker.record);
       if (goes && record_goes && !created.contains(worker.key.ordinal)) intent.add(kDeleteRecord.of(worker.node));
     }
   }
@@ -358,9 +359,11 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
 
 /// Some worker of this NodeSet is a reason for the doubt, or would go but for it.
 bool concerned(const PassResult& result) {
-  return !result.scale_in.withheld.empty() || std::ranges::any_of(result.fates.workers, [](const Worker& worker) {
-    return worker.life == Life::kLive && worker.stamped && (worker.record == nullptr || worker.has_flag("NOT_RESPONDING"));
-  });
+  return !result.scale_in.withheld.empty() || result.fates.rollout.withheld ||
+         std::ranges::any_of(result.fates.workers, [](const Worker& worker) {
+           return worker.life == Life::kLive && worker.stamped &&
+                  (worker.record == nullptr || worker.has_flag("NOT_RESPONDING"));
+         });
 }
 
 void judge_stop(const ScaleIn& scale_in, Draft& draft) {
@@ -409,11 +412,12 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   const Workers& workers = result.fates.workers;
   write_intent(view, result, draft);
   judge_stop(result.scale_in, draft);
+  tell_update(view, result.fates.rollout, result.scale_in.updating, draft);
   judge_scaling(view, result, draft);
   bool ready = judge_workers(view, workers, draft);
   ready = judge_partition(view, draft) && ready;
   if (view.goal != Goal::kServe || !view.in.namesake.empty()) ready = false;
-  judge_revisions(view, workers, draft);
+  judge_revisions(view, result.fates.rollout, draft);
   judge_pods(view, workers, result.extra_conf, draft);
   judge_failures(view, draft);
   if (const auto problem = slurm_problem(view.in.snapshot)) draft.wrong(problem->reason, problem->message, "Observe");

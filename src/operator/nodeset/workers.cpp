@@ -41,6 +41,8 @@ core::Duration holds_for(const View& view, const kube::PodRecord& pod) {
 /// Whether the worker's place is its own: nobody else is created for it.
 bool holds_place(const View& view, const Worker& worker) {
   if (worker.life != Life::kTerminating) return worker.fate.place_taken;
+  // Nobody else can be the one that a job, or a reservation, waits for.
+  if (worker.record != nullptr && (reserved(*worker.record) || view.in.snapshot->awaited(worker.node))) return true;
   return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
@@ -245,6 +247,36 @@ bool asked_since_podless(const View& view) {
 
 }  // namespace
 
+FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::move(used)) {
+  // A Slurm that has fallen silent still has what it last told of.
+  if (!slurm::has_answered(view.in.snapshot) || uses_host_network(view.in.nodeset.spec)) return;
+  const std::string prefix = view.node_prefix();
+  const auto& nodes = view.in.snapshot->nodes;
+  for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
+    const std::optional<int> ordinal = ordinal_of(it->first, prefix);
+    if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name(*ordinal) != it->first) continue;
+    // An administrator's is kept for the time when so many workers are wanted again.
+    if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
+  }
+  std::ranges::sort(awaited_, std::greater{});
+}
+
+bool FreeOrdinals::has_before(int ordinal) {
+  while (used_.contains(lowest_)) ++lowest_;
+  return !awaited_.empty() || lowest_ < ordinal;
+}
+
+int FreeOrdinals::next() {
+  while (used_.contains(lowest_)) ++lowest_;
+  int out = lowest_;
+  if (!awaited_.empty()) {
+    out = awaited_.back();
+    awaited_.pop_back();
+  }
+  used_.insert(out);
+  return out;
+}
+
 Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft) {
   Vacancies out;
   if (view.goal != Goal::kServe) return out;
@@ -269,8 +301,10 @@ Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft)
   for (const kube::PodPtr& pod : view.in.unmanaged) used.insert(ordinal_in(view, *pod));
   if (wait && held - leaving < view.desired) draft.wake_after(*wait, "a worker's end is overdue then");
   int missing = std::max(0, view.desired - held);
-  for (int ordinal = 0; missing > 0; ++ordinal) {
-    if (used.contains(ordinal)) continue;
+  if (missing == 0) return out;
+  FreeOrdinals free(view, std::move(used));
+  while (missing > 0) {
+    const int ordinal = free.next();
     const NameOwner owner = view.owner_of_name(ordinal);
     if (owner == NameOwner::kOtherNodeSet) continue;
     if (name_taken(view, ordinal)) {

@@ -167,7 +167,7 @@ inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
 /// What a step comes to whoever else does: no assertion is made of it in `did`.
 inline bool is_report(std::string_view id) {
   for (const char* prefix : {"status", "event ", "create ControllerRevision", "delete ControllerRevision",
-                             "renew ControllerRevision", "report ", "comment ", "mark "}) {
+                             "renew ControllerRevision", "record ControllerRevision", "report ", "comment ", "mark "}) {
     if (id.starts_with(prefix)) return true;
   }
   return false;

@@ -72,6 +72,8 @@ struct Snapshot {
   [[nodiscard]] Work work_on(std::string_view node) const;
   /// A job holds the node, or waits for it by name: what slurmctld ends when the node's record is gone.
   [[nodiscard]] bool job_names(std::string_view node) const;
+  /// A job waits for the node by name.
+  [[nodiscard]] bool awaited(std::string_view node) const { return index()->required.has(node); }
 
  private:
   [[nodiscard]] std::shared_ptr<const JobIndex> index() const { return job_index ? job_index : JobIndex::of(jobs); }

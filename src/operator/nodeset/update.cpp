@@ -1,0 +1,196 @@
+// RollingUpdate: which workers of an earlier template make room now, each for one of its own name.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "operator/nodeset/parts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// Nobody may tell when a job that waits for a node by its name is cancelled, or a worker has had its time to register.
+constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
+
+/// It serves: taken away, one less would.
+bool is_available(const View& view, const Worker& worker) {
+  const std::optional<core::Duration> left = available_in(view, worker);
+  return left && left->count() == 0 && worker.usable();
+}
+
+/// spec.updateStrategy.rollingUpdate.maxUnavailable of the workers that are wanted: 1 or more.
+std::size_t max_unavailable(const View& view) {
+  const auto& value = view.in.nodeset.spec.update_strategy.rolling_update.max_unavailable.value;
+  std::int64_t most = 0;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) {
+    most = *number;
+  } else {
+    const std::string& percent = std::get<std::string>(value);
+    std::from_chars(percent.data(), percent.data() + percent.size(), most);
+    most = (view.desired * most + 99) / 100;
+  }
+  return static_cast<std::size_t>(std::max<std::int64_t>(1, most));
+}
+
+/// What could be created beside the workers.
+FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
+  std::set<int> used;
+  for (const Worker& worker : workers) used.insert(worker.key.ordinal);
+  for (const auto* pods : {&view.in.orphans, &view.in.unmanaged}) {
+    for (const kube::PodPtr& pod : *pods) used.insert(ordinal_of(pod->meta.name, view.in.meta().name + "-").value_or(-1));
+  }
+  return {view, std::move(used)};
+}
+
+/// The next worker of the ordinal gets another record in Slurm: with another --conf, or under another name.
+bool needs_new_record(const View& view, const Worker& worker) {
+  if (has_other_conf(view, *worker.record, view.in.hash)) return true;
+  const bool on_host = uses_host_network(view.in.nodeset.spec);
+  return on_host || worker.pod->host_network || view.node_name(worker.key.ordinal) != worker.node;
+}
+
+/// What would be lost with the worker, or why it cannot be replaced; or "".
+std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free) {
+  if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
+  if (worker.kube_cordon()) return "the Kubernetes node of " + pod_text(worker) + " is cordoned";
+  // Kubernetes may not say for long that its pod is gone.
+  if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
+  if (view.owner_of_name(worker.key.ordinal) != NameOwner::kUs) return worker.node + " is a name of another NodeSet";
+  if (worker.record == nullptr) return {};
+  const slurm::Node& record = *worker.record;
+  const bool held = held_by_others(record) && !tells_refusal(record);
+  if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))
+    return "somebody set " + worker.node + " down or failing";
+  // By what waits in Slurm the next worker is given its number; not where that is not known to be ours alone.
+  if ((held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
+    return "another number than that of " + worker.node + " would be the next";
+  if (!needs_new_record(view, worker)) return {};
+  if (reserved(record)) return worker.node + " is in a reservation, which would lose the node";
+  if (view.in.snapshot->awaited(worker.node))
+    return "a pending job requires " + worker.node + ", and would be lost with its record";
+  return held ? "somebody drained " + worker.node + ", which would be lost with its record" : "";
+}
+
+/// The next worker can be created, as far as can be told beforehand.
+bool can_create(const View& view, const ExtraConf& extra_conf) {
+  const api::NodeSetSpec& spec = view.in.nodeset.spec;
+  return extra_conf.refusal.empty() && view.in.missing.empty() && view.in.namesake.empty() &&
+         view.in.controller->key == kube::Presence::kPresent &&
+         hostname_problem(view.node_prefix(), view.desired, spec.ordinal_padding).empty();
+}
+
+Rollout::State state_of(const View& view, const ExtraConf& extra_conf) {
+  const Rolls rolls = newest_revision_rolls(view);
+  if (rolls == Rolls::kNo) return Rollout::State::kByHand;
+  if (view.in.nodeset.spec.update_strategy.paused) return Rollout::State::kPaused;
+  const bool now = rolls == Rolls::kYes && can_create(view, extra_conf) && view.slurm_known();
+  return now ? Rollout::State::kRolls : Rollout::State::kBlocked;
+}
+
+/// It can be drained, or never had a slurmd. Any other is about to register, or is replaced for reasons of its own.
+bool can_go(const Worker& worker) {
+  return worker.record != nullptr || worker.evidence.never_started || worker.evidence.never_registered;
+}
+
+void choose(const View& view, Worker& worker) {
+  worker.fate = {Fate::Kind::kUpdate, Fate::Cause::kEarlier, update_reason(view)};
+}
+
+/// Smaller goes first: who does not serve, who runs nothing, and who is done the soonest.
+auto rank(const View& view, const Worker& worker) {
+  return std::tuple(is_available(view, worker), worker.busy(), deadline_rank(worker),
+                    worker.record != nullptr && reserved(*worker.record), -worker.key.ordinal);
+}
+
+}  // namespace
+
+std::string update_reason(const View& view) {
+  return view.self_text() + " is being updated";
+}
+
+bool is_earlier(const View& view, const Slot& worker) {
+  const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
+  return worker.life == Life::kLive && !view.in.hash.empty() && !revision.empty() && revision != view.in.hash;
+}
+
+std::optional<core::Duration> available_in(const View& view, const Slot& worker) {
+  if (!worker.pod->ready()) return std::nullopt;
+  const core::Duration needed{1000LL * view.in.nodeset.spec.min_ready_seconds};
+  if (needed.count() == 0) return needed;
+  const std::optional<core::WallTime> since = worker.pod->ready_since;
+  if (!since) return std::nullopt;
+  return std::max(core::Duration{0}, needed - (view.in.now - *since));
+}
+
+bool set_aside(const Slot& worker) {
+  if (worker.has_flag("INVALID_REG")) return false;
+  return worker.user_cordon || worker.kube_cordon() || held_by_others(worker);
+}
+
+Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Workers& workers) {
+  Rollout out;
+  if (view.goal != Goal::kServe) return out;
+  std::vector<Worker*> earlier;
+  std::size_t staying = 0, unavailable = 0;
+  for (Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes()) continue;
+    ++staying;
+    // What people took from work is for them to say when it serves again.
+    const bool serves = is_available(view, worker) || set_aside(worker);
+    if (!serves) ++unavailable;
+    if (is_earlier(view, worker)) {
+      earlier.push_back(&worker);
+    } else if (!serves || !worker.ready()) {
+      ++out.under_way;
+    }
+  }
+  out.earlier = earlier.size();
+  if (earlier.empty()) return out;
+  out.state = state_of(view, extra_conf);
+  // Who was drained for an update before is not given back for a moment's trouble.
+  const bool goes_on =
+      out.state == Rollout::State::kRolls || (out.state == Rollout::State::kBlocked && can_create(view, extra_conf));
+  if (!goes_on) return out;
+  const auto desired = static_cast<std::size_t>(view.desired);
+  const std::size_t missing = desired > staying ? desired - staying : 0;
+  out.unavailable = unavailable + missing;
+  out.most = max_unavailable(view);
+  out.under_way += missing;
+
+  FreeOrdinals free = free_ordinals(view, workers);
+  const std::string reason = update_reason(view);
+  std::vector<std::pair<decltype(rank(view, *earlier.front())), Worker*>> ranked;
+  for (Worker* worker : earlier) {
+    if (std::string why = why_kept(view, *worker, free); !why.empty()) {
+      out.kept.push_back(std::move(why));
+    } else if (drained_for(*worker, reason)) {
+      choose(view, *worker);
+      ++out.under_way;
+    } else if (view.stops()) {
+      out.withheld = true;  // Nobody else begins to go.
+    } else if (can_go(*worker)) {
+      ranked.emplace_back(rank(view, *worker), worker);
+    } else {
+      out.change = kKeptAgain;
+    }
+  }
+  if (!out.kept.empty()) out.change = kKeptAgain;
+  if (out.withheld) out.change = Change{kDoubtAgain, "the update is withheld"};
+  if (out.state != Rollout::State::kRolls) return out;
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [order, worker] : ranked) {
+    const bool serves = is_available(view, *worker);
+    // What waits in Slurm comes first: with more of them a number could be given away.
+    const bool room = out.under_way < out.most && !free.has_awaited();
+    if (!room || (serves && out.unavailable >= out.most)) break;
+    choose(view, *worker);
+    ++out.under_way;
+    if (serves) ++out.unavailable;
+  }
+  return out;
+}
+
+}  // namespace op::nodeset
