@@ -217,6 +217,8 @@ class FreeOrdinals {
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
 
  private:
+  int lowest();
+
   std::set<int> used_;
   int lowest_ = 0;
   std::vector<int> awaited_;  ///< The next one last.

@@ -23,6 +23,24 @@ std::int64_t number(const kube::Object& revision) {
   return core::get_int(revision.body, {"revision"});
 }
 
+struct Revisions {
+  kube::ObjectPtr current;  ///< Of the template as it is now; null: there is none yet.
+  std::int64_t newest = 0;  ///< The highest number of the others.
+};
+
+Revisions read_revisions(const View& view) {
+  Revisions out;
+  const std::string name = revision_name(view);
+  for (const kube::ObjectPtr& revision : view.in.revisions) {
+    if (revision->meta.name == name) {
+      out.current = revision;
+    } else {
+      out.newest = std::max(out.newest, number(*revision));
+    }
+  }
+  return out;
+}
+
 /// It was recorded by an operator that rolls.
 bool recorded(const kube::Object& revision) {
   return !revision.meta.annotation(api::kAnnotationRolls).empty();
@@ -99,36 +117,21 @@ std::string revision_hash(const api::NodeSetSpec& spec) {
 
 Rolls newest_revision_rolls(const View& view) {
   if (view.in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kRollingUpdate) return Rolls::kNo;
-  const std::string name = revision_name(view);
-  const kube::Object* current = nullptr;
-  std::int64_t newest = 0;
-  for (const kube::ObjectPtr& revision : view.in.revisions) {
-    if (revision->meta.name == name) {
-      current = revision.get();
-    } else {
-      newest = std::max(newest, number(*revision));
-    }
-  }
+  const auto [current, newest] = read_revisions(view);
   if (current != nullptr && number(*current) > newest)
     return current->meta.annotation(api::kAnnotationRolls) == kTrue ? Rolls::kYes : Rolls::kNo;
-  return rolls_text(view, current) == kTrue ? Rolls::kToBeRecorded : Rolls::kNo;
+  return rolls_text(view, current.get()) == kTrue ? Rolls::kToBeRecorded : Rolls::kNo;
 }
 
 void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
   if (view.goal == Goal::kDrainAll || view.goal == Goal::kEndAll || view.in.meta().terminating() || !view.in.invalid.empty())
     return;
   const std::string name = revision_name(view);
-  std::int64_t newest = 0;
-  kube::ObjectPtr current;
+  const auto [current, newest] = read_revisions(view);
   plan::Lane& lane = draft.lane("revision");
   for (const kube::ObjectPtr& revision : view.in.revisions) {
     if (revision->meta.controller_owner() == nullptr && !revision->meta.terminating())
       draft.step(lane, adoption(view, *revision));
-    if (revision->meta.name == name) {
-      current = revision;
-    } else {
-      newest = std::max(newest, number(*revision));
-    }
   }
   lane.then();
   if (current == nullptr) {

@@ -261,14 +261,17 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
   std::ranges::sort(awaited_, std::greater{});
 }
 
-bool FreeOrdinals::has_before(int ordinal) {
+int FreeOrdinals::lowest() {
   while (used_.contains(lowest_)) ++lowest_;
-  return !awaited_.empty() || lowest_ < ordinal;
+  return lowest_;
+}
+
+bool FreeOrdinals::has_before(int ordinal) {
+  return !awaited_.empty() || lowest() < ordinal;
 }
 
 int FreeOrdinals::next() {
-  while (used_.contains(lowest_)) ++lowest_;
-  int out = lowest_;
+  int out = lowest();
   if (!awaited_.empty()) {
     out = awaited_.back();
     awaited_.pop_back();

@@ -48,6 +48,19 @@ struct TargetTest : ::testing::Test {
     EXPECT_TRUE(out) << "never told";
     return out ? *std::move(out) : plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}};
   }
+  /// The act fails so if this happens while a slow slurmctld lists the jobs for it.
+  void expect_failure_if(plan::ActPtr act, const std::function<void()>& happens, ErrorCode code) {
+    http.held = "/jobs/";
+    std::optional<plan::ActResult> told;
+    target.execute(std::move(act), [&](plan::ActResult result) { told = std::move(result); });
+    loop.advance(20ms);
+    happens();
+    http.release();
+    loop.advance(20ms);
+    ASSERT_TRUE(told);
+    ASSERT_FALSE(told->value);
+    EXPECT_EQ(told->value.error().code, code);
+  }
   ErrorCode failure(plan::ActPtr act) {
     const auto result = run(std::move(act));
     if (result.value) {
@@ -396,17 +409,8 @@ TEST_F(TargetTest, EvidenceThatHasGrownOldIsNotActedOn) {
 TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
   EXPECT_TRUE(run(confirm_idle(drained())).value);
-  // A job begins while a slow slurmctld lists the others.
-  http.held = "/jobs/";
-  std::optional<plan::ActResult> told;
-  target.execute(confirm_idle(drained()), [&](plan::ActResult result) { told = std::move(result); });
-  loop.advance(20ms);
-  live("n1", R"("MIXED","DRAIN")", "slurm-operator: x");
-  http.release();
-  loop.advance(20ms);
-  ASSERT_TRUE(told);
-  ASSERT_FALSE(told->value);
-  EXPECT_EQ(told->value.error().code, ErrorCode::kBusy);
+  const auto a_job_begins = [this] { live("n1", R"("MIXED","DRAIN")", "slurm-operator: x"); };
+  expect_failure_if(confirm_idle(drained()), a_job_begins, ErrorCode::kBusy);
   for (const char* states : {R"("IDLE","DRAIN","COMPLETING")", R"("ALLOCATED","DRAIN")"}) {
     live("n1", states, "slurm-operator: x");
     EXPECT_EQ(failure(confirm_idle(drained())), ErrorCode::kBusy) << states;
@@ -477,17 +481,8 @@ TEST_F(TargetTest, WhatWasSilentIsLookedAtLive) {
 
 TEST_F(TargetTest, ANodeIsLookedAtAfterTheJobsBeforeItIsDeleted) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
-  // An administrator drains it while a slow slurmctld lists the jobs.
-  http.held = "/jobs/";
-  std::optional<plan::ActResult> told;
-  target.execute(delete_node(drained(), "x"), [&](plan::ActResult result) { told = std::move(result); });
-  loop.advance(20ms);
-  live("n1", R"("IDLE","DRAIN")", "bad disk");
-  http.release();
-  loop.advance(20ms);
-  ASSERT_TRUE(told);
-  ASSERT_FALSE(told->value);
-  EXPECT_EQ(told->value.error().code, ErrorCode::kConflict);
+  const auto an_administrator_drains_it = [this] { live("n1", R"("IDLE","DRAIN")", "bad disk"); };
+  expect_failure_if(delete_node(drained(), "x"), an_administrator_drains_it, ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
 }
 
