@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build demo test test-long sim bench format
+.PHONY: help up down status build demo test test-cluster test-long sim bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,10 +25,13 @@ build: ## The operator's binary, build/release/slurm-operator
 demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 workers (SLURM=24.11 for the older release)
 	@dev/demo.sh
 
-test: ## All tests; SUITES="unit sim" for some of them
+test: ## The gate: what each change has to pass, in some 20 minutes; SUITES="unit sim" for some of it, KEEP_GOING=1 past a failure
 	@dev/test.sh $(SUITES)
 
-test-long: ## The same with what takes hours: SEEDS=N histories, every fault at every write, every test with each Slurm release
+test-cluster: ## What takes longer: all of the local cluster, more histories, other seeds; SUITES="e2e tidy" for some of it
+	@dev/test.sh --cluster $(SUITES)
+
+test-long: ## Both, with what takes hours: SEEDS=N histories, every fault at every write, every test with each Slurm release
 	@SEEDS=$(SEEDS) SEED_BASE=$(SEED_BASE) dev/test.sh --long $(SUITES)
 
 sim: ## Random histories with faults in the simulator: SEEDS=N SEED_BASE=S

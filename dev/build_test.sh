@@ -16,14 +16,14 @@ case $1 in
   version) echo "go version go1.25.0 linux/amd64" ;;
   list)
     echo "go: downloading k8s.io/api v0.34.4" >&2
-    sleep 2.5
+    sleep 5
     [[ " $* " == *" -deps "* ]] && printf '%s\n' fmt k8s.io/api/core/v1 k8s.io/kubernetes/cmd
     ;;
   build | install)
     echo fmt >&2
     [[ -z ${FAILS:-} ]] || { echo "fmt: broken" >&2; exit 1; }
     echo k8s.io/api/core/v1 >&2
-    sleep 2.5
+    sleep 5
     while (($#)); do
       [[ $1 != -o ]] || out=$2
       shift

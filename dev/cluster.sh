@@ -69,7 +69,7 @@ capsule_start() {
       echo "$$ $(process_start $$)" >"$RUNTIME/$name.pid"
       exec unshare --fork --kill-child=SIGKILL --pid --mount --propagation slave "$@" -- "$DEV/init.sh" "$name"' \
     - "$DEV" "$name" "$@" </dev/null >>"$LOGS/$name.log" 2>&1 9>&- &
-  wait_for 10 "" capsule_alive "$name" || die "the $name capsule does not start." "see $LOGS/$name.log"
+  wait_for 60 "" capsule_alive "$name" || die "the $name capsule does not start." "see $LOGS/$name.log"
 }
 
 capsule_stop() {
@@ -79,7 +79,7 @@ capsule_stop() {
       kill -KILL "$pid" 2>/dev/null || true
     fi
   done
-  wait_for 10 "" capsule_gone "$1" || die "the $1 capsule does not end." "look at its processes with ps -ef"
+  wait_for 60 "" capsule_gone "$1" || die "the $1 capsule does not end." "look at its processes with ps -ef"
   rm -f "$RUNTIME/$1.pid" "$RUNTIME/$1.init"
 }
 capsule_gone() { [[ -z $(process_of "$RUNTIME/$1.pid") && -z $(capsule_init "$1") ]]; }
@@ -95,17 +95,22 @@ within() {
 
 # ---- Who runs the machine's cluster ----------------------------------------------------------------------------------
 
-# A clone may only touch what it started itself; one cluster a machine.
+# A clone may only touch what it started itself; one cluster a machine. What a clone that is gone has left, `make down` of any other removes.
 check_owner() {
+  local owner
+  owner=$(other_owner) || return 0
+  owner_gone "$owner" || die "the cluster of another clone is running: $owner" "make -C $owner down"
+  [[ ${1:-} == gone-too ]] || die "the cluster of a clone that is gone is running: $owner" "make down, which removes it"
+}
+owner_gone() { [[ ! -x $1/dev/down.sh ]]; }
+# The clone whose cluster runs, if that is another one.
+other_owner() {
   local owner name
-  [[ -f $RUNTIME/owner ]] || return 0
-  owner=$(cat "$RUNTIME/owner")
-  [[ $owner != "$TOP" ]] || return 0
+  owner=$(cat "$RUNTIME/owner" 2>/dev/null) && [[ $owner != "$TOP" ]] || return 1
   for name in control gateway "${NODES[@]}"; do
-    if capsule_alive "$name"; then
-      die "the cluster of another clone is running: $owner" "make -C $owner down"
-    fi
+    ! capsule_alive "$name" || { echo "$owner"; return 0; }
   done
+  return 1
 }
 
 # ---- Certificates ----------------------------------------------------------------------------------------------------
@@ -297,3 +302,7 @@ check_firewall() {
     die "a firewall keeps the nodes ($LINK) from $HOST_IP: this machine reaches its API server there, and node-1 does not." \
       "let in what comes from $LINK (ufw allow in on $LINK; or iptables -I INPUT -i $LINK -j ACCEPT; or, in your nftables, iifname $LINK accept), then make up"
 }
+
+# A firewall that lets nothing of the nodes in, for a test: -I, or -D to take it away. Its comment says whose it is.
+firewall() { iptables "$1" INPUT -i "$LINK" -m comment --comment slurm-operator-test -j DROP; }
+firewall_left() { firewall -C 2>/dev/null; }

@@ -5,7 +5,7 @@
 
 need_root "make down"
 lock down
-check_owner
+check_owner gone-too
 
 step "stopping"
 # Nodes that only pretend, of a benchmark that was cut short: bench/scale.py.
@@ -14,10 +14,11 @@ if [[ -f $LOCAL/kwok.pid ]]; then
   [[ $(readlink "/proc/$kwok/exe") != "$(readlink -f "$LOCAL/bin/kwok")" ]] || kill "$kwok" || true
   rm -f "$LOCAL/kwok.pid"
 fi
+! firewall_left || firewall -D # of a test that was killed
 for name in "${NODES[@]}" control gateway; do capsule_stop "$name"; done
 wait_for 10 "" bash -c "! ip link show $LINK" || ip link delete "$LINK"
 step "removing"
-wait_for 15 "" cgroup_remove || warn "cgroups are left below slurm-operator/ in /sys/fs/cgroup"
+wait_for 60 "" cgroup_remove || warn "cgroups are left below slurm-operator/ in /sys/fs/cgroup"
 sysctls_restore
 if grep -qF " ${LOCAL// /\\040}/" /proc/self/mountinfo; then
   die "something is mounted below $LOCAL; its files stay." "umount it, then make down"

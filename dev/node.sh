@@ -18,7 +18,7 @@ capsule_alive control || die "the cluster is not running." "make up"
 case $what in
   stop)
     capsule_stop "$node"
-    wait_for 10 "" cgroup_remove "$node" || warn "cgroups of $node are left"
+    wait_for 60 "" cgroup_remove "$node" || warn "cgroups of $node are left"
     ;;
   start) capsule_alive "$node" || start_node "$node" ;;
   partition) in_net gateway ip link set "$node" down ;;

@@ -26,9 +26,9 @@ install_operator() {
     --set operator.image.repository=local/slurm-operator --set operator.image.tag=dev --set operator.imagePullPolicy=IfNotPresent \
     --set-string "operator.podAnnotations.binary=$(sha256sum <"$build/slurm-operator" | cut -c1-16)" >/dev/null
   step "waiting for the operator"
-  kubectl -n $namespace rollout status deployment/slurm-operator --timeout=60s >/dev/null ||
+  kubectl -n $namespace rollout status deployment/slurm-operator --timeout=180s >/dev/null ||
     die "the operator did not become ready" "kubectl -n $namespace describe pods; kubectl -n $namespace logs deployment/slurm-operator"
-  wait_for 30 "" leads || die "the operator does not lead" "kubectl -n $namespace describe lease slurm-operator"
+  wait_for 120 "" leads || die "the operator does not lead" "kubectl -n $namespace describe lease slurm-operator"
 }
 
 # The newest pod holds the Lease: the one before it lets go when it ends.

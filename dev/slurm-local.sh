@@ -142,13 +142,13 @@ key_for() {
 start_slurmctld() {
   daemon slurmctld sh -c 'echo $$ >/instance/slurmctld.pid; exec "$@"' - \
     setpriv --reuid=401 --regid=401 --clear-groups slurmctld-entrypoint.sh
-  must_soon 20 slurmctld port_open "$port"
+  must_soon 120 slurmctld port_open "$port"
 }
 
 stop_slurmctld() {
   [[ ! -f $dir/slurmctld.pid ]] || enter kill -TERM "$(<"$dir/slurmctld.pid")" || true
   rm -f "$dir/slurmctld.pid"
-  must_soon 20 "stopping slurmctld" port_shut "$port"
+  must_soon 120 "stopping slurmctld" port_shut "$port"
 }
 
 start_slurmrestd() {
@@ -186,8 +186,8 @@ stop_node() {
   # One that hangs holds its port, and no other can take its place; one of 26.05 may close its port and then keep a core busy
   # for ever. notify-init is not process 1 here: it may have ended before a slurmd that was taking over.
   wait_for 20 "" none_runs "$slurmd" || enter pkill -KILL -f "$slurmd" || true
-  must_soon 5 "stopping $1" none_runs "$slurmd"
-  must_soon 5 "stopping $1" port_shut "$(node_port "$1")"
+  must_soon 60 "stopping $1" none_runs "$slurmd"
+  must_soon 60 "stopping $1" port_shut "$(node_port "$1")"
   rm "$dir/hosts/$1/pid"
 }
 
@@ -252,14 +252,14 @@ start() {
   rm -f "$dir/pid"
   setsid unshare --mount --uts --ipc --pid --fork "$self" --inside "$(readlink -f "$rootfs")" "$dir" \
     </dev/null >"$dir/log/namespaces.out" 2>&1 &
-  must_soon 5 namespaces running
+  must_soon 60 namespaces running
   running
   start_slurmctld
   start_slurmrestd
   for ((i = 1; i <= nodes; i++)); do start_node "n$i"; done
-  must_soon 10 slurmrestd port_open $((port + 1))
+  must_soon 60 slurmrestd port_open $((port + 1))
   enter scontrol token username=root lifespan=86400 | sed -n 's/^SLURM_JWT=//p' >"$dir/token"
-  must_soon 20 nodes idle "$nodes"
+  must_soon 120 nodes idle "$nodes"
   printf '%s\n' "url: http://127.0.0.1:$((port + 1))" "slurmctld: 127.0.0.1:$port" "jwt-key: $dir/etc/jwt.key" "token: $dir/token"
 }
 
@@ -270,7 +270,7 @@ stop() {
   # slurmctld first, so that it saves its state; what is left goes with process 1.
   (stop_slurmctld) || true
   kill -KILL "$init"
-  must_soon 10 "the end of all processes" eval '! running'
+  must_soon 60 "the end of all processes" eval '! running'
   rm -f "$dir/pid"
 }
 

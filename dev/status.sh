@@ -15,10 +15,10 @@ for name in control gateway "${NODES[@]}"; do
   fi
   printf '%-10s %s\n' "$name" "$state"
 done
-if [[ -f $RUNTIME/owner && $(cat "$RUNTIME/owner") != "$TOP" ]] && ((running)); then
+if owner=$(other_owner); then
   say ""
-  say "This is the cluster of another clone: $(cat "$RUNTIME/owner")"
-  say "next: make -C $(cat "$RUNTIME/owner") status"
+  say "This is the cluster of another clone: $owner"
+  if owner_gone "$owner"; then say "That clone is gone. next: make down"; else say "next: make -C $owner status"; fi
   exit 0
 fi
 if ((running == 0)); then

@@ -1,50 +1,72 @@
 #!/bin/bash
-# All tests; ends with the sum. Usage: dev/test.sh [--long] [SUITE...]   (default: all)
-# --long: what takes too long to be done at each change as well.
-# Two lanes at a time: the suites that use the local cluster mostly wait, and the others take what they leave of the cores.
+# Runs tests, one suite at a time, and ends with the sum. Stops at the first suite that fails, unless KEEP_GOING=1.
+#   dev/test.sh [SUITE...]              the gate, what each change has to pass (default: all of its suites); or any suite by its name
+#   dev/test.sh --cluster [SUITE...]    what takes longer: each part of the local cluster, more histories, other seeds
+#   dev/test.sh --long [SUITE...]       both, with what takes hours: each Slurm release, every fault at every write
 . "$(dirname "$0")/lib.sh"
 . "$DEV/verdict.sh"
+. "$DEV/cluster.sh"
+. "$DEV/machine.sh"
 
+# Builds come first, so that no test with a real clock runs beside one.
+gate=(shell format build unit charts sim simasan main)
+beside=(tidy tsan properties histories lifecycle cluster conformance e2e upgrade)
 declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
+  [build]="everything that the gate needs"
   [unit]="unit tests and scenario files, under ASan and UBSan"
-  [sim]="the simulator: histories from a seed, and a fixed one with every fault at its writes"
+  [charts]="the charts, without a cluster"
+  [sim]="the simulator: histories from a seed, and a fixed one with faults at its writes"
   [simasan]="the simulator under ASan and UBSan"
-  [tsan]="the program under TSan, against the simulators behind HTTP servers"
+  [main]="the main job on a local cluster: make demo, a scale-in under a job, make down"
   [tidy]="clang-tidy"
+  [tsan]="the program under TSan, against the simulators behind HTTP servers"
+  [properties]="the property tests, with a random seed"
+  [histories]="the simulator: 200 histories, and every fault at every fourth write"
   [lifecycle]="the local cluster itself: refusals, interrupted and unclean stops, nothing left, no WatchList"
   [cluster]="a local Kubernetes: pods, network, DNS, volumes"
-  [charts]="the charts"
   [conformance]="clients and simulators against the real Kubernetes and the real Slurm"
   [e2e]="end to end on the local cluster, each Slurm release that there are images of"
   [upgrade]="the operator's own upgrade from an earlier commit, and back, under busy workers"
 )
-# In an order in which neither waits for what the other builds.
-work_lane=(shell format sim unit simasan tsan tidy)
-cluster_lane=(lifecycle cluster charts conformance e2e upgrade)
-order=("${work_lane[@]}" "${cluster_lane[@]}")
+# Seconds after which a suite hangs. Ten times what it takes, and never a verdict about speed.
+declare -A limits=([shell]=600 [format]=600 [build]=3600 [unit]=2400 [charts]=900 [sim]=1800 [simasan]=1200 [main]=1800)
+on_the_cluster=" main lifecycle cluster conformance e2e upgrade "
 
 logs=$LOCAL/test
 mkdir -p "$logs"
 # With it the sanitizers name functions and lines.
 export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19 TSAN_OPTIONS=external_symbolizer_path=/usr/bin/llvm-symbolizer-19
-failures=$logs/failures
+# Property tests do the same in each run; the suite `properties` has other seeds.
+export RC_PARAMS=${RC_PARAMS-seed=1}
 
 run_shell() {
   local status=0 script
-  for script in "$DEV"/*_test.sh "$TOP"/images/*/*_test.sh; do "$script" || status=1; done
+  for script in "$DEV"/*_test.sh "$TOP"/images/*/*_test.sh; do
+    echo "== ${script#"$TOP/"}"
+    "$script" || { echo "not ok  ${script#"$TOP/"}"; status=1; }
+  done
   return $status
 }
 
 run_format() {
   "$DEV/deps.sh" lint
-  local files file bad=0 good=0
-  files=$(cd "$TOP" && git ls-files 'src/*.[ch]pp' 'sim/*.[ch]pp' 'tests/*.[ch]pp' 'bench/*.[ch]pp') || return
-  while read -r file; do
-    if clang-format --dry-run --Werror "$TOP/$file" 2>&1; then good=$((good + 1)); else bad=$((bad + 1)); fi
-  done <<<"$files"
-  echo "$good passed, $bad failed"
+  (cd "$TOP" && git ls-files -z 'src/*.[ch]pp' 'sim/*.[ch]pp' 'tests/*.[ch]pp' 'bench/*.[ch]pp') >"$logs/formatted"
+  (cd "$TOP" && xargs -0 -n 20 -P "$(nproc)" clang-format --dry-run --Werror <"$logs/formatted") || return
+  echo "$(tr -cd '\0' <"$logs/formatted" | wc -c) passed, 0 failed"
+}
+
+# Kubernetes and the images beside the C++ programs: they wait for the network.
+run_build() {
+  "$DEV/deps.sh" cluster images build clang lint test
+  { "$DEV/build.sh" cluster && "$DEV/images/build.sh" >"$logs/images" && echo "ok      Kubernetes, and images of Slurm"; } &
+  local kubernetes=$!
+  "$DEV/cpp.sh" asan
+  echo "ok      the C++ programs, with sanitizers"
+  "$DEV/cpp.sh" release slurm-operator slurm-operator-sim
+  echo "ok      the operator and the simulator"
+  wait $kubernetes
 }
 
 # Two processes, one a core, each with every second seed and fault.
@@ -55,7 +77,6 @@ simulate() { # VARIANT SEEDS [OPTION...]
     "$sim" --seeds "$2" --seed-base "${SEED_BASE:-1}" --parts 2 --part $part "${@:3}" >"$logs/$1.$part" 2>&1 &
     pids+=($!)
   done
-  trap 'kill "${pids[@]}" 2>/dev/null; exit 130' INT TERM
   for part in 0 1; do
     wait "${pids[part]}" || status=1
     cat "$logs/$1.$part"
@@ -64,36 +85,45 @@ simulate() { # VARIANT SEEDS [OPTION...]
   return $status
 }
 
-# The slowest programs first. From the top of the tree: tests read files of it.
-run_unit() {
-  "$DEV/cpp.sh" asan || return
+# programs NAME...: these tests, two at a time, from the top of the tree: they read files of it.
+programs() {
   cd "$TOP"
-  local first=(build/asan/{operator_nodeset,sim_kube,kube}_test)
-  printf '%s\n' "${first[@]}" build/asan/*_test | awk '!seen[$0]++' | xargs -P2 -I{} bash -c 'run_program {}'
+  printf '%s\n' "$@" | xargs -P2 -I{} bash -c 'run_program {}'
 }
 # Its output in one piece.
 run_program() {
   local status=0 out
-  out=$(timeout 900 "$1" 2>&1) || status=$?
+  out=$("$1" 2>&1) || status=$?
   echo "== $1: exit status $status"
   grep -vE '^\[ (RUN      |      OK )\]|^\[-----' <<<"$out"
   return $status
 }
 export -f run_program
-# Every fault at every second write; the long run leaves none out.
-run_sim() {
-  if [[ $long ]]; then
-    simulate release "${SEEDS:-1000}" --enumerate
-  elif [[ -n ${SEEDS:-} ]]; then
-    simulate release "$SEEDS"
-  else
-    simulate release 200 --enumerate --stride 2
-  fi
+
+# The slowest programs first.
+run_unit() {
+  "$DEV/cpp.sh" asan || return
+  local first=("$TOP"/build/asan/{sim_oracles,operator_nodeset,sim_kube,kube}_test) all
+  mapfile -t all < <(printf '%s\n' "${first[@]}" "$TOP"/build/asan/*_test | awk '!seen[$0]++')
+  programs "${all[@]}"
 }
-run_simasan() { simulate asan "$([[ $long ]] && echo 60 || echo 6)" --no-enumerate; }
+run_properties() {
+  "$DEV/cpp.sh" asan || return
+  RC_PARAMS="seed=$RANDOM$RANDOM"
+  echo "RC_PARAMS=\"$RC_PARAMS\""
+  local with
+  mapfile -t with < <(for program in "$TOP"/build/asan/*_test; do ! grep -qa RC_PARAMS "$program" || echo "$program"; done)
+  programs "${with[@]}"
+}
+run_sim() { simulate release "${SEEDS:-40}" $([[ -n ${SEEDS:-} ]] || echo --enumerate --stride 80); }
+run_histories() {
+  if [[ $kind == long ]]; then simulate release "${SEEDS:-1000}" --enumerate; else simulate release 200 --enumerate --stride 4; fi
+}
+run_simasan() { simulate asan "$([[ $kind == long ]] && echo 60 || echo 2)" --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
 run_tidy() { "$DEV/deps.sh" lint && "$DEV/tidy.sh"; }
-run_charts() { "$DEV/deps.sh" test && "$DEV/up.sh" && . "$DEV/env.sh" && "$TOP/tests/charts/charts_test.sh"; }
+run_charts() { "$DEV/deps.sh" test && "$DEV/build.sh" cluster && "$TOP/tests/charts/charts_test.sh"; }
+run_main() { "$DEV/main-job.sh"; }
 run_lifecycle() { "$DEV/lifecycle.sh"; }
 run_cluster() { "$DEV/up.sh" && "$DEV/smoke.sh"; }
 run_conformance() { "$DEV/up.sh" && "$DEV/conformance.sh"; }
@@ -101,104 +131,129 @@ run_e2e() {
   "$DEV/up.sh"
   "$DEV/deps.sh" test
   "$DEV/operator.sh" install
-  python3 "$TOP/tests/e2e/run.py" ${long:+--long}
+  python3 "$TOP/tests/e2e/run.py" $([[ $kind != long ]] || echo --long)
 }
 run_upgrade() { "$DEV/up.sh" && "$DEV/deps.sh" test && "$DEV/operator.sh" install && python3 "$TOP/tests/e2e/upgrade.py"; }
 
+kind=gate
+case ${1:-} in
+  --cluster | --long)
+    kind=${1#--}
+    shift
+    ;;
+  --suite) # what the script calls itself with: --suite KIND NAME
+    kind=$2
+    "run_$3"
+    exit
+    ;;
+esac
+
+if ((!$#)); then
+  case $kind in
+    gate) set -- "${gate[@]}" ;;
+    cluster) set -- "${beside[@]}" ;;
+    long) set -- "${gate[@]}" "${beside[@]}" ;;
+  esac
+fi
+needs_cluster=
+for suite in "$@"; do
+  [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${gate[*]} ${beside[*]}]"
+  if [[ $on_the_cluster == *" $suite "* || $suite == tsan ]]; then
+    need_root "make test; or, as you are: make test SUITES=\"shell format unit sim simasan\"" "suite $suite needs root: it makes namespaces."
+  fi
+  [[ $on_the_cluster != *" $suite "* ]] || needs_cluster=1
+done
+
+# ---- Can they work here? ---------------------------------------------------------------------------------------------
+
+exec 8>"$logs/lock"
+# A moment: what a killed run had begun (a sleep) has it open too.
+flock -w 3 8 || die "tests of this clone run already." "wait for them, or end them"
+
+job_gone() { ! kill -0 -- "-$job" 2>/dev/null; }
 # A suite is a session of its own, so that all of it ends with it.
-job=
-interrupted() {
-  trap '' INT TERM HUP
+end_job() {
   local signal
   for signal in ${job:+INT TERM KILL}; do
     kill "-$signal" -- "-$job" 2>/dev/null || break
     wait_for 5 "" job_gone && break
   done
-  exit 130
+  job=
 }
-job_gone() { ! kill -0 -- "-$job"; }
+# A suite that outlived the script that ran it.
+if job=$(process_of "$logs/suite"); then
+  warn "a suite of a run that was killed still runs: it is ended"
+  end_job
+fi
+rm -f "$logs/suite"
+job=
 
+if [[ $needs_cluster ]]; then
+  check_owner
+  memory_and_disk "$([[ -d $CACHE/built ]] && echo 6144 || echo 20480)"
+  capsule_alive control || check_ports "make test"
+fi
+
+# ---- One after the other ---------------------------------------------------------------------------------------------
+
+trap 'trap "" INT TERM HUP; end_job; exit 130' INT TERM HUP
 tell() { printf '%6d s  %-12s %s\n' $SECONDS "$@"; }
 
-run() { # SUITE NICENESS
-  local name=$1 status=0 good=0 bad=0 seconds=0 begun=$SECONDS
+# The lines that say what failed, and the end.
+failing_lines() { # LOG
+  {
+    grep -nE -A 6 '^not ok|^FAIL|: Failure$|^seed .* failed' "$1" | head -n 60
+    grep -nE '^\[  FAILED  \]|error:|runtime error|ERROR: AddressSanitizer' "$1" | head -n 30
+  } || true
+  tail -n 15 "$1" | sed 's/^/| /'
+}
+
+run() { # SUITE
+  local name=$1 status=0 good=0 bad=0 seconds=0 begun=$SECONDS limit=${limits[$1]:-7200} log=$logs/$1.log
+  [[ $kind != long ]] || limit=86400
   tell "$name" "${suites[$name]}"
   # In the background of a script, SIGINT is ignored.
-  setsid env --default-signal=INT,QUIT "$DEV/test.sh" ${long:+--long} --suite "$name" "$2" >"$logs/$name.log" 2>&1 </dev/null &
+  setsid env --default-signal=INT,QUIT "$DEV/test.sh" --suite $kind "$name" >"$log" 2>&1 </dev/null 8>&- &
   job=$!
+  echo "$job $(process_start $job)" >"$logs/suite"
   while kill -0 $job 2>/dev/null; do
     sleep 1
     seconds=$((seconds + 1))
-    ((seconds % 30)) || tell "$name" "... $(tail -n 1 "$logs/$name.log" | cut -c1-90)"
+    if ((SECONDS - begun > limit)); then
+      echo "not ok  $name did not end within $limit s" >>"$log"
+      status=124
+      kill -INT -- "-$job" 2>/dev/null || true
+      wait_for 10 "" job_gone || kill -KILL -- "-$job" 2>/dev/null || true
+      break
+    fi
+    ((seconds % 30)) || tell "$name" "... $(tail -n 1 "$log" | cut -c1-90)"
   done
-  wait $job || status=$?
+  ((status)) || wait $job || status=$?
+  kill -TERM -- "-$job" 2>/dev/null || true # what a suite that failed has left in the background
   job=
-  read -r good bad < <(verdict $status "$logs/$name.log")
-  echo "$good $bad $((SECONDS - begun))" >"$logs/$name.result"
-  tell "$name" "$good passed, $bad failed"
-  sed -n 's/^skipped /                        skipped /p' "$logs/$name.log"
-  if ((bad)); then
-    {
-      echo "$name: $good passed, $bad failed, exit status $status; the whole log: $logs/$name.log"
-      grep -E -A 4 '^not ok|: Failure$|seed .* failed' "$logs/$name.log" | head -n 40 || true
-      grep -E 'FAILED|error:' "$logs/$name.log" | head -n 20 || true
-      tail -n 15 "$logs/$name.log" | sed 's/^/| /'
-    } | tee -a "$failures" | sed 's/^/               /'
-  fi
-}
-
-lane() { # NICENESS SUITE...
-  trap interrupted INT TERM HUP
-  local niceness=$1 suite
-  shift
-  for suite in "$@"; do run "$suite" "$niceness"; done
-}
-
-long=
-if [[ ${1:-} == --long ]]; then
-  long=1
-  shift
-fi
-if [[ ${1:-} == --suite ]]; then
-  renice -n "$3" $$ >/dev/null
-  # Where the kernel shares the cores among sessions first, the niceness of this one counts.
-  { echo "$3" >/proc/self/autogroup; } 2>/dev/null || true
-  "run_$2"
-  exit
-fi
-
-(($#)) || set -- "${order[@]}"
-for suite in "$@"; do
-  [[ -n ${suites[$suite]:-} ]] || die "unknown suite: $suite" "dev/test.sh [${order[*]}]"
-  # Told before an hour of others has passed.
-  if [[ $suite =~ ^(tsan|lifecycle|cluster|charts|conformance|e2e|upgrade)$ ]]; then
-    need_root "make test; or, as you are: make test SUITES=\"shell format unit sim simasan tidy\"" "suite $suite needs root: it makes namespaces."
-  fi
-done
-
-: >"$failures"
-rm -f "$logs"/*.result
-work=() cluster=()
-for suite in "$@"; do
-  if [[ " ${cluster_lane[*]} " == *" $suite "* ]]; then cluster+=("$suite"); else work+=("$suite"); fi
-done
-lanes=()
-trap '((${#lanes[@]} == 0)) || { kill "${lanes[@]}"; wait "${lanes[@]}"; } 2>/dev/null; exit 130' INT TERM HUP
-lane 0 "${cluster[@]}" &
-lanes+=($!)
-lane "$((${#cluster[@]} ? 19 : 0))" "${work[@]}" &
-lanes+=($!)
-wait "${lanes[@]}"
-
-# Told again at the end, where a reader of a long log looks first.
-[[ ! -s $failures ]] || { echo; cat "$failures"; }
-echo
-passed=0 failed=0
-for suite in "${work[@]}" "${cluster[@]}"; do
-  read -r good bad seconds <"$logs/$suite.result" || { good=0 bad=1 seconds=0; }
-  printf '%-12s %5d s\n' "$suite" "$seconds"
+  rm -f "$logs/suite"
+  read -r good bad < <(verdict $status "$log")
   passed=$((passed + good)) failed=$((failed + bad))
+  tell "$name" "$good passed, $bad failed"
+  summary+=("$(printf '%-12s %5d s  %5d passed, %d failed' "$name" $((SECONDS - begun)) "$good" "$bad")")
+  sed -n 's/^skipped /                        skipped /p' "$log"
+  ((bad == 0)) || red+=("$name")
+}
+
+passed=0 failed=0 summary=() red=() rest=("$@")
+for suite in "$@"; do
+  rest=("${rest[@]:1}")
+  run "$suite"
+  if ((${#red[@]})) && [[ ! ${KEEP_GOING:-} ]]; then break; fi
 done
+
+echo
+((!${#summary[@]})) || printf '%s\n' "${summary[@]}"
 printf '%-12s %5d s\n' "in all" $SECONDS
+for suite in "${red[@]}"; do
+  printf '\n%s failed; the whole log: %s\n' "$suite" "$logs/$suite.log"
+  failing_lines "$logs/$suite.log" | sed 's/^/   /'
+done
+((!${#rest[@]})) || printf '\nnot run: %s (KEEP_GOING=1 runs them all the same)\n' "${rest[*]}"
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$DEV/cluster.sh"
 . "$DEV/images.sh"
-. "$DEV/ports.sh"
+. "$DEV/machine.sh"
 
 # ---- Can it work here? -----------------------------------------------------------------------------------------------
 
@@ -24,35 +24,6 @@ nodes_fresh() {
 }
 since=
 nodes_ready() { [[ $(kube get nodes "${NODES[@]}" -o jsonpath='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}') == "True True True " ]]; }
-
-port_free() { # PORT ADDRESS: of others than us
-  local inode pid
-  inode=$(port_listener "$1" "$2" "$(cat /proc/net/{tcp,tcp6,udp,udp6} 2>/dev/null)")
-  [[ -n $inode ]] || return 0
-  pid=$(find /proc/[0-9]*/fd -lname "socket:\[$inode\]" -print -quit 2>/dev/null | cut -d/ -f3) || true
-  die "port $1 is taken at $2${pid:+: by $(cat "/proc/$pid/comm") (pid $pid)}" "stop that program, then make up"
-}
-
-check_machine() {
-  local memory disk range
-  memory=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
-  ((memory >= 4096)) || die "only $memory MiB of memory are free; the cluster and Slurm need 4096." "end other programs, or use a bigger machine"
-  mkdir -p "$LOCAL" "$CACHE"
-  disk=$(df --output=avail -BM "$CACHE" | tail -1 | tr -dc 0-9)
-  local need=4096
-  [[ -d $CACHE/built ]] || need=15360
-  ((disk >= need)) || die "only $disk MiB of disk are free at $CACHE; $need are needed." "free some, or set SLURM_OPERATOR_CACHE to another disk"
-  [[ $(cgroup_version "$(</proc/mounts)") != none ]] || die "no cgroups are mounted at /sys/fs/cgroup." "mount them, for instance with the package cgroupfs-mount"
-  unshare --mount --net --pid --fork true 2>/dev/null || die "namespaces cannot be made." "run on a machine, or in a container with --privileged"
-}
-
-check_ports() {
-  port_free 2379 127.0.0.1
-  port_free 2380 127.0.0.1
-  port_free 6443 "$HOST_IP"
-  port_free 53 "$HOST_IP"
-  port_free 53 "$DNS_LOCAL"
-}
 
 check_addresses() {
   local routes other
@@ -76,11 +47,11 @@ check_machine
 capsule_alive control || check_ports
 
 step "packages"
-"$DEV/deps.sh" cluster
+"$DEV/deps.sh" cluster 9>&-
 capsule_alive control || check_addresses
 
 step "programs"
-"$DEV/build.sh" cluster
+"$DEV/build.sh" cluster 9>&- # one that outlives a kill keeps no lock
 mkdir -p "$LOGS"
 
 # ---- Images ----------------------------------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ TEST_F(NetTest, UrgentRequestsNeitherWaitNorUseUpTheBound) {
   const auto count = [&](const core::Result<HttpResponse>& reply) { done += reply ? 1 : 100; };
   transport.send({"GET", "/held"}, count);
   for (int i = 0; i < 3; ++i) transport.send({"GET", "/waits"}, count);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(fetch(transport, {.target = "/urgent", .timeout = 2s, .urgent = true}));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(fetch(transport, {.target = "/urgent", .timeout = 30s, .urgent = true}));
   EXPECT_THAT(order, ElementsAre("/held", "/urgent", "/urgent", "/urgent"));
   EXPECT_EQ(transport.stats().waiting, 3U) << "what an urgent request leaves behind is not taken for a free place";
   ASSERT_EQ(held.size(), 1U);
@@ -392,7 +392,7 @@ TEST_F(NetTest, WhenOneKeptConnectionIsDeafNoneIsUsedAgain) {
   deaf = true;
   EXPECT_FALSE(fetch(transport, {.method = "PUT", .timeout = 50ms}));
   EXPECT_EQ(transport.stats().open, 0U);
-  EXPECT_TRUE(fetch(transport, {.method = "PUT", .timeout = 2s}));
+  EXPECT_TRUE(fetch(transport, {.method = "PUT", .timeout = 30s}));
 }
 
 TEST_F(NetTest, AConnectionClosedAtRestIsNotUsedAgain) {
