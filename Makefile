@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build demo test test-cluster test-long sim bench format
+.PHONY: help up down status build demo test test-cluster test-long sim soak bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,8 +19,8 @@ status: ## What of it runs
 
 # ---- Build, test, measure ----
 
-build: ## The operator's binary, build/release/slurm-operator
-	@dev/cpp.sh release slurm-operator
+build: ## The operator's binary and kubectl-slurm, in build/release
+	@dev/cpp.sh release slurm-operator kubectl-slurm
 
 demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 workers (SLURM=24.11 for the older release)
 	@dev/demo.sh
@@ -36,6 +36,9 @@ test-long: ## Both, with what takes hours: SEEDS=N histories, every fault at eve
 
 sim: ## Random histories with faults in the simulator: SEEDS=N SEED_BASE=S
 	@SEEDS=$(or $(SEEDS),1000) SEED_BASE=$(or $(SEED_BASE),1) dev/test.sh sim
+
+soak: ## Random work and faults on the local cluster: MINUTES=30 SEED=1; no job may be lost
+	@MINUTES=$(MINUTES) SEED=$(SEED) SLURM=$(SLURM) dev/soak.sh
 
 bench: ## What users wait for, on the local cluster: median and worst of 5, beside its floor
 	@dev/bench.sh

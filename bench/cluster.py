@@ -1,21 +1,30 @@
 #!/usr/bin/env python3
 """Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, and beside each the median of
 its floor, measured in each run too: the same pods made Ready, or deleted, by kubectl alone (see bare_copy, whole_copy).
+update, node, config and evict only look at pods and at Slurm, so they time any operator of slinky.slurm.net/v1beta1 that is installed.
 Usage: cluster.py [--runs 5] [--rest 600] [--slurm 26.05] [NAME...]"""
 
 import argparse
+import base64
 import collections
+import http.client
+import itertools
 import json
+import math
 import pathlib
+import random
+import secrets
 import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
-from cluster import ENV, AuditLog, Failed, Namespace, cgroup_plugin, demo_manifest, figures_table, kubectl, slurm_releases, wait  # noqa: E402
+from cluster import (ENV, AuditLog, Failed, Namespace, api, cgroup_plugin, demo_manifest, figures_table, kubectl, slurm_releases,  # noqa: E402
+                     wait)
 
 NODESET = "nodesets.slinky.slurm.net"
+CONTROLLER = "controllers.slinky.slurm.net"
 WORKERS = "app.kubernetes.io/name=slurmd"
 
 
@@ -51,10 +60,15 @@ class Stream:
         self.process.wait()
 
 
+def in_slurmctld(ns, script):
+    """A stream of what a script in slurmctld's container prints."""
+    return Stream("kubectl", "-n", ns.name, "exec", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script)
+
+
 def sinfo(ns):
-    """A stream of the number of idle, usable nodes, ten times a second, as sinfo tells it."""
-    loop = "while :; do sinfo -h -t idle -o '%D %T' 2>/dev/null | awk '$2==\"idle\"{n=$1} END{print n+0}'; sleep 0.1; done"
-    return Stream("kubectl", "-n", ns.name, "exec", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", loop)
+    """A stream of the number of idle, usable nodes of the NodeSet cpu, ten times a second, as sinfo tells it."""
+    count = "sinfo -h -p cpu -t idle -o '%D %T' 2>/dev/null | awk '$2==\"idle\"{n=$1} END{print n+0}'"
+    return in_slurmctld(ns, f"while :; do {count}; sleep 0.1; done")
 
 
 def first_sinfo(ns, wanted, since):
@@ -265,6 +279,138 @@ def bench_drain(ns, runs):
         settle(ns, 3)
 
 
+# Some operators look every 30 seconds: no run may be in step with them.
+Pause = random.Random(1)
+COUNT = 6
+NEVER = 60
+
+
+def pause():
+    time.sleep(Pause.uniform(0, 30))
+
+
+def settle_plain(ns):
+    wait(f"{COUNT} idle", lambda: len([name for name in ns.idle() if name.startswith("cpu-")]) == COUNT, 300)
+    ns.kubectl("wait", "--for=condition=Ready", "pod", "-l", WORKERS, "--timeout=120s")
+
+
+def bench_update(ns, runs):
+    """A changed template of idle workers, of which two at most may be away."""
+    what = f"update of {COUNT} idle workers, maxUnavailable 2: "
+    for run in range(runs):
+        settle_plain(ns)
+        pods = lambda: {name: pod for name, pod in ns.workers().items() if name.startswith("cpu-")}
+        old = {pod["metadata"]["uid"] for pod in pods().values()}
+        pause()
+        with sinfo(ns) as idle:
+            start = time.monotonic()
+            ns.patch(NODESET, "cpu", {"spec": {"template": {"metadata": {"annotations": {"bench": f"run-{run}"}}}}})
+            new = lambda: [pod for pod in pods().values() if pod["metadata"]["uid"] not in old]
+            wait("all are replaced", lambda: sum(pod["status"]["phase"] == "Running" for pod in new()) == COUNT, 420)
+            replaced = time.monotonic()
+            note(what + "all replaced", replaced - start)
+            try:
+                note(what + "all idle in sinfo", idle.first(lambda line: line == str(COUNT), replaced, NEVER) - start)
+            except Failed:
+                states = {name: node for name, node in ns.nodes().items() if name not in ns.idle()}
+                print(f"    not idle {NEVER} s later: {states}", flush=True)
+                note(what + "all idle in sinfo", math.inf)
+                ns.slurm("scontrol", "update", f"nodename={','.join(states)}", "state=resume")
+
+
+def bench_node(ns, runs):
+    """Kubernetes nodes that come to match a NodeSet with a worker for each."""
+    nodes = [line.removeprefix("node/") for line in kubectl("get", "nodes", "-o", "name").stdout.split()]
+    try:
+        for run in range(runs):
+            if run and run % len(nodes) == 0:
+                kubectl("label", "node", "--all", "bench-")
+                wait("their workers go", lambda: not any(name.startswith("each-") for name in ns.workers()), 180)
+            pause()
+            with Stream("kubectl", "-n", ns.name, "get", "pods", "-l", WORKERS, "--watch-only", "--output-watch-events", "-o",
+                        "jsonpath={.type} {.object.metadata.name}{\"\\n\"}") as pods:
+                time.sleep(0.5)
+                start = time.monotonic()
+                kubectl("label", "node", nodes[run % len(nodes)], "bench=each")
+                created = pods.first(lambda line: line.startswith("ADDED each-"), start)
+                note("a Kubernetes node more: its worker's pod created", created - start)
+            ns.kubectl("wait", "--for=condition=Ready", "pod", "-l", WORKERS, "--timeout=120s")
+    finally:
+        kubectl("label", "node", "--all", "bench-", check=False)
+
+
+def bench_config(ns, runs):
+    """A changed line of extraConf, until slurmctld says so."""
+    before = ns.get(CONTROLLER, "demo")["spec"]["extraConf"]
+    look = "while :; do scontrol show config 2>/dev/null | awk '$1==\"KillWait\"{print $3}'; sleep 0.1; done"
+    for run in range(runs):
+        settle_plain(ns)
+        pause()
+        start, loaded = time.monotonic(), None
+        ns.patch(CONTROLLER, "demo", {"spec": {"extraConf": f"{before}KillWait={31 + run}\n"}})
+        while not loaded:
+            with in_slurmctld(ns, look) as config:
+                loaded = config.first(lambda line, run=run: line == str(31 + run), start, 240)
+        note("a changed slurm.conf: loaded", loaded - start)
+
+
+def may_be_evicted(ns, pod):
+    """Asks by a dry run."""
+    body = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": ns.name},
+                       "deleteOptions": {"dryRun": ["All"]}})
+    path = f"/api/v1/namespaces/{ns.name}/pods/{pod}/eviction"
+    connection = http.client.HTTPConnection("127.0.0.1", api().port, timeout=30)
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    return connection.getresponse().status == 201
+
+
+def bench_evict(ns, runs, what):
+    """How long a worker may be evicted although a job runs there. Each job takes a worker more, as their protection ends some time later."""
+    settle_plain(ns)
+    for run, pod in zip(range(runs), itertools.cycle(f"cpu-{i}" for i in range(COUNT))):
+        if run and run % COUNT == 0:
+            ns.slurm("scancel", "--name=bench")
+            settle_plain(ns)
+            time.sleep(60)
+        pause()
+        print(f"    may be evicted while idle: {may_be_evicted(ns, pod)}", flush=True)
+        with in_slurmctld(ns, f"srun -J bench -N1 -w {pod} sh -c 'date +%s.%N; sleep 600'") as job:
+            job.first(bool, 0)
+            began, seconds = float(job.lines[0][1]), 0
+            while may_be_evicted(ns, pod):
+                seconds = time.time() - began
+                if seconds > NEVER:
+                    seconds = math.inf
+                    break
+                time.sleep(0.1)
+            note(what, seconds)
+    ns.slurm("scancel", "--name=bench")
+    settle_plain(ns)
+
+
+def bench_plain(tag, plugin, names, runs):
+    """The benchmarks of these names, with what every operator has."""
+    manifest = (pathlib.Path(__file__).parent / "operators.yaml").read_text()
+    with Namespace("bench-plain", tag, plugin) as ns:
+        start = time.monotonic()
+        # A base64 text is a key as well, and one that may stand in any file.
+        ns.apply(manifest.replace("${KEY}", base64.b64encode(base64.b64encode(secrets.token_bytes(768))).decode()))
+        settle_plain(ns)
+        print(f"    {COUNT} idle {time.monotonic() - start:.1f} s after apply", flush=True)
+        if "update" in names:
+            bench_update(ns, runs)
+        if "config" in names:
+            bench_config(ns, runs)
+        if "node" in names:
+            bench_node(ns, runs)
+        if "evict" in names:
+            what = "a job runs, and its worker may be evicted"
+            bench_evict(ns, runs, what)
+            ns.patch(NODESET, "cpu", {"spec": {"workloadDisruptionPolicy": "WhenBusy"}})
+            if "workloadDisruptionPolicy" in ns.get(NODESET, "cpu")["spec"]: # not every operator knows it
+                bench_evict(ns, runs, f"{what} (WhenBusy)")
+
+
 def bench_rest(seconds):
     """Writes at rest by user agent and kind, and the operator's memory."""
     audit = AuditLog()
@@ -287,7 +433,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
     parser.add_argument("--slurm", help="Slurm release of the local images")
-    parser.add_argument("names", nargs="*", help="apply scale busy drain rest")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain rest update node config evict")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
@@ -307,6 +453,9 @@ def main():
                 bench_drain(ns, arguments.runs)
             if wanted("rest"):
                 bench_rest(arguments.rest)
+    plain = [name for name in ("update", "node", "config", "evict") if wanted(name)]
+    if plain:
+        bench_plain(tag, plugin, plain, arguments.runs)
     print("\n" + "\n".join(figures_table(Figures, Floors, arguments.runs)))
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What users wait for, measured on the local cluster, and what the operator costs in a simulated one of 5,000 workers. RUNS=5, REST=600
-# (seconds at rest), SCALE_RUNS=5 (of 10 to 1,000 workers, two minutes each), BENCH="apply scale busy drain rest scale1000 sim5000" for some
-# of it.
+# What users wait for, measured on the local cluster, and what the operator costs in a simulated one of 10,000 workers. RUNS=5, REST=600
+# (seconds at rest), SCALE_RUNS=5 (of 10 to 1,000 workers, two minutes each), and for some of it
+# BENCH="apply scale busy drain rest update node config evict failover scale1000 sim10000".
 . "$(dirname "$0")/lib.sh"
 
 need_root "make bench"
@@ -10,16 +10,21 @@ need_root "make bench"
 STEP=0 STARTED=${EPOCHREALTIME/./}
 "$DEV/operator.sh" install
 step "timings on the local cluster"
-names=() thousand=0 simulated=0
-for name in ${BENCH:-apply scale busy drain rest scale1000 sim5000}; do
+names=() failover=0 thousand=0 simulated=0
+for name in ${BENCH:-apply scale busy drain rest update node config evict failover scale1000 sim10000}; do
   case $name in
+    failover) failover=1 ;;
     scale1000) thousand=1 ;;
-    sim5000) simulated=1 ;;
+    sim10000) simulated=1 ;;
     *) names+=("$name") ;;
   esac
 done
 if ((${#names[@]})); then
   python3 "$TOP/bench/cluster.py" --runs "${RUNS:-5}" --rest "${REST:-600}" "${names[@]}"
+fi
+if ((failover)); then
+  step "a backup of slurmctld takes over"
+  python3 "$TOP/tests/e2e/run.py" a_backup_of_slurmctld_takes_over
 fi
 if ((thousand)); then
   step "10 to 1,000 workers that only pretend, ${SCALE_RUNS:-5} run(s)"
@@ -31,10 +36,14 @@ if ((thousand)); then
   python3 "$TOP/bench/scale.py" --runs "${SCALE_RUNS:-5}"
 fi
 if ((simulated)); then
-  step "5,000 workers in the simulator"
+  step "10,000 workers in the simulator"
   "$DEV/cpp.sh" release slurm-operator-sim
   "$TOP/build/release/slurm-operator-sim" --bench
 fi
-step "sizes"
+step "sizes, and the start of the plugin"
 tar=$("$DEV/images/build.sh" --operator "$TOP/build/release/slurm-operator" 2>/dev/null | sed -n 's/^image-tar: //p')
 say "the operator's whole image: $(($(stat -c %s "$tar") / 1024)) KiB"
+"$DEV/cpp.sh" release kubectl-slurm
+began=${EPOCHREALTIME/./}
+for _ in {1..20}; do "$TOP/build/release/kubectl-slurm" --help >"$LOCAL/logs/kubectl-slurm-help.log"; done
+say "kubectl slurm --help: $(((${EPOCHREALTIME/./} - began) / 20000)) ms"

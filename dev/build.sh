@@ -1,21 +1,25 @@
 #!/bin/bash
 # Builds what Debian does not have, from pinned Go modules, into the cache, and links it into .local/bin.
-# Usage: dev/build.sh [cluster|kwok]
+# Usage: dev/build.sh [cluster|kwok|metrics|keda]
 #        dev/build.sh missing      what of the cluster's is not built yet: lines of a name and seconds
 . "$(dirname "$0")/lib.sh"
 
 # With it come CoreDNS and helm, of the versions in the same file: one module, so that what they share is compiled once.
 KUBERNETES=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$DEV/kube/go.mod")
 KWOK=v0.8.0
+METRICS_SERVER=v0.8.0
+KEDA=v2.20.2
 
 # Seconds with 2 cores and nothing in go's own cache, downloads included.
-declare -A takes=([kubernetes]=360 [kwok]=40)
+declare -A takes=([kubernetes]=360 [kwok]=40 [metrics-server]=240 [keda]=300)
 
 # inputs_of NAME: what it is built from, in `inputs`.
 inputs_of() {
   case $1 in
     kubernetes) inputs=("$DEV/kube" "$KUBERNETES, with its version") ;;
     kwok) inputs=("$KWOK") ;;
+    metrics-server) inputs=("$METRICS_SERVER") ;;
+    keda) inputs=("$KEDA") ;;
   esac
 }
 
@@ -72,6 +76,18 @@ build_kube() {
 # What go has not in its cache: all on a bare machine, what is left after an interrupted build.
 list_stale() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./... tool >"$OUT.stale"; }
 build_kwok() { GOBIN=$OUT logged kwok "" nice go install -v -ldflags '-s -w' "sigs.k8s.io/kwok/cmd/kwok@$KWOK"; }
+build_metrics_server() {
+  GOBIN=$OUT logged metrics-server "" nice go install -v -ldflags '-s -w' "sigs.k8s.io/metrics-server/cmd/metrics-server@$METRICS_SERVER"
+}
+# KEDA's go.mod replaces modules, which `go install` refuses: it is built where the module lies.
+build_keda() {
+  local program
+  cd "$(go mod download -json "github.com/kedacore/keda/v2@$KEDA" | jq -r .Dir)"
+  for program in operator adapter; do
+    logged keda "" nice go build -v -ldflags '-s -w' -o "$OUT/keda-$program" "./cmd/$program"
+  done
+  cat config/crd/bases/*.yaml >"$OUT/keda-crds.yaml" # it ends after a while without any of these
+}
 build_pause() { gcc -Os -s -static -Wall -Wextra -o "$OUT/pause" "$DEV/pause/pause.c"; }
 
 # link DIR: all that it holds, in .local/bin.
@@ -106,5 +122,7 @@ case ${1:-cluster} in
     link "$CACHED"
     ;;
   kwok) build kwok build_kwok ;;
-  *) die "unknown build: $1" "dev/build.sh [cluster|kwok|missing]" ;;
+  metrics) build metrics-server build_metrics_server ;;
+  keda) build keda build_keda ;;
+  *) die "unknown build: $1" "dev/build.sh [cluster|kwok|metrics|keda|missing]" ;;
 esac

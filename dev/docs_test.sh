@@ -19,17 +19,17 @@ less() { comm -23 <(sort -u <<<"$1") <(sort -u <<<"$2") | sed '/^$/d'; } # LIST 
 kinds=$(sed -n 's/^    kind: //p' charts/slurm-operator-crds/templates/slinky.slurm.net_*.yaml)
 others=$(xargs -n1 <<<"$kinds
   ControllerRevision NodeSets ConfigMap Secret Pod PodDisruptionBudget PersistentVolumeClaim StatefulSet
-  Normal Warning Reconcile Reconfigure Create Delete Observe Run Sync Wait Cordon ScaleUp ScaleDown
+  Normal Warning Reconcile Reconfigure Create Delete Observe Reserve Run Sync Wait Cordon Requeue Cancel ScaleUp ScaleDown
   True False Pending Running Failed Succeeded Bound Lost PodScheduled ReplicaFailure
   ContainerCreating PodInitializing ProvisioningFailed
   ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
-  Always None Exists In NoExecute Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
-  Missing KeyMissing NodeSets OwnerEnds IgnoreExtraneous CommunicationParameters
+  Always None Exists DoesNotExist In NotIn Gt Lt Equal NoExecute NoSchedule Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
+  Missing KeyMissing NodeSets OwnerEnds IfNotPresent IgnoreExtraneous CommunicationParameters
   AccountingStorageHost AccountingStoragePort AccountingStorageType AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType
-  Epilog EpilogSlurmctld Feature Features
-  Default GresTypes Licenses NodeName Nodes State
-  MaxJobCount MaxNodeCount PartitionName Prolog PrologSlurmctld ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
-  SlurmctldParameters SlurmctldPort SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
+  Epilog EpilogSlurmctld Feature Features Weight
+  Default GresTypes Licenses MetricsAuthUsers MetricsParameters MetricsType NodeName Nodes PrivateData ServiceMonitor Bearer State
+  MaxJobCount MaxNodeCount PartitionName Prolog PrologFlags PrologSlurmctld RebootProgram ResumeProgram ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
+  SlurmctldParameters SlurmctldPort SlurmctldTimeout SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
 words=$({
   sources src/cluster src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
   grep -E 'kCondition[A-Za-z]+ =' src/api/well_known.hpp | grep -oE '"[A-Z][A-Za-z]*"'
@@ -72,6 +72,18 @@ broken=$({ echo README.md && find docs -name '*.md' | sort; } | while read -r pa
   done
 done)
 check "each relative link of README.md and docs/ leads to a file, and to a heading in it" "$broken"
+
+# What docs/reliability.md names as a test is one.
+cited() { grep -oE "$1 \`[^\`]+\`" docs/reliability.md | sed -E 's/^[a-z0-9]+ `//; s/`$//' | sort -u; } # KIND
+faults=$({
+  sed -nE 's/.*(event|of_watches|of_slurm)\($//; s/.*(event|of_watches|of_slurm)\("([^"]+)".*/\2/p; s/^ *"([^"]+)", \[\].*/\1/p' sim/histories/trials.cpp
+  sed -nE '/to_string\(Fault/,/^}/ s/.*return "([a-z0-9 ]+)".*/\1/p' sim/base/faults.cpp
+})
+check "each fault in docs/reliability.md is one of the simulator's" "$(less "$(cited fault)" "$faults")"
+check "each fault of the simulator is in docs/reliability.md" "$(less "$faults" "$(cited fault)"$'\n'none)"
+check "each end-to-end test in docs/reliability.md is there" "$(less "$(cited e2e)" "$(sed -nE 's/^def ([a-z_]+)\(.*/\1/p' tests/e2e/run.py tests/e2e/faults.py)")"
+check "each fault of the soak in docs/reliability.md is there" "$(less "$(cited soak)" "$(sed -nE 's/^    def ([a-z_]+)\(self\).*/\1/p' tests/e2e/soak.py)")"
+check "each scenario in docs/reliability.md is there" "$(less "$(cited scenario)" "$(cd tests/scenarios && find . -name '*.yaml' | sed 's|^./||; s|.yaml$||')")"
 
 old=$(for dot in docs/diagrams/*.dot; do
   grep -qF "sha256 of ${dot##*/}: $(sha256sum <"$dot" | cut -d' ' -f1) " "${dot%.dot}.svg" || echo "${dot##*/}"

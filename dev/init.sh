@@ -41,7 +41,7 @@ control() {
     --tls-cert-file "$PKI/apiserver.crt" --tls-private-key-file "$PKI/apiserver.key" --client-ca-file "$PKI/ca.crt" \
     --kubelet-client-certificate "$PKI/apiserver-client.crt" --kubelet-client-key "$PKI/apiserver-client.key" \
     --kubelet-preferred-address-types InternalIP \
-    --requestheader-client-ca-file "$PKI/ca.crt" --requestheader-allowed-names front-proxy \
+    --requestheader-client-ca-file "$PKI/ca.crt" --requestheader-allowed-names front-proxy --enable-aggregator-routing \
     --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
     --requestheader-extra-headers-prefix X-Remote-Extra- \
     --proxy-client-cert-file "$PKI/front-proxy.crt" --proxy-client-key-file "$PKI/front-proxy.key" \

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 build=$TOP/build/release
-"$DEV/cpp.sh" release slurm-operator slurm-operator-gen
+"$DEV/cpp.sh" release slurm-operator slurm-operator-gen kubectl-slurm
 clean=$CACHE/tidy
 mkdir -p "$clean"
 

@@ -107,7 +107,7 @@ for node in "${NODES[@]}"; do
     start_node "$node"
   fi
 done
-wait_for 60 "" api_ready || die "the API server is not ready after a minute." "see $LOGS/kube-apiserver.log and $LOGS/etcd.log"
+wait_for 180 "" api_ready || die "the API server is not ready after three minutes." "see $LOGS/kube-apiserver.log and $LOGS/etcd.log"
 check_firewall 20
 
 step "cluster DNS, storage class"
@@ -135,17 +135,17 @@ endpoints: [{addresses: ["$HOST_IP"], conditions: {ready: true}}]
 ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]
 EOF
 }
-wait_for 30 "" apply_base || { apply_base; die "the cluster does not take its first objects." "see $LOGS/kube-apiserver.log"; }
+wait_for 60 "" apply_base || { apply_base; die "the cluster does not take its first objects." "see $LOGS/kube-apiserver.log"; }
 
 step "nodes"
 for node in "${NODES[@]}"; do
-  wait_for 60 "" within "$node" ctr -a /run/containerd/containerd.sock version || die "containerd of $node does not start." "see $LOGS/$node-containerd.log"
+  wait_for 180 "" within "$node" ctr -a /run/containerd/containerd.sock version || die "containerd of $node does not start." "see $LOGS/$node-containerd.log"
   load_images "$node" "${images[@]}" || die "images could not be loaded into $node." "see $LOGS/$node-images.log"
 done
-if ! wait_for 90 "" nodes_fresh || ! wait_for 90 "" nodes_ready; then
+if ! wait_for 180 "" nodes_fresh || ! wait_for 180 "" nodes_ready; then
   die "not all nodes are ready." "kubectl describe nodes; see $LOGS/node-*-kubelet.log"
 fi
-wait_for 30 "" kube get serviceaccount default -n default || die "the controller manager does not work." "see $LOGS/kube-controller-manager.log"
+wait_for 120 "" kube get serviceaccount default -n default || die "the controller manager does not work." "see $LOGS/kube-controller-manager.log"
 touch "$STATE/complete"
 step "up"
 say ""

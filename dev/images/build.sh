@@ -8,14 +8,15 @@
 #   build.sh --refresh [TAG...]               either; install the packages again, though nothing of ours has changed
 #
 # Prints a line `image-tar: PATH` for each docker-archive it made or found made, and progress to stderr. One archive holds
-# all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd and local/login, over one base
-# layer. Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
+# all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd, local/login, and local/ldap for tests, over
+# one base layer. Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
 # Without TAG, .local/slurm-releases then says what was made and what was not (see slurm_releases in dev/lib.sh).
 #
 # Everything is kept below ${SLURM_OPERATOR_CACHE:-${XDG_CACHE_HOME:-~/.cache}/slurm-operator}/images and is written under
 # another name first: a run that was cut short is taken up where it stood.
 #   base-SUITE-HASH/{rootfs,layer.tar,digest,version}   what the packages made
 #   slurm-TAG -> base-SUITE-HASH                        the newest base of a release, also without a Kubernetes
+#   extra-HASH/{layer.tar,digest}                       what packages of one image add (EXTRA_PACKAGES)
 #   slurm-TAG-HASH.tar                                  the archive
 #   notify-init                                         the newest build of it
 # Packages come from the Debian mirror that this machine uses; SLURM_OPERATOR_DEBIAN_MIRROR names another one.
@@ -24,6 +25,8 @@
 recipes=$TOP/images
 cache=$CACHE/images
 slurm_images=(slurmctld slurmd slurmrestd slurmdbd login)
+# What tests need beside them. Their recipes stand here.
+test_images=(ldap)
 declare -A suites=([24.11]=trixie [26.05]=sid)
 preferred=26.05
 
@@ -122,6 +125,69 @@ bases_of() {
   { [[ -z ${suites[$1]-} ]] || { base_of "${suites[$1]}" </dev/null; echo "$1 $base"; }; } | { bases_of "${@:2}"; cat; }
 }
 
+# install_extra BASE DIRECTORY PACKAGE...: what the packages change in a base, as DIRECTORY/upper. In mount and process
+# namespaces of its own, so that nothing of it stays, whatever ends it.
+install_extra() {
+  local base=$1 directory=$2
+  mkdir -p "$directory"/{upper,work,root}
+  { printf '%s;\n' 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"'; network_options; } >"$directory/apt.conf"
+  sed -i 's/[^;]$/&;/' "$directory/apt.conf"
+  printf 'path-exclude=%s/*\n' /usr/share/{man,doc,info,locale,lintian,bug} >"$directory/dpkg.cfg"
+  # shellcheck disable=SC2016
+  unshare --mount --pid --fork --kill-child --propagation private bash -eu -c '
+    root=$2/root
+    mount -t overlay overlay -o "lowerdir=$1/rootfs,upperdir=$2/upper,workdir=$2/work" "$root"
+    mount -t proc proc "$root/proc"
+    mount -t tmpfs tmpfs "$root/dev"
+    for device in null zero random urandom; do cp -a /dev/$device "$root/dev/"; done
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    cp "$2/apt.conf" "$root/etc/apt/apt.conf.d/99build"
+    cp "$2/dpkg.cfg" "$root/etc/dpkg/dpkg.cfg.d/99build"
+    printf "#!/bin/sh\nexit 101\n" >"$root/usr/sbin/policy-rc.d"
+    chmod +x "$root/usr/sbin/policy-rc.d"
+    certificate=$(sed -n "s/^Acquire::https::CAInfo \"\(.*\)\";$/\1/p" "$2/apt.conf")
+    [[ -z $certificate ]] || install -D -m 0644 "$certificate" "$root$certificate"
+    export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+    chroot "$root" apt-get -q update
+    chroot "$root" apt-get -q -y install "${@:3}"
+    ! chroot "$root" sh -c "command -v pam-auth-update" >/dev/null || chroot "$root" pam-auth-update --enable mkhomedir
+    rm -rf "$root"/etc/{resolv.conf,apt/apt.conf.d/99build,dpkg/dpkg.cfg.d/99build} "$root/usr/sbin/policy-rc.d" \
+      "$root"/var/lib/apt/lists "$root"/var/cache/{apt,debconf,ldconfig} "$root"/var/log/{apt,dpkg.log,alternatives.log}
+    [[ -z $certificate ]] || rm -f "$root$certificate"
+    mkdir -p "$root"/var/lib/apt/lists/partial "$root"/var/cache/apt/archives/partial
+    find "$root" -xdev -name "*.pyc" -delete
+  ' bash "$base" "$directory" "${@:3}"
+  # What is gone is a device in an overlay, and a name in an image.
+  find "$directory/upper" -type c | while IFS= read -r gone; do
+    rm "$gone"
+    : >"${gone%/*}/.wh.${gone##*/}"
+  done
+}
+
+# extra_layer BASE CONTAINERFILE: $extra is a directory with the layer of the packages that it adds to the base (EXTRA_PACKAGES),
+# or empty where it adds none.
+extra_layer() {
+  local base=$1 packages temporary log
+  extra=''
+  packages=$(sed -n 's/^ARG EXTRA_PACKAGES="\(.*\)"$/\1/p' "$2")
+  [[ -n $packages ]] || return 0
+  extra=$cache/extra-$(content_hash "$(<"$base/digest")" "$packages" "$(declare -f install_extra extra_layer)")
+  [[ ! -d $extra ]] || return 0
+  temporary=$cache/tmp-extra-$$
+  log=$cache/extra.log
+  say "installing $packages (log: $log)"
+  # shellcheck disable=SC2086
+  if ! install_extra "$(readlink -f "$base")" "$temporary" $packages >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    fail "could not install $packages"
+  fi
+  layer_of "$temporary/upper" "$temporary/layer.tar" --exclude=./dev/* --exclude=./proc/* --exclude=./tmp/*
+  digest_of "$temporary/layer.tar" >"$temporary/digest"
+  rm -rf --one-file-system "$temporary"/{upper,work,root}
+  mv "$temporary" "$extra"
+  say "layer of $(du -m "$extra/layer.tar" | cut -f1) MB"
+}
+
 # --- images -------------------------------------------------------------------------------------------------------
 
 # instruction FILE WORD: the arguments of the last such line of a Containerfile.
@@ -174,30 +240,39 @@ notify_init() {
 
 # slurm_archive TAG BASE
 slurm_archive() {
-  local tag=$1 base=$2 target stage image root from to id file
+  local tag=$1 base=$2 target stage image root from to id file context below extra
   target=$cache/slurm-$tag-$(content_hash "$(<"$base/digest")" "$notify_init" \
-    "$(declare -f slurm_archive image_config add_image archive layer_of)" \
-    "${slurm_images[@]/#/$recipes/}").tar
+    "$(declare -f slurm_archive image_config add_image archive layer_of install_extra extra_layer)" \
+    "${slurm_images[@]/#/$recipes/}" "${test_images[@]/#/$DEV/images/}").tar
   if [[ -f $target ]]; then
     say "$tag: images are at hand"
   else
-    say "$tag: assembling ${slurm_images[*]}"
+    say "$tag: assembling ${slurm_images[*]} ${test_images[*]}"
     stage=$(mktemp -d "$cache/tmp-stage-XXXXXX")
     manifest=''
     ln -s "$base/layer.tar" "$stage/$(<"$base/digest").tar"
-    for image in "${slurm_images[@]}"; do
-      file=$recipes/$image/Containerfile
+    for image in "${slurm_images[@]}" "${test_images[@]}"; do
+      context=$recipes
+      [[ -d $context/$image ]] || context=$DEV/images
+      file=$context/$image/Containerfile
       root=$stage/root
       mkdir -p "$root/usr/local/bin"
       install -m 0755 "$notify_init" "$root/usr/local/bin/notify-init"
       while read -r from to; do
-        install -D -m 0755 "$recipes/$from" "$root$to"
+        install -D -m 0755 "$context/$from" "$root$to"
       done < <(sed -n 's/^COPY //p' "$file")
       layer_of "$root" "$stage/layer" --owner=0 --group=0
       rm -rf "$root"
       id=$(digest_of "$stage/layer")
       mv "$stage/layer" "$stage/$id.tar"
-      add_image "$stage" "$file" "local/$image:$tag" "$(<"$base/digest")" "$id"
+      below=("$(<"$base/digest")")
+      extra_layer "$base" "$file"
+      if [[ -n $extra ]]; then
+        below+=("$(<"$extra/digest")")
+        ln -sf "$extra/layer.tar" "$stage/$(<"$extra/digest").tar"
+        touch "$extra"
+      fi
+      add_image "$stage" "$file" "local/$image:$tag" "${below[@]}" "$id"
     done
     archive "$stage" "$target"
     rm -rf "$stage"
@@ -236,7 +311,7 @@ slurm_tag() {
 
 # binary_archive NAME:TAG BINARY
 binary_archive() {
-  local name=$1 binary=$2 path target stage id file
+  local name=$1 binary=$2 path target stage id file components
   [[ -f $binary ]] || fail "no such file: $binary"
   path=${name%:*}
   path=/${path##*/}
@@ -247,6 +322,8 @@ binary_archive() {
     manifest=''
     file=$stage/Containerfile
     "$recipes/slurm-operator/collect.sh" "$binary" "$path" "$stage/root"
+    components=$(dirname "$binary")/components.tsv
+    "$recipes/slurm-operator/sbom.sh" "$stage/root" "$path" "${name#*:}" "$([[ ! -s $components ]] || echo "$components")"
     layer_of "$stage/root" "$stage/layer" --owner=0 --group=0
     rm -rf "$stage/root"
     id=$(digest_of "$stage/layer")
@@ -312,6 +389,7 @@ for base in "$cache"/base-*/; do
   [[ -d $base && $(find "$cache" -maxdepth 1 -lname "${base##*/}") == '' ]] || continue
   [[ $(find "$base" -maxdepth 0 -mtime +0) == '' ]] || rm -rf "$base"
 done
+find "$cache" -maxdepth 1 -name 'extra-*' -type d -mtime +7 -exec rm -rf {} +
 for tar in "${tars[@]}"; do echo "image-tar: $tar"; done
 for release in "${missing[@]}"; do say "warning: there are no images of Slurm $release"; done
 if ((${#made[@]} + ${#missing[@]} > 0 && ${#tags[@]} == 0)); then

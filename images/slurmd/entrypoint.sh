@@ -101,9 +101,12 @@ keep() {
 serve_ssh() {
   local -a ssh_options
   eval "ssh_options=(${SSHD_OPTIONS-})"
-  if ! grep -q pam_slurm_adopt.so /etc/pam.d/sshd; then
-    local rule="account required pam_slurm_adopt.so ${PAM_SLURM_ADOPT_OPTIONS:-action_adopt_failure=deny action_generic_failure=deny}"
-    sed -i "s|^@include common-account|$rule\n&|" /etc/pam.d/sshd
+  local rule="account required pam_slurm_adopt.so ${PAM_SLURM_ADOPT_OPTIONS:-action_adopt_failure=deny action_generic_failure=deny}"
+  local asked='^account[^#]*pam_slurm_adopt\.so'
+  grep -q "$asked" /etc/pam.d/sshd || sed -i "s|^@include common-account|$rule\n&|" /etc/pam.d/sshd || true
+  if ! grep -q "$asked" /etc/pam.d/sshd; then
+    echo "entrypoint: sshd does not start: /etc/pam.d/sshd has no line for pam_slurm_adopt.so, nor a place for one" >&2
+    return
   fi
   mkdir -p /run/sshd
   ssh-keygen -A >&2

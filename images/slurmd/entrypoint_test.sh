@@ -54,7 +54,7 @@ expect '[--conf][Features=a Topology=x:y]' SLINKY_TOPOLOGY=x:y -- --conf "'Featu
 expect '[--conf][Reason="a b" Features=a]' -- --conf "'Reason=\"a b\" Features=a Gres=\"\"'"
 expect '[--conf][Features=a Reason="open]' -- --conf "'Features=a Reason=\"open'"
 # Beside slurmd, which is slow to start here so that the order is always the same.
-printf '#!/bin/sh\nsleep 0.5\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
+printf '#!/bin/sh\nsleep 2\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
 expect '[sssd][-i][--logger=files][-d][3 4][-Z]' SSSD_OPTIONS="--logger=files -d '3 4'" -- -Z
 rm "$scratch/sssd"
 expect $'entrypoint: sssd is asked for, but this image does not have it\n[-Z]' SSSD_OPTIONS="-d 3" -- -Z

@@ -23,6 +23,7 @@ using core::Json;
 
 constexpr Duration kReadyLimit{std::chrono::hours{2}};
 constexpr int kRounds = 5;
+constexpr int kDrained = 1000;
 
 double real_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -54,7 +55,7 @@ class Bench {
   explicit Bench(const BenchOptions& options)
       : options_(options),
         resident_before_(resident()),
-        world_({.seed = 1, .kube_nodes = options.kube_nodes, .show_plans = false}) {}
+        world_({.seed = 1, .kube_nodes = options.kube_nodes, .show_plans = false, .controllers = {.endpoints = false}}) {}
 
   bool run() {
     fmt::print("{} NodeSets of {} workers\n", options_.nodesets, options_.workers);
@@ -62,17 +63,14 @@ class Bench {
     time_rest();
     time_passes();
     time_start();
-    return true;
+    return time_drains();
   }
 
  private:
   [[nodiscard]] double workers() const { return static_cast<double>(options_.nodesets) * options_.workers; }
 
   OperatorProcess& process() { return *world_.operator_process(0); }
-  double operator_cpu() {
-    const SlurmSite::Cluster* cluster = world_.site().find({World::kNamespace, World::kCluster});
-    return process().host().cpu() - (cluster == nullptr ? 0 : cluster->rest->cpu());
-  }
+  double operator_cpu() { return process().host().cpu(); }
 
   static bool ready(const Json& object) {
     const Json* conditions = core::find(object, {"status", "conditions"});
@@ -105,7 +103,7 @@ class Bench {
     world_.start_operators();
     const bool done = run_until([this] { return all_ready(); });
     const Duration took = world_.loop().clock().mono() - virtual_began;
-    fmt::print("{}: {:.0f} s virtual, {:.0f} s real\n", done ? "all ready" : "NOT READY",
+    fmt::print("{} {:.0f} s (virtual) after they were applied, {:.0f} s real\n", done ? "all ready" : "NOT READY",
                static_cast<double>(took.count()) / 1000, real_seconds() - began);
     fmt::print("CPU: {:.1f} s the operator, {:.0f} s with all that is simulated; longest turn of its loop {:.0f} ms\n",
                operator_cpu(), process_cpu() - cpu, process().host().longest_call() * 1000);
@@ -117,11 +115,13 @@ class Bench {
   }
 
   void time_rest() {
+    constexpr int kMinutes = 5;
     world_.loop().run_for(Duration{60000});
     const double cpu = operator_cpu();
     const std::uint64_t writes = world_.oracles().writes();
-    world_.loop().run_for(Duration{60000});
-    fmt::print("at rest: {:.2f} s CPU a minute, {} writes\n", operator_cpu() - cpu, world_.oracles().writes() - writes);
+    world_.loop().run_for(std::chrono::minutes{kMinutes});
+    fmt::print("at rest: {:.1f} s CPU an hour, {} writes in {} minutes\n", (operator_cpu() - cpu) * 60 / kMinutes,
+               world_.oracles().writes() - writes, kMinutes);
   }
 
   /// What the operator takes until it is idle again.
@@ -168,8 +168,39 @@ class Bench {
     const double caches = allocated() - empty;
     world_.slurm_rates.refused = 0;
     world_.loop().run_for(Duration{60000});
-    fmt::print("memory: {:.0f} bytes a worker in the operator's caches, {:.0f} with what Slurm says\n", caches / workers(),
-               (allocated() - empty) / workers());
+    constexpr double kMega = 1e6;
+    fmt::print("memory: {:.1f} MB in the operator's caches, {:.1f} MB with what Slurm says\n", caches / kMega,
+               (allocated() - empty) / kMega);
+  }
+
+  /// As many NodeSets as have kDrained workers are scaled to zero.
+  bool time_drains() {
+    const int nodesets = std::min(options_.nodesets, std::max(1, kDrained / options_.workers));
+    std::vector<std::string> nodes;
+    for (int i = 0; i < nodesets; ++i) {
+      const std::string name = "set" + std::to_string(i);
+      for (int k = 0; k < options_.workers; ++k) nodes.push_back(name + "-" + std::to_string(k));
+      world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", 0}}}});
+    }
+    const SimSlurm& slurm = *world_.slurm();
+    const auto within = [&](Duration step, const auto& done) {
+      const core::MonoTime began = world_.loop().clock().mono();
+      while (!done() && world_.loop().clock().mono() - began < kReadyLimit) world_.loop().run_for(step);
+      return static_cast<double>((world_.loop().clock().mono() - began).count()) / 1000;
+    };
+    const double drained = within(Duration{20}, [&] {
+      return std::ranges::all_of(nodes, [&](const std::string& name) {
+        const SimNode* node = slurm.node(name);
+        return node == nullptr || node->drain;
+      });
+    });
+    const double gone =
+        drained + within(Duration{500}, [&] {
+          return std::ranges::none_of(nodes, [&](const std::string& name) { return world_.find(kube::resources::kPod, name); });
+        });
+    fmt::print("drain of {} idle workers of {} NodeSets: {:.2f} s virtual until all are drained, {:.1f} s until all are gone\n",
+               nodes.size(), nodesets, drained, gone);
+    return gone * 1000 < static_cast<double>(kReadyLimit.count());
   }
 
   BenchOptions options_;

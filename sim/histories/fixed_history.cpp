@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "api/token.hpp"
+#include "api/well_known.hpp"
 #include "cluster/names.hpp"
 #include "sim/histories/history.hpp"
 #include "sim/histories/history_parts.hpp"
@@ -36,10 +37,12 @@ std::uint64_t token_writes_due(const World& world, Duration length) {
 
 std::vector<std::string> check_rest(World& world, Duration length) {
   world.loop().run_for(kBeforeRest);
-  const std::uint64_t before = world.oracles().writes(), before_of_tokens = world.oracles().token_writes();
+  const std::uint64_t before = world.oracles().writes(), before_of_tokens = world.oracles().token_writes(),
+                      before_of_reminders = world.oracles().reminders();
   world.loop().run_for(length);
   const std::uint64_t kept_fresh = world.oracles().token_writes() - before_of_tokens;
-  const std::uint64_t written = world.oracles().writes() - before - kept_fresh;
+  const std::uint64_t reminders = world.oracles().reminders() - before_of_reminders;
+  const std::uint64_t written = world.oracles().writes() - before - kept_fresh - reminders;
   std::vector<std::string> out;
   if (written > 0) out.push_back(fmt::format("{} writes in {} s of rest", written, length.count() / 1000));
   const std::uint64_t due = token_writes_due(world, length);
@@ -63,6 +66,7 @@ void differences(const Json& expected, const Json& state, const std::string& pat
 }
 
 FixedResult run_fixed(World& world) {
+  constexpr const char* kKey = "site-key";
   FixedResult out;
   const auto settled = [&](const char* what) {
     if (!out.wrong.empty()) return false;
@@ -72,7 +76,9 @@ FixedResult run_fixed(World& world) {
     return out.wrong.empty();
   };
   const auto scale = [&](int replicas) { world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}}); };
-  world.found_cluster(2);
+  world.apply(secret_json(kKey, {{std::string(api::kKeySlurm), "the auth/slurm key of a user"}}));
+  world.found_cluster(2, {{"spec", {{"slurmKeyRef", {{"name", kKey}, {"key", api::kKeySlurm}}}}}});
+  world.apply(loginset_json(1));
   if (settled("founding")) scale(3);
   if (settled("scale-out") && world.slurm() != nullptr) {
     JobRequest job;
@@ -84,13 +90,37 @@ FixedResult run_fixed(World& world) {
     scale(1);
   }
   if (settled("scale-in under a job")) scale(2);
-  if (settled("scale-out again")) {
+  if (settled("scale-out again") && world.slurm() != nullptr) {
+    JobRequest job;
+    job.partition = "cpu";
+    job.duration = Duration{15000};
+    (void)world.slurm()->submit(job);
+    world.loop().run_for(Duration{3000});
+    world.merge(op::resources::kNodeSet, "cpu",
+                {{"spec", {{"template", {{"metadata", {{"annotations", {{"site", "new"}}}}}}}}}});
+  }
+  if (settled("an update under a job")) {
     world.apply(nodeset_json("gpu", 1));
     world.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=33\n"}}}});
   }
   if (settled("a new partition")) world.remove(op::resources::kNodeSet, "gpu");
-  if (settled("a NodeSet goes")) world.remove(kinds::kPod, "cpu-0");
-  (void)settled("a worker is deleted by hand");
+  if (settled("a NodeSet goes")) {
+    world.merge(op::resources::kLoginSet, World::kLogin,
+                {{"spec", {{"replicas", 2}, {"rootSshAuthorizedKeys", "ssh-ed25519 AAAA another\n"}}}});
+  }
+  if (settled("other keys")) world.remove(kinds::kPod, "cpu-0");
+  if (settled("a worker is deleted by hand")) {
+    world.merge(op::resources::kLoginSet, World::kLogin, {{"spec", {{"replicas", 0}}}});
+  }
+  if (settled("nobody logs in") && world.slurm() != nullptr) {
+    JobRequest job;
+    job.partition = "cpu";
+    job.duration = Duration{std::chrono::minutes{5}};
+    (void)world.slurm()->submit(job);
+    world.apply(secret_json(kKey, {{std::string(api::kKeySlurm), "another auth/slurm key, of a user"}}));
+    world.loop().run_for(Duration{10000});
+  }
+  if (settled("a key rotates under a job")) world.loop().run_for(Duration{std::chrono::minutes{3}});
   if (out.wrong.empty()) out.wrong = check_rest(world, Duration{60000});
   out.state = world.oracles().final_state();
   out.state["starts"] = world.oracles().starts();

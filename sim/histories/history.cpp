@@ -20,6 +20,7 @@ namespace kinds = kube::resources;
 
 namespace {
 
+constexpr std::uint64_t kDrainStream = 0x5d1a;
 constexpr Duration kRest{std::chrono::minutes{3}};
 
 }  // namespace
@@ -33,7 +34,16 @@ std::string first_few(const std::vector<std::string>& reasons) {
 History::History(World& world)
     : world_(world),
       random_(world.random().fork()),
+      logins_(world.options().seed ^ 0x6c6f67696e),
+      with_logins_(logins_.chance(0.3)),
       more_(~world.options().seed),
+      drains_(world.options().seed ^ kDrainStream),
+      volumes_(world.options().seed * 3 + 1),
+      with_volumes_(volumes_.chance(0.3)),
+      updates_(~world.options().seed * 3),
+      prologs_(world.options().seed ^ 0x70726f6c6f67U),
+      has_prologs_(prologs_.chance(0.35)),
+      modes_(world.options().seed * 31 + 7),
       own_keys_(random_.chance(0.4)),
       own_files_(random_.chance(0.5)),
       taken_key_(!own_keys_ && random_.chance(0.25)),
@@ -46,6 +56,9 @@ History::History(World& world)
   world_.slurm_rates = fair_;
   fill_actions();
   if (more_.chance(0.5)) fill_more();
+  if (drains_.chance(0.4)) fill_drains();
+  if (updates_.chance(0.4)) fill_updates();
+  if (modes_.chance(0.4)) fill_modes();
 }
 
 std::vector<std::string> History::run() {
@@ -55,6 +68,23 @@ std::vector<std::string> History::run() {
   if (world_.oracles().ok() && wrong_.empty() && random_.chance(0.5)) end();
   std::vector<std::string> out = world_.oracles().violations();
   out.insert(out.end(), wrong_.begin(), wrong_.end());
+  return out;
+}
+
+Json History::retention() {
+  const auto drawn = [this] { return volumes_.chance(0.6) ? "Delete" : "Retain"; };
+  return {{"whenScaled", drawn()}, {"whenDeleted", drawn()}};
+}
+
+Json History::nodeset(const std::string& name, int replicas) {
+  Json out = nodeset_json(name, replicas);
+  if (!with_volumes_) return out;
+  out["spec"]["volumeClaimTemplates"] = Json::array({{{"metadata", {{"name", "scratch"}}},
+                                                      {"spec",
+                                                       {{"accessModes", {"ReadWriteOnce"}},
+                                                        {"storageClassName", "standard"},
+                                                        {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}}});
+  out["spec"]["persistentVolumeClaimRetentionPolicy"] = retention();
   return out;
 }
 
@@ -74,11 +104,10 @@ void History::found_cluster() {
   std::vector<std::function<void()>> first{
       [&] { world_.apply(controller()); },
       [&] { world_.apply(restapi_json()); },
-      [&] { world_.apply(nodeset_json("cpu", static_cast<int>(random_.between(1, 4)))); },
+      [&] { world_.apply(nodeset("cpu", static_cast<int>(random_.between(1, 4)))); },
       [&] { world_.start_operators(); },
   };
-  if (random_.chance(0.5))
-    first.emplace_back([&] { world_.apply(nodeset_json("gpu", static_cast<int>(random_.between(0, 3)))); });
+  if (random_.chance(0.5)) first.emplace_back([&] { world_.apply(nodeset("gpu", static_cast<int>(random_.between(0, 3)))); });
   if (!world_.options().namespaces.empty()) {
     first.emplace_back([&] {
       for (const Json& object : {controller(), restapi_json(), nodeset_json("cpu", 2)})
@@ -99,6 +128,7 @@ void History::found_cluster() {
     act();
     world_.loop().run_for(Duration{random_.between(0, 2000)});
   }
+  if (with_logins_) world_.apply(loginset_json(static_cast<int>(logins_.between(0, 2))));
   world_.loop().run_for(Duration{random_.between(0, 40000)});
 }
 
@@ -145,7 +175,16 @@ void History::storm() {
       next_weather = world_.loop().clock().mono() + Duration{random_.between(5000, 60000)};
     }
     act(actions_, random_);
+    if (with_logins_ && logins_.chance(0.1)) touch_logins();
     if (!extra_.empty() && more_.chance(0.15)) act(extra_, more_);
+    if (!draining_.empty() && drains_.chance(0.12)) act(draining_, drains_);
+    if (with_volumes_ && volumes_.chance(0.08)) {
+      const std::string name = kNodeSets[volumes_.below(kNodeSets.size())];
+      if (world_.find(op::resources::kNodeSet, name) != nullptr)
+        world_.merge(op::resources::kNodeSet, name, {{"spec", {{"persistentVolumeClaimRetentionPolicy", retention()}}}});
+    }
+    if (!updating_.empty() && updates_.chance(0.15)) act(updating_, updates_);
+    if (!mode_actions_.empty() && modes_.chance(0.2)) act(mode_actions_, modes_);
     // Often close together, now and then far apart.
     world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
     note_key();
@@ -170,12 +209,22 @@ void History::help_by_hand() {
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) {
     slurm->resume(id);
+    // Its user finds out that it never ran.
+    if (job.unlaunched) slurm->cancel(id);
     // What waits in a partition that is to go may wait for ever, and keeps it.
     const auto partition = slurm->partitions().find(job.request.partition);
     const bool goes = partition != slurm->partitions().end() && partition->second.state == "DRAIN";
     if (goes && job.state == SimJob::State::kPending) slurm->cancel(id);
   }
   slurm->end_reservation(kReservation);
+  // What a NodeSet left behind that went while Slurm was away for long.
+  std::vector<std::string> left;
+  for (const auto& [name, reservation] : slurm->reservations()) {
+    const std::string nodeset = name.substr(std::min(name.size(), name.find('-') + 1));
+    const Json* its = world_.find(op::resources::kNodeSet, nodeset);
+    if (its == nullptr || its->dump().find(api::kFinalizerReservation) == std::string::npos) left.push_back(name);
+  }
+  for (const std::string& name : left) (void)slurm->delete_reservation(name);
   give_memory_back(*slurm);
   const Json* controller = world_.find(op::resources::kController, World::kCluster);
   if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos) {
@@ -192,11 +241,12 @@ void History::help_by_hand() {
     return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;
   });
   for (const std::string& name : world_.workers()) {
-    const SimNode* node = slurm->node(name);
+    const std::string node_name = slurm_node_of(*world_.find(kinds::kPod, name));
+    const SimNode* node = slurm->node(node_name);
     const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
     const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
     // A new Controller knows nothing of the key that workers of the one before have.
-    const bool cut_off = rekeyed_ && slurm->slurmd_runs(name) && !slurm->hears(name);
+    const bool cut_off = rekeyed_ && slurm->slurmd_runs(node_name) && !slurm->hears(node_name);
     if (!(blank && node == nullptr) && !(held && cannot_start) && !cut_off) continue;
     helped_ = true;
     world_.remove(kinds::kPod, name);
@@ -222,10 +272,18 @@ void History::calm() {
     world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
   for (const std::string& name : world_.names(op::resources::kNodeSet)) {
     world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
+    if (!updating_.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"updateStrategy", nullptr}}}});
   }
+  if (world_.find(op::resources::kLoginSet, World::kLogin) != nullptr)
+    world_.merge(op::resources::kLoginSet, World::kLogin, {{"spec", {{"login", {{"image", nullptr}}}}}});
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
     taint("kube-" + std::to_string(i), "");
+    for (const std::string_view key : api::kDrainTaints) taint("kube-" + std::to_string(i), "", std::string(key));
+    if (!mode_actions_.empty()) {
+      world_.merge(kinds::kNode, "kube-" + std::to_string(i),
+                   {{"metadata", {{"labels", {{kPool, i % 2 == 0 ? Json("slurm") : Json(nullptr)}}}}}});
+    }
   }
   help_by_hand();
   // Whoever was deleted at the last moment comes back: the cluster is to stand at the end. A RestApi that waits for workers may
@@ -250,7 +308,9 @@ void History::calm() {
   });
   helped_ = false;
   world_.oracles().service().expect(unmet.empty());
+  world_.oracles().jobs().set_fair(true);
   if (unmet.empty()) unmet = edit_one_by_one();
+  world_.oracles().jobs().set_fair(false);
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
     // A violation ends the wait at once: then it tells of that moment only.
@@ -298,8 +358,8 @@ void History::end() {
     (void)world_.api().remove(kinds::kNamespace, space, {}, {});
   } else {
     const std::string propagation = random_.chance(0.5) ? "Foreground" : "Background";
-    for (const kube::Resource& kind :
-         {op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet, op::resources::kToken}) {
+    for (const kube::Resource& kind : {op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet,
+                                       op::resources::kLoginSet, op::resources::kToken}) {
       for (const std::string& name : world_.names(kind)) world_.remove(kind, name, propagation);
       world_.loop().run_for(Duration{random_.between(0, 1000)});
     }
@@ -307,13 +367,9 @@ void History::end() {
   world_.loop().run_for(Duration{random_.between(0, 30000)});
   world_.faults().rates = {};
   world_.slurm_rates = fair_;
-  const std::vector<kube::Resource> ours{op::resources::kController,
-                                         op::resources::kRestApi,
-                                         op::resources::kNodeSet,
-                                         op::resources::kToken,
-                                         kinds::kStatefulSet,
-                                         kinds::kDeployment,
-                                         kinds::kPod};
+  const std::vector<kube::Resource> ours{
+      op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet, op::resources::kLoginSet,
+      op::resources::kToken,      kinds::kStatefulSet,     kinds::kDeployment,      kinds::kPod};
   const auto left = [&] {
     std::vector<std::string> out;
     for (const kube::Resource& kind : ours) {

@@ -43,11 +43,15 @@ class History {
   void fill_slurm_actions();
   void fill_accidents();
   void fill_more();
+  void fill_drains();
+  void fill_updates();
   /// Of a Kubernetes node, by a user; "": none.
-  void taint(const std::string& node, const std::string& effect);
+  void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
 
   /// What users name beside their cluster: keys of their own, files and scripts.
   core::Json controller() const;
+  core::Json nodeset(const std::string& name, int replicas);
+  [[nodiscard]] core::Json retention();
   std::vector<std::string> inputs() const;
   [[nodiscard]] static const kube::Resource& kind_of_input(const std::string& name);
   void put_input(const std::string& name);
@@ -63,21 +67,38 @@ class History {
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
+  /// A user does something to the LoginSet.
+  void touch_logins();
+  void touch_sshd(const std::string& nodeset);
   /// A child of each kind, while all else is quiet: only its own watch tells of it. What does not come back.
   std::vector<std::string> harm_one_by_one();
   /// Workers that a user let their NodeSet leave behind.
   /// True: a NodeSet was made for some.
   bool look_after_orphans();
 
+  void submit_with_prolog();
   std::string some(const std::vector<std::string>& names);
   std::string some_node();
   void restore();
+  void fill_modes();
 
   World& world_;
   SeededRandom random_;
   std::vector<Action> actions_;
-  SeededRandom more_;          ///< Apart from all else: half of the histories go without, and are what they were.
-  std::vector<Action> extra_;  ///< Drawn by it.
+  SeededRandom logins_;  ///< What befalls login nodes, apart from all else as well.
+  bool with_logins_;
+  SeededRandom more_;             ///< Apart from all else: half of the histories go without, and are what they were.
+  std::vector<Action> extra_;     ///< Drawn by it.
+  SeededRandom drains_;           ///< Likewise, of what users say of drains.
+  std::vector<Action> draining_;  ///< Drawn by it.
+  SeededRandom volumes_;          ///< Apart from all else, too: whether workers have volumes, and what becomes of these.
+  bool with_volumes_;
+  SeededRandom updates_;  ///< The same for what users do about updates.
+  std::vector<Action> updating_;
+  SeededRandom prologs_;  ///< Likewise: a third of the histories have jobs with prologs.
+  bool has_prologs_;
+  SeededRandom modes_;  ///< Likewise, of scalingMode and of what Kubernetes nodes are labelled with.
+  std::vector<Action> mode_actions_;
   std::vector<std::string> wrong_;
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;

@@ -1,6 +1,8 @@
 // What nobody asks for: crashes, cuts, failures, load; and what sets them right.
 #include <fmt/format.h>
 
+#include "api/well_known.hpp"
+#include "cluster/names.hpp"
 #include "sim/histories/history.hpp"
 #include "sim/histories/history_parts.hpp"
 
@@ -42,14 +44,13 @@ void History::fill_accidents() {
   actions_.push_back({1, [this] { world_.stop_api(Duration{random_.between(100, 15000)}); }});
 }
 
-void History::taint(const std::string& node, const std::string& effect) {
-  constexpr const char* kKey = "site/maintenance";
+void History::taint(const std::string& node, const std::string& effect, const std::string& key) {
   const Json* object = world_.find(kinds::kNode, node);
   if (object == nullptr) return;
   const Json before = (*object)["spec"].value("taints", Json::array());
   Json taints = before;
-  std::erase_if(taints.get_ref<Json::array_t&>(), [&](const Json& taint) { return taint["key"] == kKey; });
-  if (!effect.empty()) taints.push_back({{"key", kKey}, {"effect", effect}});
+  std::erase_if(taints.get_ref<Json::array_t&>(), [&](const Json& taint) { return taint["key"] == key; });
+  if (!effect.empty()) taints.push_back({{"key", key}, {"effect", effect}});
   if (taints == before) return;
   world_.merge(kinds::kNode, node, {{"spec", {{"taints", taints.empty() ? Json(nullptr) : taints}}}});
 }
@@ -110,6 +111,33 @@ void History::fill_more() {
                       world_.loop().after(Duration{more_.between(60000, 240000)},
                                           [this] { fair_.latency = world_.slurm_rates.latency = usual_.latency; });
                     }});
+}
+
+/// One NodeSet at a time: two would ask for the same Kubernetes nodes, and so for the same names in Slurm.
+void History::fill_modes() {
+  const auto label = [this](const std::string& host, bool on) {
+    world_.merge(kinds::kNode, host, {{"metadata", {{"labels", {{kPool, on ? Json("slurm") : Json(nullptr)}}}}}});
+  };
+  const auto host = [this] {
+    return "kube-" + std::to_string(modes_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+  };
+  mode_actions_.push_back({4, [=, this] {
+                             if (world_.find(op::resources::kNodeSet, kDaemons) == nullptr) return;
+                             const bool daemons = modes_.chance(0.6);
+                             const Json selector = daemons ? Json{{kPool, "slurm"}} : Json(nullptr);
+                             world_.merge(op::resources::kNodeSet, kDaemons,
+                                          {{"spec",
+                                            {{"scalingMode", daemons ? "DaemonSet" : "StatefulSet"},
+                                             {"template", {{"spec", {{"nodeSelector", selector}}}}}}}});
+                           }});
+  mode_actions_.push_back({6, [=, this] { label(host(), modes_.chance(0.7)); }});
+  mode_actions_.push_back(
+      {2, [=, this] {
+         const std::string name = host();
+         const Json hostname = modes_.chance(0.5) ? Json("rack-" + name) : Json(nullptr);
+         world_.merge(kinds::kNode, name,
+                      {{"metadata", {{"annotations", {{std::string(api::kAnnotationNodeHostnameOverride), hostname}}}}}});
+       }});
 }
 
 void History::restore() {

@@ -24,8 +24,9 @@ const std::vector<kube::Resource>& child_kinds() {
 }
 
 /// A change of what the operator wishes; null: none is possible.
-Json stray_edit(const kube::Resource& kind) {
+Json stray_edit(const kube::Resource& kind, const std::string& name) {
   if (kind == kinds::kService) return {{"spec", {{"selector", {{std::string(api::kLabelName), "stray"}}}}}};
+  if (kind == kinds::kConfigMap && name == op::ssh_config_name(World::kLogin)) return {{"data", {{"sshd_config", "stray\n"}}}};
   if (kind == kinds::kConfigMap) return {{"data", {{"slurm.conf", "ClusterName=stray\n"}}}};
   if (kind == kinds::kStatefulSet || kind == kinds::kDeployment) return {{"spec", {{"replicas", 0}}}};
   if (kind == kinds::kPodDisruptionBudget) return {{"spec", {{"minAvailable", nullptr}, {"maxUnavailable", 2}}}};
@@ -43,6 +44,10 @@ Json wished_of(const kube::Resource& kind, const Json* child) {
   out["data"] = (*child)["data"];
   for (Json& value : out["data"]) {
     if (kind == kinds::kSecret) value = "(drawn)";
+  }
+  // Of an sshd that does not run, the one in use has what the NodeSet had when it was recorded, and another what it has now.
+  if (kind == kinds::kControllerRevision && !core::get_bool(out, {"data", "spec", "ssh", "enabled"})) {
+    out["data"]["spec"].erase("ssh");
   }
   return out;
 }
@@ -84,7 +89,7 @@ std::vector<std::string> History::children(const kube::Resource& kind) const {
 void History::harm_child(const kube::Resource& kind) {
   const std::string name = some(children(kind));
   if (name.empty()) return;
-  const Json edit = stray_edit(kind);
+  const Json edit = stray_edit(kind, name);
   if (!edit.is_null() && random_.chance(0.5)) return world_.merge(kind, name, edit);
   world_.remove(kind, name, random_.chance(0.7) ? "Background" : "Foreground");
 }

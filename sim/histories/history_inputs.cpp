@@ -199,7 +199,15 @@ std::vector<std::string> History::edit_one_by_one() {
   for (const std::string& token : world_.names(op::resources::kToken)) {
     edits.emplace_back([this, token] { world_.merge(op::resources::kToken, token, {{"spec", {{"username", token + "9"}}}}); });
   }
+  if (has_prologs_ && !volatile_) {
+    edits.emplace_back([this] {
+      const Json annotations{{"edited", std::to_string(++edits_)}};
+      world_.merge(op::resources::kController, World::kCluster,
+                   {{"spec", {{"template", {{"metadata", {{"annotations", annotations}}}}}}}});
+    });
+  }
   for (const auto& edit : edits) {
+    submit_with_prolog();
     edit();
     if (std::vector<std::string> unmet = world_.settle(kSettle); !unmet.empty()) return unmet;
   }

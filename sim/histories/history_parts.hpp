@@ -16,6 +16,8 @@ namespace sim {
 inline constexpr core::Duration kSettle{std::chrono::minutes{25}};
 
 inline const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
+inline constexpr const char* kDaemons = "cpu";  ///< The NodeSet whose scalingMode changes.
+inline constexpr const char* kPool = "site/pool";
 inline constexpr const char* kRefusedConf = "PartitionName=extra Nodes=nosuch\n";
 inline constexpr const char* kNoImage = "local/nonesuch:1";
 inline constexpr const char* kOtherSlurmd = "local/slurmd:other";

@@ -15,7 +15,7 @@ namespace kinds = kube::resources;
 
 namespace {
 
-constexpr const char* kBadDisk = "disk is failing";
+constexpr const char* kBadDisk = R"(disk "sda" is failing; it's $HOME, see #12)";
 constexpr const char* kBadPower = "power supply";
 /// MiB: less than any worker was ever registered with.
 constexpr std::int64_t kLittleMemory = 500;
@@ -34,7 +34,22 @@ void History::submit_job(const std::string& partition) {
   if (random_.chance(0.5)) job.limit = Duration{600000};
   // Such a job is no accident that an oracle could excuse: anybody may submit one.
   if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
+  if (has_prologs_ && prologs_.chance(0.25)) job.prolog = Duration{prologs_.between(3000, 70000)};
   (void)slurm->submit(job);
+}
+
+/// A job that runs its prolog while the next edit comes.
+void History::submit_with_prolog() {
+  SimSlurm* slurm = world_.slurm();
+  const std::vector<std::string> nodesets = world_.names(op::resources::kNodeSet);
+  if (!has_prologs_ || slurm == nullptr || nodesets.empty()) return;
+  JobRequest job;
+  job.partition = nodesets[prologs_.below(nodesets.size())];
+  job.duration = Duration{2000};
+  job.prolog = Duration{prologs_.between(11000, 50000)};
+  (void)slurm->submit(job);
+  // Longer than a look of the operator may be behind: the slower Slurm answers, the more rarely it is asked.
+  world_.loop().run_for(Duration{9000} + std::min(60 * fair_.latency, Duration{15000}) + 4 * fair_.latency);
 }
 
 /// Out for waiting jobs, and in again as the first of them starts: what is reported of the new workers is behind.
@@ -126,7 +141,8 @@ void History::give_memory_back(SimSlurm& slurm) {
   for (const auto& [name, node] : slurm.nodes()) {
     if (node.invalid_reg) slurm.reload_slurmd(name);
     // The reason of a DOWN or a drain that is over stays over a drain for lack of memory.
-    const bool lacked = node.reason.starts_with("Low RealMemory") ||
+    const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // Perhaps of a record before.
+    const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
     // A drain that is over leaves the DOWN of a worker that ended under that reason, and its successor is there.
     const Json* pod = world_.find(kinds::kPod, name);

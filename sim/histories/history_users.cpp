@@ -7,11 +7,43 @@
 #include "cluster/names.hpp"
 #include "sim/histories/history.hpp"
 #include "sim/histories/history_parts.hpp"
+#include "sim/slurm/text.hpp"
 
 namespace sim {
 
 using core::Json;
 namespace kinds = kube::resources;
+
+void History::touch_logins() {
+  const kube::Resource& kind = op::resources::kLoginSet;
+  const auto edit = [&](const Json& spec) { world_.merge(kind, World::kLogin, {{"spec", spec}}); };
+  if (world_.find(kind, World::kLogin) == nullptr) return world_.apply(loginset_json(static_cast<int>(logins_.between(0, 2))));
+  switch (logins_.below(10)) {
+    case 0:
+      return world_.remove(kind, World::kLogin, logins_.chance(0.5) ? "Background" : "Foreground");
+    case 1:
+      return edit({{"login", {{"image", logins_.chance(0.5) ? Json(kNoImage) : Json(nullptr)}}}});
+    case 2:
+      return edit({{"extraSshdConfig", fmt::format("MaxSessions {}\n", logins_.between(1, 9))}});
+    case 3:
+      return world_.remove(kinds::kSecret, op::ssh_host_keys_name(World::kLogin));
+    case 4:
+    case 5:
+      return edit({{"rootSshAuthorizedKeys", fmt::format("ssh-ed25519 AAAA root{}\n", logins_.between(1, 9))}});
+    case 6:
+      return edit({{"replicas", logins_.between(0, 3)}});
+    default:
+      return touch_sshd(kNodeSets[logins_.below(kNodeSets.size())]);
+  }
+}
+
+/// Of the workers of a NodeSet, where it is there.
+void History::touch_sshd(const std::string& nodeset) {
+  if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) return;
+  if (logins_.chance(0.3)) return world_.remove(kinds::kSecret, op::worker_ssh_host_keys_name(nodeset));
+  const Json ssh = logins_.chance(0.3) ? Json(nullptr) : Json{{"enabled", logins_.chance(0.8)}};
+  world_.merge(op::resources::kNodeSet, nodeset, {{"spec", {{"ssh", ssh}}}});
+}
 
 void History::fill_user_actions() {
   const auto any_nodeset = [this] { return some(world_.names(op::resources::kNodeSet)); };
@@ -26,7 +58,7 @@ void History::fill_user_actions() {
                       }});
   actions_.push_back({6, [=, this] {
                         const std::string name = any_nodeset();
-                        const Json conf(fmt::format("CPUs=2 RealMemory=1000 Weight={}", ++edits_));
+                        const Json conf(fmt::format("CPUs=2 RealMemory=1000 TmpDisk={}", ++edits_));
                         if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back(
@@ -68,7 +100,7 @@ void History::fill_user_actions() {
   actions_.push_back({4, [this] {
                         const std::string name = some(kNodeSets);
                         if (world_.find(op::resources::kNodeSet, name) == nullptr)
-                          world_.apply(nodeset_json(name, static_cast<int>(random_.between(0, 3))));
+                          world_.apply(nodeset(name, static_cast<int>(random_.between(0, 3))));
                       }});
   actions_.push_back({1, [this] { world_.remove(op::resources::kRestApi, World::kCluster); }});
   actions_.push_back({1, [this] {
@@ -131,6 +163,87 @@ void History::fill_user_actions() {
                               {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodDeletionCost), cost}}}}}});
                         }
                       }});
+}
+
+void History::fill_drains() {
+  draining_.push_back({3, [this] {
+                         const std::vector<std::string> nodesets = world_.names(op::resources::kNodeSet);
+                         if (nodesets.empty()) return;
+                         const std::string& name = nodesets[drains_.below(nodesets.size())];
+                         const char* const whens[] = {"0s", "20s", "1m30s"};
+                         const char* const whats[] = {"Wait", "Requeue", "Cancel"};
+                         const Json when(whens[drains_.below(3)]), what(whats[drains_.below(3)]);
+                         const bool any = drains_.chance(0.8);
+                         const Json policy = any ? Json{{"timeout", when}, {"onTimeout", what}} : Json(nullptr);
+                         world_.merge(op::resources::kNodeSet, name, {{"spec", {{"drainPolicy", policy}}}});
+                       }});
+  draining_.push_back({4, [this] {
+                         const std::string node =
+                             "kube-" + std::to_string(drains_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+                         const std::string key(api::kDrainTaints[drains_.below(api::kDrainTaints.size())]);
+                         taint(node, drains_.chance(0.5) ? "NoSchedule" : "", key);
+                       }});
+  draining_.push_back({1, [this] {
+                         const std::vector<std::string> workers = world_.workers();
+                         if (workers.empty()) return;
+                         const Json value = drains_.chance(0.5) ? Json("true") : Json(nullptr);
+                         world_.merge(
+                             kinds::kPod, workers[drains_.below(workers.size())],
+                             {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodCordonRequested), value}}}}}});
+                       }});
+}
+
+/// A canary, a pause, or windows, while templates change.
+void History::fill_updates() {
+  const auto edit = [this](const Json& spec) {
+    const std::vector<std::string> names = world_.names(op::resources::kNodeSet);
+    if (!names.empty()) world_.merge(op::resources::kNodeSet, names[updates_.below(names.size())], {{"spec", spec}});
+  };
+  updating_.push_back({3, [=, this] {
+                         const Json partition(updates_.between(0, 4));
+                         edit({{"updateStrategy", {{"rollingUpdate", {{"partition", partition}}}}}});
+                       }});
+  updating_.push_back(
+      {3, [=, this] {
+         const std::vector<std::string> names = world_.names(op::resources::kNodeSet);
+         if (names.empty()) return;
+         const std::string& name = names[updates_.below(names.size())];
+         const std::string now = core::get_string(*world_.find(op::resources::kNodeSet, name), {"spec", "extraConf"});
+         std::string conf;
+         for (const std::string& word : split(now, ' ')) {
+           if (!word.starts_with("Features=") && !word.starts_with("Weight=")) conf += word + " ";
+         }
+         const Json extra(conf + fmt::format("Features=f{} Weight={}", updates_.below(3), 1 + updates_.below(3)));
+         world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", extra}}}});
+       }});
+  updating_.push_back({2, [this] {
+                         const char* const specs[] = {"zone-a", "zone-b, fast"};
+                         const auto of = static_cast<std::uint64_t>(world_.options().kube_nodes);
+                         const std::string node = "kube-" + std::to_string(updates_.below(of));
+                         const Json spec = updates_.chance(0.25) ? Json(nullptr) : Json(specs[updates_.below(2)]);
+                         world_.merge(kinds::kNode, node,
+                                      {{"metadata", {{"annotations", {{std::string(api::kAnnotationFeaturesSpec), spec}}}}}});
+                       }});
+  updating_.push_back({2, [=, this] {
+                         if (updates_.chance(0.3)) return edit({{"updateStrategy", {{"type", "RollingUpdate"}}}});
+                         const core::Duration in{1000 * updates_.between(-60, 240)};
+                         Json flags = Json::array();
+                         if (updates_.chance(0.3)) flags.push_back(updates_.chance(0.7) ? "HOURLY" : "DAILY");
+                         edit({{"updateStrategy",
+                                {{"type", "ScheduledUpdate"},
+                                 {"scheduledUpdate",
+                                  {{"startTime", core::format_rfc3339(world_.loop().clock().wall() + in)},
+                                   {"duration", fmt::format("{}m", updates_.between(1, 6))},
+                                   {"flags", std::move(flags)}}}}}});
+                       }});
+  updating_.push_back({1, [=, this] {
+                         const Json paused(updates_.chance(0.4));
+                         edit({{"updateStrategy", {{"paused", paused}}}});
+                       }});
+  updating_.push_back({2, [=, this] {
+                         const Json image = updates_.chance(0.4) ? Json(nullptr) : Json(kOtherSlurmd);
+                         edit({{"slurmd", {{"image", image}}}});
+                       }});
 }
 
 }  // namespace sim

@@ -75,6 +75,7 @@ std::vector<Trial> make_trials() {
   out.push_back(of_slurm("slurmrestd slow", &SlurmRates::slow));
   out.push_back(of_slurm("slurmrestd empty", &SlurmRates::empty));
   out.push_back(of_slurm("slurmrestd bare", &SlurmRates::bare));
+  out.push_back(of_slurm("slurmrestd of another cluster", &SlurmRates::other));
   out.push_back(of_slurm("slurmrestd partial", &SlurmRates::partial));
   out.push_back(of_slurm("slurmrestd errors", &SlurmRates::error));
   out.push_back(of_slurm("slurmrestd replies lost", &SlurmRates::lost));

@@ -69,14 +69,15 @@ World::World(WorldOptions options)
       loop_(options_.seed),
       random_(loop_.random().fork()),
       site_(loop_, random_, {.release = options_.slurm_release}),
-      kube_(std::make_unique<SimKube>(loop_, random_.fork(), SimKubeOptions{options_.api, {}, {}})),
+      kube_(std::make_unique<SimKube>(loop_, random_.fork(), SimKubeOptions{options_.api, options_.controllers, {}})),
       faults_(random_.fork()) {
   site_.attach(kube_->api());
   kube_->add_namespace(kNamespace);
   kube_->add_namespace("slurm-operator");
   kube_->add_namespace(kOtherNamespace);
   for (int i = 0; i < options_.kube_nodes; ++i) kube_->nodes().add_node("kube-" + std::to_string(i));
-  for (const std::string_view image : {op::kDefaultSlurmctldImage, op::kDefaultSlurmdImage, op::kDefaultSlurmrestdImage}) {
+  for (const std::string_view image :
+       {op::kDefaultSlurmctldImage, op::kDefaultSlurmdImage, op::kDefaultSlurmrestdImage, op::kDefaultLoginImage}) {
     kube_->nodes().add_image(std::string(image));
   }
   kube_->nodes().set_process_factory(
@@ -128,6 +129,7 @@ void World::pause_operator(int which, core::Duration length) {
 
 void World::jump_clock(int which, core::Duration by) {
   oracles_->note(fmt::format("the clock of operator {} jumps by {} ms", which, by.count()));
+  oracles_->jobs().clocks_differ(core::Duration{std::abs(by.count())});
   if (OperatorProcess* process = operator_process(which)) process->host().jump(by);
 }
 
@@ -183,12 +185,16 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, const OperatorPro
                                    {slurm_rates.slow, Kind::kSlow},
                                    {slurm_rates.empty, Kind::kEmpty},
                                    {slurm_rates.bare, Kind::kBare},
+                                   {slurm_rates.other, Kind::kOther},
                                    {slurm_rates.partial, Kind::kPartial},
                                    {slurm_rates.error, Kind::kError},
                                    {slurm_rates.lost, Kind::kLost}}) {
     // What is not an answer of a table would be taken for success of a write.
     const bool read = request.method == "GET" && !request.target.ends_with("/reconfigure/");
-    if (drawn < rate && (read || kind != Kind::kBare)) {
+    const bool of_tables = kind == Kind::kBare || kind == Kind::kOther;
+    // Another cluster's slurmrestd has the same paths.
+    const bool same = kind == Kind::kOther && request.target == "/openapi/v3";
+    if (drawn < rate && (read || !of_tables) && !same) {
       return {kind, kind == Kind::kSlow ? core::Duration{random_.between(500, 15000)} : core::Duration{0}, {}};
     }
     drawn -= rate;
@@ -203,8 +209,9 @@ namespace {
 
 /// Users' kinds by their apiVersion and kind.
 const kube::Resource* resource_of(const Json& object) {
-  for (const kube::Resource* resource : {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet,
-                                         &op::resources::kToken, &kinds::kConfigMap, &kinds::kSecret}) {
+  for (const kube::Resource* resource :
+       {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet, &op::resources::kLoginSet,
+        &op::resources::kToken, &kinds::kConfigMap, &kinds::kSecret}) {
     if (core::get_string(object, {"kind"}) == resource->kind) return resource;
   }
   return nullptr;
@@ -227,9 +234,9 @@ void World::apply(const Json& object, const char* ns) {
   if (!result) oracles_->note("user refused: " + result.error().dump().substr(0, 300));
 }
 
-void World::found_cluster(int workers) {
+void World::found_cluster(int workers, const Json& controller) {
   start_operators();
-  apply(controller_json());
+  apply(core::merge(controller_json(), controller));
   apply(restapi_json());
   apply(nodeset_json("cpu", workers));
 }
@@ -323,6 +330,16 @@ Json nodeset_json(const std::string& name, int replicas) {
             {"oversubscribeNode", true},
             {"extraConf", "CPUs=2 RealMemory=1000"},
             {"partition", {{"enabled", true}}}}}};
+}
+
+Json loginset_json(int replicas) {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", "LoginSet"},
+          {"metadata", {{"name", World::kLogin}}},
+          {"spec",
+           {{"controllerRef", {{"name", World::kCluster}}},
+            {"replicas", replicas},
+            {"rootSshAuthorizedKeys", "ssh-ed25519 AAAA root\n"}}}};
 }
 
 Json token_json(const std::string& name, const std::string& secret, const std::string& key) {

@@ -40,12 +40,13 @@ struct WorldOptions {
   /// The oracles see every plan. Off where their work and memory would be taken for the operators'.
   bool show_plans = true;
   ApiOptions api{};
+  ControllerOptions controllers{};
 };
 
 /// What befalls requests to slurmrestd beyond what befalls any request.
 struct SlurmRates {
   double unchanged = 0;  ///< By slurmctld.
-  double refused = 0, slow = 0, empty = 0, bare = 0, partial = 0, error = 0, lost = 0;
+  double refused = 0, slow = 0, empty = 0, bare = 0, other = 0, partial = 0, error = 0, lost = 0;
   core::Duration latency{0};  ///< Of each answer that nothing else befalls.
 };
 
@@ -88,7 +89,7 @@ class World {
   // What users do.
   void apply(const core::Json& object, const char* ns = kNamespace);
   /// Starts the operators and applies a Controller, a RestApi and the NodeSet "cpu"; does not wait for them.
-  void found_cluster(int workers);
+  void found_cluster(int workers, const core::Json& controller = core::Json::object());
   void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
   /// Deletes it and takes its finalizers away: nobody gets to tidy up.
   void tear_away(const kube::Resource& resource, const std::string& name);
@@ -106,6 +107,7 @@ class World {
 
   static constexpr const char* kNamespace = "default";
   static constexpr const char* kCluster = "demo";
+  static constexpr const char* kLogin = "login";  ///< The LoginSet.
   static constexpr const char* kOtherNamespace = "other";
 
  private:
@@ -154,6 +156,7 @@ class OperatorProcess {
 core::Json controller_json(const std::string& extra_conf = "");
 core::Json restapi_json();
 core::Json nodeset_json(const std::string& name, int replicas);
+core::Json loginset_json(int replicas);
 /// Signed by a Secret's key.
 core::Json token_json(const std::string& name, const std::string& secret, const std::string& key);
 /// `data`: as text, by key.

@@ -154,6 +154,9 @@ class KubeApi {
   std::optional<Refusal> admit(const AdmissionRequest& request) const;
   std::optional<Refusal> check_object(const KubeKind& kind, const core::Json& object, const Caller& caller) const;
   std::optional<Refusal> check_namespace(const KubeKind& kind, const kube::Key& key) const;
+  /// As it is stored then; `write` gives it back as it is shown.
+  ApiResult<StoredPtr> store(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
+                             const std::string& subresource, std::optional<FieldOwners> owners, bool patched = false);
   ApiResult<core::Json> write(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
                               const std::string& subresource, std::optional<FieldOwners> owners, bool patched = false);
   ApiResult<core::Json> apply(const KubeKind& kind, const kube::Key& key, const core::Json& config, const Caller& caller,

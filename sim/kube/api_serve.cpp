@@ -116,7 +116,8 @@ net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpReq
   }
   if (auto created = serve_created_subresource(parsed, request)) return std::move(*created);
   const bool known_subresource = parsed.subresource.empty() || (parsed.subresource == "status" && parsed.kind->status) ||
-                                 (parsed.subresource == "finalize" && table == "namespaces");
+                                 (parsed.subresource == "finalize" && table == "namespaces") ||
+                                 (parsed.subresource == "ephemeralcontainers" && table == "pods");
   if (!known_subresource) return reply(make_status(404, "NotFound", "the server could not find the requested resource"));
 
   if (request.method == "GET") {

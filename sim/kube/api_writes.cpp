@@ -100,6 +100,13 @@ ApiResult<Json> KubeApi::create_owned(const KubeKind& kind, Json object, const C
 
 ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Json after, const Caller& caller,
                                const std::string& subresource, std::optional<FieldOwners> owners, bool patched) {
+  const auto written = store(kind, before, std::move(after), caller, subresource, std::move(owners), patched);
+  if (!written) return std::unexpected(written.error());
+  return shown(kind, **written);
+}
+
+ApiResult<StoredPtr> KubeApi::store(const KubeKind& kind, const StoredPtr& before, Json after, const Caller& caller,
+                                    const std::string& subresource, std::optional<FieldOwners> owners, bool patched) {
   const Json& was = before->body;
   const kube::Key key = kube::key_of(was);
   Json& metadata = after["metadata"];
@@ -142,6 +149,20 @@ ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Js
       kept.erase("status");
     }
     after = std::move(kept);
+  } else if (subresource == "ephemeralcontainers") {
+    Json kept = was;
+    const Json before_it = was["spec"].value("ephemeralContainers", Json::array());
+    Json containers = after["spec"].value("ephemeralContainers", Json::array());
+    for (const Json& old : before_it) {
+      if (std::ranges::find(containers, old) != containers.end()) continue;
+      const std::string name = core::get_string(old, {"name"});
+      return std::unexpected(
+          invalid(kind.resource, key.name,
+                  {{"spec.ephemeralContainers", "FieldValueForbidden",
+                    fmt::format("Forbidden: existing ephemeral containers \"{}\" may not be changed\n", name)}}));
+    }
+    if (!containers.empty()) kept["spec"]["ephemeralContainers"] = std::move(containers);
+    after = std::move(kept);
   } else if (kind.status) {
     if (was.contains("status")) {
       after["status"] = was["status"];
@@ -178,16 +199,16 @@ ApiResult<Json> KubeApi::write(const KubeKind& kind, const StoredPtr& before, Js
     return std::unexpected(*refusal);
 
   if (!owners) owners = owners_after(kind, *before, after, caller.manager, subresource);
-  if (after == was && *owners == before->owners) return shown(kind, *before);
-  if (caller.dry_run) return shown(kind, Stored{std::move(after), std::move(*owners), 0});
+  if (after == was && *owners == before->owners) return before;
+  if (caller.dry_run) return std::make_shared<const Stored>(Stored{std::move(after), std::move(*owners), 0});
   const Json* space_finalizers = core::find(after, {"spec", "finalizers"});
   const bool held = kind.resource.plural == "namespaces" && space_finalizers != nullptr && !space_finalizers->empty();
   if (terminating(after) && !held && finalizer_count(after) == 0 &&
       core::get_int(after, {"metadata", "deletionGracePeriodSeconds"}) == 0) {
     store_.erase(table_name(kind.resource), key);  // never stored: watches do not see it without its finalizers
-    return shown(kind, Stored{std::move(after), std::move(*owners), before->revision});
+    return std::make_shared<const Stored>(Stored{std::move(after), std::move(*owners), before->revision});
   }
-  return shown(kind, *store_.put(table_name(kind.resource), key, std::move(after), std::move(*owners)));
+  return store_.put(table_name(kind.resource), key, std::move(after), std::move(*owners));
 }
 
 ApiResult<Json> KubeApi::update(const kube::Resource& resource, Json object, const Caller& caller,
@@ -380,7 +401,7 @@ bool KubeApi::modify(const kube::Resource& resource, const kube::Key& key, const
   if (!before) return false;
   Json after = before->body;
   change(after);
-  return write(kind, before, std::move(after), caller, subresource, std::nullopt).has_value();
+  return store(kind, before, std::move(after), caller, subresource, std::nullopt).has_value();
 }
 
 }  // namespace sim

@@ -31,7 +31,7 @@ class PodView {
   [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: before all else.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; the node's with hostNetwork.
   [[nodiscard]] const core::Json& object() const;      ///< As the kubelet last saw it.
-  /// spec.containers or spec.initContainers item; null when there is none.
+  /// Item of spec.containers, spec.initContainers or spec.ephemeralContainers; null when there is none.
   [[nodiscard]] const core::Json* container(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> args(const std::string& container) const;
   /// Values of env, references resolved when the container was started.
@@ -65,6 +65,8 @@ class Process {
   [[nodiscard]] virtual bool alive() const { return true; }
   /// Set once it has ended by itself.
   [[nodiscard]] virtual std::optional<int> exit_code() const { return std::nullopt; }
+  /// What it leaves in its termination log.
+  [[nodiscard]] virtual std::string last_words() const { return ""; }
   /// The preStop hook, when the container has one; terminate() comes 0.1 s later.
   virtual void pre_stop() {}
   /// SIGTERM. It ends when exit_code() is set, or is killed when the grace period is over. By default it is gone 0.1 s later.

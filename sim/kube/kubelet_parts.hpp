@@ -29,6 +29,7 @@ struct Container {
   core::Json spec;
   bool init = false;
   bool sidecar = false;  ///< An init container that stays.
+  bool ephemeral = false;
   std::unique_ptr<Process> process;
   bool starting = false;
   bool backing_off = false;  ///< Ended, and not yet to be started again.
@@ -169,6 +170,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   // kubelet_pods.cpp.
   void notice(const kube::Key& key);
   void adopt(const kube::Key& key, const core::Json& object);
+  static bool add_ephemeral(Pod& pod);
   void mount(const PodPtr& pod);
   void sync_in(const PodPtr& pod, core::Duration delay);
   static bool starts_again(const Pod& pod, const Container& container);

@@ -43,8 +43,23 @@ void Kubelets::Impl::notice(const kube::Key& key) {
   const PodPtr pod = it->second;
   const bool touched = pod->object["metadata"].value("annotations", Json()) != object["metadata"].value("annotations", Json());
   pod->object = object;
-  if (touched && pod->mounted) refresh_files_in(pod, between(Duration{100}, Duration{500}));
+  const bool added = add_ephemeral(*pod);
+  if (added && pod->mounted) sync_in(pod, between(Duration{10}, Duration{300}));
+  if ((touched || added) && pod->mounted) refresh_files_in(pod, between(Duration{100}, Duration{500}));
   if (terminating(object)) return stop(pod);
+}
+
+/// Takes on what was added to a pod that is there already.
+bool Kubelets::Impl::add_ephemeral(Pod& pod) {
+  bool added = false;
+  for (const Json& spec : pod.object["spec"].value("ephemeralContainers", Json::array())) {
+    if (pod.find(core::get_string(spec, {"name"})) != nullptr) continue;
+    Container container;
+    container.spec = spec;
+    container.ephemeral = added = true;
+    pod.containers.push_back(std::move(container));
+  }
+  return added;
 }
 
 void Kubelets::Impl::adopt(const kube::Key& key, const Json& object) {
@@ -67,6 +82,7 @@ void Kubelets::Impl::adopt(const kube::Key& key, const Json& object) {
       pod->containers.push_back(std::move(container));
     }
   }
+  add_ephemeral(*pod);
   pod->on_changed = [weak = weak_from_this(), held = std::weak_ptr<Pod>(pod)] {
     const auto self = weak.lock();
     const PodPtr p = held.lock();
@@ -103,6 +119,7 @@ void Kubelets::Impl::sync_in(const PodPtr& pod, Duration delay) {
 
 /// Of a container that has ended, in a pod that stays.
 bool Kubelets::Impl::starts_again(const Pod& pod, const Container& container) {
+  if (container.ephemeral) return false;
   if (container.sidecar) return true;
   const std::string policy = core::get_string(pod.object, {"spec", "restartPolicy"}, "Always");
   return policy != "Never" && !(container.done() && (container.init || policy == "OnFailure"));
@@ -119,7 +136,10 @@ void Kubelets::Impl::sync(const PodPtr& pod) {
 
 void Kubelets::Impl::start_next(const PodPtr& pod) {
   for (Container& container : pod->containers) {
-    if (container.init && container.done()) continue;
+    if (container.ephemeral && !container.process && !container.starting && !container.terminated) begin(pod, container);
+  }
+  for (Container& container : pod->containers) {
+    if (container.ephemeral || (container.init && container.done())) continue;
     if (!container.process && !container.starting && !container.backing_off &&
         (!container.terminated || starts_again(*pod, container))) {
       begin(pod, container);
@@ -256,9 +276,11 @@ void Kubelets::Impl::kill_by_probe(const PodPtr& pod, Container& container, cons
 
 void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int code, const char* reason) {
   const bool killed = std::exchange(container.killing, false);
+  const std::string said = container.process ? container.process->last_words() : "";
   container.process.reset();
   container.terminated =
       Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
+  if (!said.empty()) (*container.terminated)["message"] = said;
   const bool again = !pod->stopping && starts_again(*pod, container);
   // What a probe has ended is started in the same breath, and the first time it does not count.
   const bool counts = again && (!killed || container.restarts > 0);

@@ -80,7 +80,9 @@ std::vector<std::string> Kubelets::Impl::fitting_nodes(const kube::Key& key, con
   if (!pod["spec"].value("schedulingGates", Json::array()).empty()) return out;
   for (const auto& [name, stored] : api.store().all("nodes")) {
     const Json& node = stored->body;
-    if (core::get_bool(node, {"spec", "unschedulable"}) || !is_ready(node)) continue;
+    const Json cordon{{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}};
+    if (core::get_bool(node, {"spec", "unschedulable"}) && tolerations_of(pod, cordon).empty()) continue;
+    if (!is_ready(node)) continue;
     const Json selector = pod["spec"].value("nodeSelector", Json::object());
     if (!core::contains(node["metadata"].value("labels", Json::object()), selector)) continue;
     if (!affine(pod, name.name) || !tolerant(key, pod, name.name) || !tolerates_taints(pod, node)) continue;

@@ -54,6 +54,7 @@ std::string Kubelets::Impl::phase(const Pod& pod) {
   // What starts again is Running between two starts; a terminal phase is for ever.
   bool started = false, all_ended = true, all_well = true;
   for (const Container& c : pod.containers) {
+    if (c.ephemeral) continue;
     const bool over = c.terminated && !c.process && (pod.stopping || !starts_again(pod, c));
     if (c.init && !c.sidecar && over && !c.done() && !pod.stopping) return "Failed";
     if (c.init) continue;
@@ -88,9 +89,11 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
   // One that ends before it has started.
   const bool lost = pod->torn_down && now_phase == "Pending";
   bool initialized = true, ready = now_phase == "Running";
-  Json inits = Json::array(), mains = Json::array();
+  Json inits = Json::array(), mains = Json::array(), added = Json::array();
   for (const Container& c : pod->containers) {
-    if (c.init) {
+    if (c.ephemeral) {
+      added.push_back(container_status(c));
+    } else if (c.init) {
       initialized = initialized && (c.sidecar ? c.started_once : c.done());
       if (c.sidecar) ready = ready && c.ready;
       inits.push_back(container_status(c));
@@ -145,6 +148,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
         }
         if (!inits.empty()) status["initContainerStatuses"] = inits;
         status["containerStatuses"] = mains;
+        if (!added.empty()) status["ephemeralContainerStatuses"] = added;
         if (!pod->failed_reason.empty()) {
           status["reason"] = pod->failed_reason;
           status["message"] = "The node was low on resource: memory.";

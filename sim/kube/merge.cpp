@@ -181,6 +181,20 @@ bool starts_with(const FieldPath& path, const FieldPath& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
+/// The members of the two documents that are not alike: most writes are about one.
+std::pair<Json, Json> differing(const Json& from, const Json& to) {
+  std::pair<Json, Json> out{Json::object(), Json::object()};
+  const auto copy = [](const Json& one, const Json& other, Json& into) {
+    for (const auto& [name, value] : one.items()) {
+      const auto it = other.find(name);
+      if (it == other.end() || *it != value) into[name] = value;
+    }
+  };
+  copy(from, to, out.first);
+  copy(to, from, out.second);
+  return out;
+}
+
 bool owned_by_others(const FieldOwners& owners, const std::string& manager, const FieldPath& path) {
   return std::any_of(owners.begin(), owners.end(), [&](const auto& entry) {
     if (entry.first == manager) return false;
@@ -362,7 +376,8 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
   return result;
 }
 
-FieldOwners own_changes(const Json& before, const Json& after, FieldOwners owners, const std::string& manager, bool custom) {
+FieldOwners own_changes(const Json& from, const Json& to, FieldOwners owners, const std::string& manager, bool custom) {
+  const auto [before, after] = differing(from, to);
   const FieldSet had = fields_of(before, custom);
   const FieldSet has = fields_of(after, custom);
   for (const FieldPath& path : has) {

@@ -54,8 +54,8 @@ struct ApplyResult {
 /// Applies `config` as `manager` onto `live`, whose fields belong to `owners`.
 ApplyResult apply_config(const core::Json& live, const FieldOwners& owners, const core::Json& config,
                          const std::string& manager, bool force, bool custom);
-/// The owners after `manager` changed `before` into `after` by other means than apply.
-FieldOwners own_changes(const core::Json& before, const core::Json& after, FieldOwners owners, const std::string& manager,
+/// The owners after `manager` changed one document into the other by other means than apply.
+FieldOwners own_changes(const core::Json& from, const core::Json& to, FieldOwners owners, const std::string& manager,
                         bool custom);
 
 }  // namespace sim

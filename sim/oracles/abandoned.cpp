@@ -1,5 +1,7 @@
 #include "sim/oracles/abandoned.hpp"
 
+#include <algorithm>
+
 #include "api/well_known.hpp"
 #include "cluster/names.hpp"
 #include "kube/acts.hpp"
@@ -9,7 +11,15 @@ namespace sim {
 
 using core::Json;
 
-AbandonedRecords::AbandonedRecords(KubeApi& api, SlurmSite& site) : api_(api), site_(site) {
+namespace {
+
+/// The operator may not have told Slurm of a worker's end yet: Slurm, the API server and the operator itself may be away in
+/// turn.
+constexpr core::Duration kGoneNews{180000};
+
+}  // namespace
+
+AbandonedRecords::AbandonedRecords(core::Loop& loop, KubeApi& api, SlurmSite& site) : loop_(loop), api_(api), site_(site) {
   listen();
 }
 
@@ -24,6 +34,8 @@ void AbandonedRecords::listen() {
     }
     if (table == table_name(op::resources::kNodeSet) && terminating(body) && kube::has_finalizer(body, "orphan"))
       alone_.insert(text_at(body, {"metadata", "uid"}));
+    if (table == "nodes" && change->before && daemon_name_of(body) != daemon_name_of(change->before->body))
+      abandon_renamed(daemon_name_of(change->before->body));
     if (table == "pods" && is_worker(body))
       abandoned_.erase({{change->key.ns, label(body, api::kLabelCluster)}, slurm_node_of(body)});
   });
@@ -33,6 +45,7 @@ void AbandonedRecords::listen() {
 /// reach it.
 void AbandonedRecords::abandon_record(const Json& pod) {
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
+  gone_[{controller, slurm_node_of(pod)}] = loop_.clock().mono();
   if (!owner_uid(pod, "NodeSet").empty() && api_.peek(op::resources::kController, controller) != nullptr) return;
   abandoned_.insert({controller, slurm_node_of(pod)});
 }
@@ -44,6 +57,19 @@ void AbandonedRecords::abandon_left(const Json& nodeset) {
   const SlurmSite::Cluster* cluster = site_.find(controller);
   const bool alone = alone_.contains(text_at(nodeset, {"metadata", "uid"}));
   if (cluster != nullptr && (alone || !cluster->slurm->up())) abandon_records(controller);
+}
+
+/// Of a worker that has just gone, with scalingMode DaemonSet: whose a record without a comment is, only the name of its
+/// machine tells.
+void AbandonedRecords::abandon_renamed(const std::string& was) {
+  const core::MonoTime now = loop_.clock().mono();
+  for (const auto& [host, cluster] : site_.clusters()) {
+    const SimNode* node = cluster->slurm->node(was);
+    const auto gone = gone_.find({cluster->controller, was});
+    if (node == nullptr || !node->comment.empty() || gone == gone_.end()) continue;
+    const core::MonoTime since = std::max(gone->second, cluster->slurm->up() ? cluster->slurm->up_since() : now);
+    if (now - since <= kGoneNews) abandoned_.insert({cluster->controller, was});
+  }
 }
 
 void AbandonedRecords::abandon_records(const kube::Key& controller) {

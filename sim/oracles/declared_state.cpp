@@ -11,6 +11,7 @@
 #include "api/token.hpp"
 #include "api/well_known.hpp"
 #include "cluster/names.hpp"
+#include "cluster/worker_names.hpp"
 #include "core/base64.hpp"
 #include "sim/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
@@ -21,16 +22,18 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// slurmctld's own words for a slurmd that has less than its record.
-bool tells_lack(const std::string& reason) {
-  return reason.starts_with("gres/") || reason.starts_with("Low RealMemory");
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) out.push_back(line);
   return out;
+}
+
+/// Of the newest template.
+std::optional<int> weight_of(const Json& nodeset) {
+  const std::string conf = text_at(nodeset, {"spec", "extraConf"});
+  const std::size_t at = conf.find("Weight=");
+  return at == std::string::npos ? std::nullopt : std::optional(number(std::string_view(conf).substr(at + 7), 1));
 }
 
 }  // namespace
@@ -51,6 +54,22 @@ std::string DeclaredState::rolled_revision(const Json& nodeset) const {
   return label(*newest, api::kLabelRevisionHash);
 }
 
+/// What its Kubernetes node says, all nodes have; and those of workers that were updated in place, what the template says, too.
+void DeclaredState::unmet_features(const Json& nodeset, const Json& pod, const Json& host, const SimNode& node,
+                                   std::vector<std::string>& out) const {
+  const bool in_place = !annotation(pod, api::kAnnotationCreatedRevision).empty() &&
+                        label(pod, api::kLabelRevisionHash) == rolled_revision(nodeset);
+  std::set<std::string> asked = features_of(nodeset, host), has(node.features.begin(), node.features.end());
+  if (!in_place) {
+    const auto of_template = [](const std::string& feature) { return !feature.starts_with(api::kFeaturePrefix); };
+    std::erase_if(asked, of_template);
+    std::erase_if(has, of_template);
+  }
+  if (has != asked) {
+    out.push_back(fmt::format("node {} has the features {}, not {}", node.name, fmt::join(has, ","), fmt::join(asked, ",")));
+  }
+}
+
 void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) const {
   const std::string ns = namespace_of(nodeset), name = name_of(nodeset);
   const kube::Key controller{ns, text_at(nodeset, {"spec", "controllerRef", "name"})};
@@ -58,7 +77,10 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
   if (owner == nullptr) return;  // Nothing can be run without one.
   const auto site = site_.clusters().find(op::controller_object_name(controller.name) + "." + ns);
   const SimSlurm* slurm = site == site_.clusters().end() ? nullptr : site->second->slurm.get();
-  const std::int64_t wanted = core::get_int(nodeset, {"spec", "replicas"}, 1);
+  const bool scheduled = text_at(nodeset, {"spec", "updateStrategy", "type"}) == "ScheduledUpdate";
+  if (!scheduled && slurm != nullptr && slurm->reservations().contains("SlurmOperatorMaint-" + name))
+    out.push_back("NodeSet " + name + " has a reservation that it does not want");
+  const std::int64_t wanted = wished_workers(api_, nodeset);
   std::int64_t have = 0;
   // Of those that somebody took from work, it is his to give them back: they keep nothing from being ready, but all of them do.
   int usable = 0, aside = 0, others = 0;
@@ -72,6 +94,9 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       continue;
     }
     ++have;
+    // One that a user has cordoned stays: its successor would not be cordoned.
+    if (bound_to_hosts(nodeset) != bound_to_host(pod) && !pod_cordoned(pod))
+      out.push_back("pod " + key.str() + " is of the other scalingMode");
     const std::string node_name = slurm_node_of(pod);
     const SimNode* node = slurm == nullptr ? nullptr : slurm->node(node_name);
     if (!condition_true(pod, "Ready")) out.push_back("pod " + key.str() + " is not ready");
@@ -81,16 +106,21 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     }
     // A kubelet that is cut off cannot say that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
-    const bool cordoned = annotation(pod, api::kAnnotationPodCordon) == "true" || [&] {
-      const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
-      return host != nullptr && core::get_bool(*host, {"spec", "unschedulable"});
-    }();
+    const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
+    // The node of a worker of the newest template has all that this and its Kubernetes node say, however it came there.
+    if (host != nullptr) unmet_features(nodeset, pod, *host, *node, out);
+    const std::optional<int> weight = weight_of(nodeset);
+    if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)
+      out.push_back(fmt::format("node {} has the weight {}, not {}", node->name, node->weight, *weight));
+    const bool cordoned = pod_cordoned(pod) || (host != nullptr && host_goes(*host));
     const HoldOracle::Hold hold = holds_.on(controller, node_name);
     const bool taken = !node->invalid_reg && (hold.drain || hold.down || cordoned);
     ++(slurm->usable(*node) ? usable : taken ? aside : others);
     if (hold.drain || hold.down) {
       if (hold.drain && !node->drain)
         out.push_back("node " + node_name + " is not drained any more, though its admin did not free it");
+      if (node->drain && node->reason == op::kDrainedBefore)
+        out.push_back("node " + node_name + " does not have the reason of its admin again");
       if (hold.down && !node->down)
         out.push_back("node " + node_name + " is not down any more, though its admin did not free it");
     } else if (cordoned) {
@@ -98,7 +128,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       if (!node->drain && !node->down) out.push_back("node " + node_name + " is not drained, though cordoned");
     } else if (!slurm->usable(*node)) {
       out.push_back("node " + node_name + " is not usable: " + shown(*slurm, *node));
-    } else if (!newest.empty() && label(pod, api::kLabelRevisionHash) != newest) {
+    } else if (!newest.empty() && label(pod, api::kLabelRevisionHash) != newest && ordinal_of(pod) >= partition_of(nodeset)) {
       out.push_back("pod " + key.str() + " is of an earlier template");
     }
   }
@@ -131,12 +161,15 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
              slurm_node_of(pod) == node_name;
     });
     // The state of a cluster that ended may come back with one made anew, and slurmctld when a NodeSet is gone. Whose workers'
-    // records are in it is told by their comments, our reasons, and NodeSets of their features; of others nobody can tell.
+    // records are in it is told by their comments, our reasons, and NodeSets of their features with numbers for their workers;
+    // of others nobody can tell, and a host of the site may have such a feature.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
-                            return api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
+                            return op::ordinal_of(name, feature + "-") &&
+                                   api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
-    if (nameless && abandoned_.contain(cluster.controller, name)) continue;
+    // Nor of one that was never stamped, because Slurm has refused its slurmd.
+    if (nameless && (node.invalid_reg || abandoned_.contain(cluster.controller, name))) continue;
     // An admin's word outlives the worker. Where Slurm refuses the slurmd, the reason tells whose it is: Slurm writes over an
     // admin's, and before 26.05 one that was left over looks like it.
     const HoldOracle::Hold hold = holds_.on(cluster.controller, name);
@@ -153,6 +186,10 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
     if (!condition_true(object, type)) out.push_back(fmt::format("{} of Controller {} is not True", type, key.str()));
   }
   if (condition_true(object, api::kConditionDegraded)) out.push_back("Controller " + key.str() + " is Degraded");
+  const std::string keyring = op::keyring_name(key.name);
+  const Json* copy = api_.peek(kinds::kSecret, {key.ns, keyring});
+  const bool rotates = copy != nullptr && !annotation(*copy, api::kAnnotationKeyRotation).empty();
+  if (rotates) out.push_back("the key of Controller " + key.str() + " rotates still");
   const Json* map = api_.peek(kinds::kConfigMap, {key.ns, op::config_map_name(key.name)});
   const SlurmSite::Cluster* cluster = site_.find(key);
   if (cluster == nullptr || !cluster->slurm->up()) return;
@@ -264,6 +301,31 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   }
 }
 
+void DeclaredState::unmet_loginset(const kube::Key& key, const Json& object, std::vector<std::string>& out) const {
+  const std::string who = "LoginSet " + key.str();
+  if (api_.peek(op::resources::kController, {key.ns, text_at(object, {"spec", "controllerRef", "name"})}) == nullptr) return;
+  if (!condition_true(object, api::kConditionReady)) out.push_back(who + " is not Ready");
+  if (condition_true(object, api::kConditionDegraded)) out.push_back(who + " is Degraded");
+  const auto wanted = core::get_int(object, {"spec", "replicas"});
+  std::int64_t running = 0;
+  const Json* config = api_.peek(kinds::kConfigMap, {key.ns, op::ssh_config_name(key.name)});
+  if (config == nullptr) return out.push_back(who + " has no sshd_config");
+  const std::string keys = text_at(object, {"spec", "rootSshAuthorizedKeys"});
+  if (text_at(*config, {"data", "authorized_keys"}).find(keys) == std::string::npos)
+    out.push_back("the authorized keys of " + who + " are not those of its spec");
+  const std::string lines = text_at(object, {"spec", "extraSshdConfig"});
+  if (text_at(*config, {"data", "sshd_config"}).find(lines) == std::string::npos)
+    out.push_back("the sshd_config of " + who + " is not that of its spec");
+  for (const auto& [pod, stored] : api_.store().all("pods")) {
+    const bool its = pod.ns == key.ns && label(stored->body, api::kLabelName) == op::kAppLogin &&
+                     label(stored->body, api::kLabelInstance) == key.name;
+    if (its && !terminating(stored->body) && text_at(stored->body, {"status", "phase"}) == "Running") ++running;
+  }
+  if (running != wanted) out.push_back(fmt::format("{} has {} pods, and wants {}", who, running, wanted));
+  if (core::get_int(object, {"status", "replicas"}) != wanted || core::get_int(object, {"status", "readyReplicas"}) != wanted)
+    out.push_back("the status of " + who + " tells other numbers of pods");
+}
+
 std::vector<std::string> DeclaredState::unmet() const {
   std::vector<std::string> out;
   const auto of_kind = [&](const kube::Resource& resource, const auto& check) {
@@ -287,6 +349,7 @@ std::vector<std::string> DeclaredState::unmet() const {
     unmet_nodeset(object, out);
     (void)key;
   });
+  of_kind(op::resources::kLoginSet, [&](const kube::Key& key, const Json& object) { unmet_loginset(key, object, out); });
   of_kind(op::resources::kToken, [&](const kube::Key& key, const Json& object) {
     unmet_token(object, out);
     (void)key;
@@ -306,8 +369,8 @@ std::vector<std::string> DeclaredState::unmet() const {
       if (owners == nullptr) continue;
       for (const Json& owner : *owners) {
         const std::string kind = text_at(owner, {"kind"});
-        for (const kube::Resource* resource :
-             {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet, &op::resources::kToken}) {
+        for (const kube::Resource* resource : {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet,
+                                               &op::resources::kLoginSet, &op::resources::kToken}) {
           if (resource->kind != kind) continue;
           const Json* object = api_.peek(*resource, {key.ns, text_at(owner, {"name"})});
           if (object == nullptr || text_at(*object, {"metadata", "uid"}) != text_at(owner, {"uid"})) {

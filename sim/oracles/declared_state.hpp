@@ -1,5 +1,5 @@
-// In the end the declared state is reached: what users wrote into Controllers, RestApis, NodeSets and Tokens is what runs,
-// their status says so, and nothing is left over.
+// In the end the declared state is reached: what users wrote into Controllers, RestApis, NodeSets, LoginSets and Tokens is what
+// runs, their status says so, and nothing is left over.
 #pragma once
 
 #include <optional>
@@ -28,10 +28,13 @@ class DeclaredState {
 
  private:
   [[nodiscard]] std::string rolled_revision(const core::Json& nodeset) const;
+  void unmet_features(const core::Json& nodeset, const core::Json& pod, const core::Json& host, const SimNode& node,
+                      std::vector<std::string>& out) const;
   void unmet_nodeset(const core::Json& nodeset, std::vector<std::string>& out) const;
   void unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::string>& out) const;
   void unmet_controller(const kube::Key& key, const core::Json& object, std::vector<std::string>& out) const;
   void unmet_inputs(const SlurmSite::Cluster& cluster, const core::Json& controller, std::vector<std::string>& out) const;
+  void unmet_loginset(const kube::Key& key, const core::Json& object, std::vector<std::string>& out) const;
   void unmet_token(const core::Json& token, std::vector<std::string>& out) const;
   [[nodiscard]] std::optional<std::string> secret_value(const kube::Key& key, const std::string& field) const;
 

@@ -21,11 +21,18 @@ void without_chance(Json& value) {
       // Of the clock.
       "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastProbeTime", "startTime", "startedAt", "finishedAt",
       // Whichever was free: Kubernetes nodes, addresses, volumes. In the comments of Slurm nodes it is "node".
-      "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID"};
+      "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",
+      // Witnesses of a key's rotation: as many as it took.
+      "ephemeralContainers", "ephemeralContainerStatuses"};
   // The keys of a cluster are drawn, so are the digests of them, and of what has such digests in it: that they are there
   // counts.
-  static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash), std::string(api::kAnnotationJwtKeyHash),
-                                            "pod-template-hash", "currentRevision", "updateRevision"};
+  static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash),
+                                            std::string(api::kAnnotationMadeWithKey),
+                                            std::string(api::kAnnotationJwtKeyHash),
+                                            std::string(api::kAnnotationSshHostKeysHash),
+                                            "pod-template-hash",
+                                            "currentRevision",
+                                            "updateRevision"};
   if (value.is_object()) {
     std::erase_if(value.get_ref<Json::object_t&>(), [](const auto& entry) { return kLeftOut.contains(entry.first); });
     for (const auto& [key, child] : value.items()) {

@@ -22,6 +22,21 @@ TEST_F(OraclesTest, TheRecordThatAnAdminHoldsStaysWhileItsWorkerIsWanted) {
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("the record of node cpu-0 was deleted, which an admin holds")));
 }
 
+TEST_F(OraclesTest, SoDoesThatOfAWorkerThatIsBoundToAMachine) {
+  const auto label = [&](const core::Json& pool) {
+    world.merge(kinds::kNode, "kube-0", {{"metadata", {{"labels", {{"pool", pool}}}}}});
+  };
+  label("slurm");
+  world.merge(op::resources::kNodeSet, "cpu",
+              {{"spec", {{"scalingMode", "DaemonSet"}, {"template", {{"spec", {{"nodeSelector", {{"pool", "slurm"}}}}}}}}}});
+  ASSERT_THAT(world.settle(core::Duration{300000}), IsEmpty());
+  set_state("kube-0", "DRAIN", kSlurmAdmin);
+  world.loop().run_for(core::Duration{120000});
+  world.pause_operator(0, core::Duration{60000});
+  ASSERT_EQ(world.slurm()->delete_node("kube-0"), SlurmErrno::kSuccess);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("the record of node kube-0 was deleted, which an admin holds")));
+}
+
 TEST_F(OraclesTest, TheRecordThatAnAdminHoldsOutlivesAWorkerThatIsNotWanted) {
   set_state("cpu-0", "DRAIN", kSlurmAdmin);
   world.loop().run_for(core::Duration{120000});
@@ -29,6 +44,18 @@ TEST_F(OraclesTest, TheRecordThatAnAdminHoldsOutlivesAWorkerThatIsNotWanted) {
   ASSERT_THAT(world.settle(core::Duration{60000}), IsEmpty());
   EXPECT_NE(world.slurm()->node("cpu-0"), nullptr) << "a next worker of the name is to be drained as well";
   EXPECT_THAT(violations(), IsEmpty());
+}
+
+TEST_F(OraclesTest, WhatAnAdminFreedIsNotDrainedAgainByItsNextRecord) {
+  SimNode made = *world.slurm()->node("cpu-1");
+  made.drain = true;
+  made.reason = op::kDrainedBefore;
+  set_state("cpu-1", "DRAIN", kSlurmAdmin);
+  world.slurm()->on_new(made);
+  EXPECT_THAT(violations(), IsEmpty());
+  set_state("cpu-1", "RESUME", kSlurmAdmin);
+  world.slurm()->on_new(made);
+  EXPECT_THAT(violations(), ElementsAre(HasSubstr("node cpu-1 registers drained, as it was before an admin freed it")));
 }
 
 /// Slurm keeps one reason and no owner: nobody can tell that DOWN from one that the admin set.
@@ -52,6 +79,17 @@ TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWor
   set_state("cpu-1", "RESUME", kSlurmAdmin);
   EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
   EXPECT_EQ(world.slurm()->node("cpu-1"), nullptr) << "that word has ended";
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
+/// Slurm has written over the admin's reason, so nobody can know of it.
+TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
+  set_state("cpu-0", "DRAIN", kSlurmAdmin);
+  world.loop().run_for(core::Duration{120000});
+  world.slurm()->set_memory(500);
+  world.slurm()->reload_slurmd("cpu-0");
+  ASSERT_TRUE(world.slurm()->node("cpu-0")->invalid_reg);
+  ASSERT_EQ(world.slurm()->delete_node("cpu-0"), SlurmErrno::kSuccess);
   EXPECT_THAT(violations(), IsEmpty());
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/field.hpp"
 #include "api/well_known.hpp"
 #include "cluster/names.hpp"
 #include "sim/oracles/agents.hpp"
@@ -41,8 +42,14 @@ std::string_view to_string(Blame blame) {
       return "an administrator";
     case Blame::kAccident:
       return "an accident";
+    case Blame::kPolicy:
+      return "the drain policy of its NodeSet";
+    case Blame::kNoPolicy:
+      return "the operator ended it without a policy";
     case Blame::kClusterEnds:
       return "the end of its cluster";
+    case Blame::kLongProlog:
+      return "its long prolog";
     case Blame::kOperator:
       return "the operator deleted its worker";
     case Blame::kOperatorDown:
@@ -79,12 +86,15 @@ std::string_view to_string(Blame blame) {
       return "slurmctld has another key than its slurmd";
     case Blame::kState:
       return "slurmctld's volume went";
+    case Blame::kReconfigure:
+      return "the operator reconfigured or restarted slurmctld during its prolog";
   }
   return "";
 }
 
 bool is_excused(Blame blame) {
-  return blame == Blame::kUser || blame == Blame::kAdmin || blame == Blame::kAccident || blame == Blame::kClusterEnds;
+  return blame == Blame::kUser || blame == Blame::kAdmin || blame == Blame::kAccident || blame == Blame::kPolicy ||
+         blame == Blame::kClusterEnds || blame == Blame::kLongProlog;
 }
 
 JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell violation, Tell note)
@@ -110,6 +120,11 @@ void JobOracle::accident(const std::string& pod, Accident what) {
 void JobOracle::fenced(const SimNode& record) {
   if (const auto worker = workers_.find(record.instance_id); worker != workers_.end())
     worker->second.fenced = loop_.clock().mono();
+}
+
+void JobOracle::freed(const SimNode& record) {
+  if (const auto worker = workers_.find(record.instance_id); worker != workers_.end())
+    worker->second.freed = loop_.clock().mono();
 }
 
 // --- What becomes of workers ------------------------------------------------------------------------------------------
@@ -162,6 +177,12 @@ void JobOracle::listen() {
     const bool gone = change->type == Change::Type::kDeleted;
     if (table == table_name(op::resources::kController) && gone) gone_[change->key] = now;
     const Json& pod = change->object->body;
+    if (table == table_name(op::resources::kNodeSet)) {
+      const Json* policy = core::find(pod, {"spec", "drainPolicy"});
+      auto& said = policies_[change->key];
+      const Json is = policy == nullptr ? Json::object() : *policy;
+      if (said.empty() || said.back().second != is) said.emplace_back(now, is);
+    }
     if (table != "pods") return;
     // One that never ran had no state.
     if (label(pod, api::kLabelName) == "slurmctld" && core::get_string(pod, {"status", "phase"}) == "Running" &&
@@ -180,6 +201,8 @@ void JobOracle::listen() {
       std::string& last = last_[{{change->key.ns, label(pod, api::kLabelCluster)}, node}];
       if (last != uid) worker.before = std::exchange(last, uid);
     }
+    const bool kept = label(pod, api::kLabelPodProtect) == "true";
+    worker.open = kept ? std::nullopt : std::optional(worker.open.value_or(now));
     if (worker.machine.empty()) worker.machine = core::get_string(pod, {"spec", "nodeName"});
     if (!worker.deleted && (gone || terminating(pod))) {
       worker.deleted = now;
@@ -255,6 +278,13 @@ bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, con
   return from + kGoneNews > to;
 }
 
+/// Its worker was drained and idle, and might therefore be evicted; then an administrator freed its node, and it was evicted
+/// before the operator could have seen that (docs/reference/limits.md).
+bool JobOracle::freed_unseen(const SimJob& job, const Worker& worker) const {
+  return worker.open && worker.freed && *worker.open <= *worker.freed && *worker.freed <= job.started &&
+         *worker.deleted - *worker.freed <= kNews;
+}
+
 /// Its record went, its pod at once after, and in between its machine had it start anew: that made a record of its own, which
 /// nobody had drained.
 bool JobOracle::began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const {
@@ -275,6 +305,7 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   if (!worker.deleted) return worker.probed ? Blame::kProbe : Blame::kProcess;
   if (job.started > *worker.deleted + kPreStop) return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
   if (worker.by == Blame::kPreemption && unseen(cluster, job, worker)) return Blame::kAccident;
+  if (worker.by == Blame::kEviction && freed_unseen(job, worker)) return Blame::kAdmin;
   if (began_anew(cluster, worker)) return Blame::kAccident;
   const SimNode* record = cluster.slurm->node(node);
   const std::int64_t age = record == nullptr ? 0 : cluster.slurm->now_seconds() - record->registered_at;
@@ -288,6 +319,35 @@ Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::st
   const Worker& worker = workers_.at(newest->second);
   const bool host_gone = !worker.machine.empty() && api_.peek(kinds::kNode, {"", worker.machine}) == nullptr;
   return worker.gone && host_gone ? Blame::kAccident : Blame::kOperatorDown;
+}
+
+/// Some job or other has been in its prolog since then, without a break that the operator would have seen.
+core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) const {
+  /// Between two looks of the operator.
+  constexpr core::Duration kUnseen{2000};
+  core::MonoTime since = loop_.clock().mono();
+  for (bool before = true; before;) {
+    before = false;
+    for (const auto& [id, job] : cluster.slurm->jobs()) {
+      // Of one that ended otherwise its prolog may not have lasted so long.
+      const bool began = job.state == SimJob::State::kRunning || job.state == SimJob::State::kCompleted;
+      const bool had = began && job.request.prolog > core::Duration{0} && job.prolog_until == job.started + job.request.prolog;
+      if (!had || job.started >= since || job.prolog_until + kUnseen < since) continue;
+      since = job.started;
+      before = true;
+    }
+  }
+  return since;
+}
+
+/// slurmctld was reconfigured or restarted during its prolog. The operator waits a minute for all jobs together: on a busy
+/// cluster some job may always be starting.
+Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& job) const {
+  constexpr core::Duration kWaited{58000};
+  /// From the operator's last look at the jobs to the write, or to the end of slurmctld's pod.
+  constexpr core::Duration kLook{8000};
+  if (!lately(starting_since(cluster), kWaited)) return Blame::kLongProlog;
+  return lately(job.started, fair_ ? kLook : kNews) ? Blame::kAccident : Blame::kReconfigure;
 }
 
 /// The operator may not have told slurmctld of its end yet: that was lately, or slurmctld, which was away, is back only now.
@@ -320,10 +380,42 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
 }
 
+/// It ran on a node that the operator had drained for its worker to go, for as long as the NodeSet allows (docs/how-to/scale.md
+/// tells which causes that policy is for); and the NodeSet says, or said lately, that this is to be done then.
+bool JobOracle::policy_allows(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const {
+  const std::string wanted = loss.cause == JobLoss::Cause::kRequeued ? "Requeue" : "Cancel";
+  if (loss.pending) return false;
+  return std::ranges::any_of(job.nodes, [&](const std::string& name) {
+    const SimNode* node = cluster.slurm->node(name);
+    if (node == nullptr || !node->drain || !node->reason.starts_with("slurm-operator: NodeSet ")) return false;
+    constexpr std::string_view kGoes[] = {" was scaled in", " is being updated",        " has scalingMode ",
+                                          " is gone",       " does not match any more", " gives its worker the name "};
+    if (std::ranges::none_of(kGoes, [&](std::string_view why) { return node->reason.find(why) != std::string::npos; }))
+      return false;
+    const core::Duration drained{(cluster.slurm->now_seconds() - node->reason_at + 1) * 1000};
+    return std::ranges::any_of(policies_, [&](const auto& entry) {
+      const auto& [key, said] = entry;
+      if (key.ns != cluster.controller.ns || (node->reason.find(" " + key.str() + " ") == std::string::npos &&
+                                              node->reason.find(" " + key.str() + ": ") == std::string::npos))
+        return false;
+      for (auto it = said.rbegin(); it != said.rend(); ++it) {
+        const auto timeout = api::parse_duration(core::get_string(it->second, {"timeout"}));
+        if (core::get_string(it->second, {"onTimeout"}) == wanted && timeout && drained + clocks_differ_ >= *timeout)
+          return true;
+        if (!lately(it->first, kNews)) break;
+      }
+      return false;
+    });
+  });
+}
+
 Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const {
   using Cause = JobLoss::Cause;
   const kube::Key& controller = cluster.controller;
   if (loss.by == kSlurmAdmin) return Blame::kAdmin;
+  // Also while its cluster ends: those whom it drains for that are asked no less.
+  if (loss.cause == Cause::kRequeued || loss.cause == Cause::kCancelled)
+    return policy_allows(cluster, job, loss) ? Blame::kPolicy : Blame::kNoPolicy;
   if (cluster_ends(controller)) return Blame::kClusterEnds;
   switch (loss.cause) {
     case Cause::kDown:
@@ -354,8 +446,20 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       return state_was_users(controller, job) ? Blame::kUser : Blame::kState;
     case Cause::kRecordGone:
       return Blame::kOperator;
+    case Cause::kRequeued:
+    case Cause::kCancelled:
+      break;
     case Cause::kProlog:
       return Blame::kAccident;
+    case Cause::kReconfigured:
+      return blame_for_cut(cluster, job);
+    case Cause::kRestarted: {
+      // It may end by itself.
+      const Json* pod = api_.peek(kinds::kPod, {controller.ns, op::controller_object_name(controller.name) + "-0"});
+      const auto by = restarted_.find(controller);
+      const bool ours = pod != nullptr && terminating(*pod) && by != restarted_.end() && by->second == Blame::kOperator;
+      return ours ? blame_for_cut(cluster, job) : Blame::kAccident;
+    }
   }
   return Blame::kProcess;
 }

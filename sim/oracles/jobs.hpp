@@ -24,8 +24,11 @@ enum class Blame {
   kUser,         ///< Deleted its worker, its NodeSet (of a pending job), or did without a volume.
   kAdmin,        ///< Set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
   kAccident,     ///< Its machine or pod failed or came back just then, or a script of its site; or it was evicted Pending.
+  kPolicy,       ///< The operator ended it as its NodeSet's drain policy says.
   kClusterEnds,  ///< Its Controller is gone, or goes at once, by its user.
+  kLongProlog,   ///< Its prolog took longer than a change of the configuration waits for.
   // What is not.
+  kNoPolicy,       ///< The operator ended it, and no drain policy says so.
   kOperator,       ///< Deleted its worker.
   kOperatorDown,   ///< Set its node DOWN.
   kNewWorker,      ///< The operator deleted a worker that had only just registered.
@@ -44,6 +47,7 @@ enum class Blame {
   kSilence,        ///< slurmctld lost a slurmd that is there.
   kKey,            ///< slurmctld has another key than its slurmd.
   kState,          ///< slurmctld's volume went.
+  kReconfigure,    ///< The operator reconfigured or restarted slurmctld during its prolog.
 };
 std::string_view to_string(Blame blame);
 bool is_excused(Blame blame);
@@ -59,10 +63,16 @@ class JobOracle {
   void watch(SlurmSite::Cluster& cluster);
   /// A pod (by its uid) has one.
   void accident(const std::string& pod, Accident what);
+  /// An operator's clock is wrong by as much more: it may take a drain for older than it is.
+  void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
   /// Whose deletion the operator asks for: an administrator has freed its node since the operator's last look there.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
   /// The operator had the record of a node deleted, which ran nothing.
   void fenced(const SimNode& record);
+  /// An administrator takes the drain from a node, or sets it up again.
+  void freed(const SimNode& record);
+  /// Without faults the operator knows at once which jobs are starting.
+  void set_fair(bool fair) { fair_ = fair; }
   /// Losses by who is to blame, each job's run counted once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }
 
@@ -78,6 +88,8 @@ class JobOracle {
     Blame by = Blame::kUser;                               ///< Who deleted it.
     bool owned = true;                                     ///< By a NodeSet; nobody looks after others.
     std::optional<core::MonoTime> adopted{}, left{};       ///< When one last took it over, or went and left it.
+    std::optional<core::MonoTime> open{};                  ///< Since when it has no label for its budget.
+    std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
   };
   using Place = std::pair<kube::Key, std::string>;  ///< Controller, and node in Slurm.
 
@@ -88,9 +100,13 @@ class JobOracle {
   [[nodiscard]] Blame blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const;
   [[nodiscard]] Blame blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const;
   [[nodiscard]] Blame blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const;
+  [[nodiscard]] core::MonoTime starting_since(const SlurmSite::Cluster& cluster) const;
+  [[nodiscard]] Blame blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& job) const;
   [[nodiscard]] bool untold(const SlurmSite::Cluster& cluster, const Worker& worker) const;
   [[nodiscard]] bool unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const;
+  [[nodiscard]] bool freed_unseen(const SimJob& job, const Worker& worker) const;
   [[nodiscard]] bool began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const;
+  [[nodiscard]] bool policy_allows(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const;
   [[nodiscard]] bool cluster_ends(const kube::Key& controller) const;
   [[nodiscard]] bool has_restapi(const kube::Key& controller) const;
   [[nodiscard]] bool state_was_users(const kube::Key& controller, const SimJob& job) const;
@@ -109,7 +125,11 @@ class JobOracle {
   std::map<std::string, core::MonoTime> harmed_;   ///< When a user last changed a budget, by namespace.
   std::map<kube::Key, core::MonoTime> unwritten_;  ///< When a user last changed a ConfigMap.
   std::map<kube::Key, Blame> restarted_;           ///< Who last deleted a Controller's slurmctld.
+  core::Duration clocks_differ_{0};
+  /// What each NodeSet said of drains lately: who acts on it may not have seen the last edit.
+  std::map<kube::Key, std::vector<std::pair<core::MonoTime, core::Json>>> policies_;
   std::map<Blame, int> losses_;
+  bool fair_ = false;
 };
 
 }  // namespace sim

@@ -100,6 +100,12 @@ class JobOracleTest : public testing::Test {
     change.state = state;
     ASSERT_EQ(world.slurm()->update_node(node, change, std::string(user)), SlurmErrno::kSuccess);
   }
+  void drain_for_scale_in() {
+    SimNodeUpdate change;
+    change.state = "DRAIN";
+    change.reason = "slurm-operator: NodeSet default/cpu was scaled in";
+    ASSERT_EQ(world.slurm()->update_node("cpu-0", change, "slurm"), SlurmErrno::kSuccess);
+  }
 
   World world{WorldOptions{}};
   std::int64_t job = 0;
@@ -115,6 +121,30 @@ TEST_F(JobOracleTest, OneThatTheOperatorDeletesIsNot) {
   delete_worker("cpu-0", std::string(kOperatorAgent));
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kOperator, 1)));
   EXPECT_THAT(world.oracles().violations(), testing::Contains(testing::HasSubstr("the operator deleted its worker")));
+}
+
+TEST_F(JobOracleTest, NoJobIsCancelledWithoutAPolicy) {
+  world.pause_operator(0, std::chrono::hours{1});
+  drain_for_scale_in();
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"drainPolicy", {{"timeout", "1m"}, {"onTimeout", "Cancel"}}}}}});
+  ASSERT_EQ(world.slurm()->cancel_by(job, "slurm"), SlurmErrno::kSuccess);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kNoPolicy, 1))) << "it has not lasted for so long";
+}
+
+TEST_F(JobOracleTest, WhatAPolicyCancelsIsItsUsers) {
+  world.merge(op::resources::kNodeSet, "cpu",
+              {{"spec", {{"drainPolicy", {{"timeout", "1m"}, {"onTimeout", "Cancel"}}}, {"replicas", 0}}}});
+  ASSERT_TRUE(world.loop().run_until([&] { return state() == SimJob::State::kCancelled; }, Duration{90000}));
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPolicy, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST_F(JobOracleTest, APolicyToRequeueIsNoneToCancel) {
+  world.pause_operator(0, std::chrono::hours{1});
+  drain_for_scale_in();
+  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"drainPolicy", {{"timeout", "0s"}, {"onTimeout", "Requeue"}}}}}});
+  ASSERT_EQ(world.slurm()->cancel_by(job, "slurm"), SlurmErrno::kSuccess);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kNoPolicy, 1)));
 }
 
 TEST_F(JobOracleTest, ButNobodyKnowsOfASlurmdThatBeginsAnewBetweenTheEndsOfItsRecordAndOfItsPod) {
@@ -199,6 +229,37 @@ TEST_F(JobOracleTest, ButNoBudgetCountsOneThatIsPendingThoughItsSlurmdHasStarted
   world.loop().run_for(Duration{1000});
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAccident, 1)));
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// It was cordoned and idle, and an administrator resumes it; so long after that it is evicted.
+class FreedWorkerTest : public JobOracleTest {
+ protected:
+  void evict_after(Duration since) {
+    world.slurm()->cancel(job);
+    world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"annotations", {{std::string(api::kAnnotationPodCordon), "true"}}}}}});
+    const auto open = [&] {
+      return core::get_string(*world.find(kinds::kPod, "cpu-0"), {"metadata", "labels", api::kLabelPodProtect}).empty();
+    };
+    ASSERT_TRUE(world.loop().run_until(open, Duration{60000}));
+    world.pause_operator(0, std::chrono::hours{1});
+    set_state("cpu-0", "RESUME", kSlurmAdmin);
+    job = submit(2);
+    world.loop().run_for(since);
+    ASSERT_EQ(state(), SimJob::State::kRunning);
+    world.evict("cpu-0");
+    world.loop().run_for(Duration{1000});
+  }
+};
+
+TEST_F(FreedWorkerTest, IsNotProtectedAtOnce) {
+  evict_after(Duration{30000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kAdmin, 1)));
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST_F(FreedWorkerTest, ButIsWhenTheOperatorCouldHaveSeenIt) {
+  evict_after(Duration{120000});
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kEviction, 1)));
 }
 
 TEST_F(JobOracleTest, WhatAnAdministratorSetsDownIsHis) {
@@ -366,6 +427,48 @@ TEST(BlameTest, EachHasItsWords) {
     const Blame blame = static_cast<Blame>(i);
     EXPECT_FALSE(to_string(blame).empty()) << i;
   }
+}
+
+TEST_F(JobOracleTest, APrologThatIsCutShortIsTheOperatorsBlameUnlessItIsNewOrLong) {
+  world.oracles().jobs().set_fair(true);
+  const auto blame_after = [&](int prolog, int seconds) {
+    world.slurm()->cancel_all();
+    world.loop().run_for(Duration{3000});
+    const auto before = losses();
+    JobRequest request;
+    request.partition = "cpu";
+    request.prolog = Duration{prolog * 1000};
+    (void)world.slurm()->submit(request);
+    world.loop().run_for(Duration{seconds * 1000});
+    EXPECT_EQ(world.slurm()->reconfigure(), SlurmErrno::kSuccess);
+    std::map<Blame, int> out;
+    for (const auto& [whose, count] : losses()) {
+      if (const auto was = before.find(whose); was == before.end() || was->second != count) out[whose] = 1;
+    }
+    return out;
+  };
+  EXPECT_THAT(blame_after(40, 50), IsEmpty()) << "it has ended";
+  EXPECT_THAT(blame_after(40, 3), ElementsAre(Pair(Blame::kAccident, 1)));
+  EXPECT_THAT(blame_after(90, 70), ElementsAre(Pair(Blame::kLongProlog, 1)));
+  EXPECT_TRUE(world.oracles().ok());
+  EXPECT_THAT(blame_after(40, 30), ElementsAre(Pair(Blame::kReconfigure, 1)));
+  EXPECT_FALSE(world.oracles().ok());
+}
+
+/// The operator waits a minute in all, and not for each of them.
+TEST_F(JobOracleTest, NeitherIsOneOfManyPrologsThatFollowEachOther) {
+  world.oracles().jobs().set_fair(true);
+  world.slurm()->cancel_all();
+  world.loop().run_for(Duration{3000});
+  JobRequest request;
+  request.partition = "cpu";
+  request.prolog = Duration{40000};
+  (void)world.slurm()->submit(request);
+  world.loop().run_for(Duration{30000});
+  (void)world.slurm()->submit(request);
+  world.loop().run_for(Duration{33000});
+  EXPECT_EQ(world.slurm()->reconfigure(), SlurmErrno::kSuccess);
+  EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kLongProlog, 1)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "sim/oracles/agents.hpp"
 #include "sim/oracles/final_state.hpp"
+#include "sim/oracles/objects.hpp"
 
 namespace sim {
 namespace {
@@ -24,13 +25,14 @@ Oracles::Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site)
       service_(loop, api, site, [this](std::string text) { violation(std::move(text)); }),
       drains_(loop, api, [this](std::string text) { violation(std::move(text)); }),
       looks_(loop, api, site),
-      abandoned_(api, site),
+      abandoned_(loop, api, site),
       holds_(loop, api, looks_, [this](std::string text) { violation(std::move(text)); }),
       workers_(loop, api, site, looks_, jobs_, [this](std::string text) { violation(std::move(text)); }),
       replicas_(loop, api, [this](std::string text) { violation(std::move(text)); }),
+      claims_(loop, api, [this](std::string text) { violation(std::move(text)); }),
       secrets_(api, [this](std::string text) { violation(std::move(text)); }),
       tokens_(api, [this](std::string text) { violation(std::move(text)); }),
-      writes_(api, [this](std::string text) { violation(std::move(text)); }),
+      writes_(loop, api, [this](std::string text) { violation(std::move(text)); }),
       declared_state_(loop, api, site, holds_, abandoned_) {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     if (change->type == Change::Type::kDeleted && table != "leases.coordination.k8s.io")
@@ -93,22 +95,25 @@ void Oracles::watch_cluster(SlurmSite::Cluster& cluster) {
   cluster.slurm->on_update = [this, &cluster](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     if (update.state) note(fmt::format("node {} {} by {}: {}", node.name, *update.state, user, update.reason.value_or("")));
     if (user == "slurm" && update.state == "DRAIN" && !node.drain) drains_.drained(cluster, node, update.reason.value_or(""));
+    if (user == kSlurmAdmin && frees_node(update)) jobs_.freed(node);
     holds_.updated(cluster, node, update, user);
     looks_.updated(cluster, node, update, user);
   };
+  cluster.slurm->on_new = [this, &cluster](const SimNode& node) { holds_.made(cluster, node); };
   cluster.slurm->on_return = [this, &cluster](const SimNode& node) { holds_.returned(cluster, node); };
   cluster.slurm->on_delete = [this, &cluster](const SimNode& node, const std::vector<const SimJob*>& jobs,
                                               const std::string& user) {
     note("node " + node.name + " deleted from Slurm");
     abandoned_.forget(cluster, node);
+    bool carried = false;
     if (!jobs.empty()) {
       workers_.record_deletion_under(node, *jobs.front());
     } else if (!user.empty() && user != kSlurmAdmin) {
-      holds_.record_deletion(cluster, node);
+      carried = holds_.record_deletion(cluster, node);
       workers_.record_deletion(cluster, node);
       jobs_.fenced(node);
     }
-    holds_.forget(cluster, node);
+    if (!carried) holds_.forget(cluster, node, !user.empty() && user != kSlurmAdmin);
   };
 }
 

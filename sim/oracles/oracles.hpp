@@ -1,8 +1,8 @@
 // Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened. What each of
 // them promises stands at the top of its header.
 //
-// At every step: jobs, workers, holds, drains, replicas, secrets, tokens, writes. Once all is well: service. At the end:
-// declared_state, and final_state, which is the same however a history went.
+// At every step: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once all is well: service. At the
+// end: declared_state, and final_state, which is the same however a history went.
 //
 // What may go is told by the simulated Slurm and by what runs in the simulated pods, never by the operator's evidence.
 #pragma once
@@ -19,6 +19,7 @@
 #include "plan/plan.hpp"
 #include "sim/kube/api.hpp"
 #include "sim/oracles/abandoned.hpp"
+#include "sim/oracles/claims.hpp"
 #include "sim/oracles/declared_state.hpp"
 #include "sim/oracles/drains.hpp"
 #include "sim/oracles/holds.hpp"
@@ -57,13 +58,16 @@ class Oracles {
   /// A pod (by its uid) has one.
   void accident(const std::string& pod, Accident what) { jobs_.accident(pod, what); }
   [[nodiscard]] const JobOracle& jobs() const { return jobs_; }
+  [[nodiscard]] JobOracle& jobs() { return jobs_; }
   [[nodiscard]] ServiceOracle& service() { return service_; }
   void log_line(std::string_view line) { secrets_.log_line(line); }
   /// A plan that an operator made: all that could be shown of it.
   void read_plan(const plan::Plan& plan) { secrets_.read_plan(plan); }
-  /// Writes of operators but Leases, so far; and of these, the ones that keep Tokens as they are declared.
+  /// Writes of operators but Leases, so far; and of these, the ones that keep Tokens as they are declared, and
+  /// those that tell a warning again.
   [[nodiscard]] std::uint64_t writes() const { return writes_.writes(); }
   [[nodiscard]] std::uint64_t token_writes() const { return writes_.token_writes(); }
+  [[nodiscard]] std::uint64_t reminders() const { return writes_.reminders(); }
 
   /// What keeps the declared state from being reached; empty when it is.
   [[nodiscard]] std::vector<std::string> unmet() const { return declared_state_.unmet(); }
@@ -91,6 +95,7 @@ class Oracles {
   HoldOracle holds_;
   WorkerOracle workers_;
   ReplicaOracle replicas_;
+  ClaimOracle claims_;
   SecretOracle secrets_;
   TokenOracle tokens_;
   WriteOracle writes_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,15 +25,24 @@ class ReplicaOracle {
   [[nodiscard]] const std::map<std::string, int>& made() const { return made_; }
 
  private:
+  struct Wish {
+    core::MonoTime since;
+    std::int64_t workers = 0;
+    std::set<std::string> machines;  ///< Kubernetes nodes that match, where workers are bound to them.
+  };
   void listen();
+  void note_wish(const core::Json& nodeset);
+  void note_worker(const Change& change);
+  void judge_bound(const core::Json& made);
   void count_workers(const core::Json& made);
 
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  /// By a NodeSet's uid: the workers that were wished for, and since when.
-  std::map<std::string, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
-  std::map<std::string, int> made_;  ///< Workers, by name.
+  std::map<std::string, std::vector<Wish>> wished_;  ///< By a NodeSet's uid.
+  std::map<std::string, int> made_;                  ///< Workers, by name.
+  std::map<kube::Key, std::string> owners_;   ///< Of the workers that neither end nor have ended: the uid of the NodeSet,
+  std::map<std::string, std::int64_t> live_;  ///< and how many of them it has.
 };
 
 }  // namespace sim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "api/token.hpp"
 #include "api/well_known.hpp"
@@ -26,6 +27,8 @@ constexpr Duration kTokenExpired{4000};
 constexpr Duration kRestAway{90000};
 /// Polls, the live look, the answer of slurmd.
 constexpr Duration kHeldBack{90000};
+/// Workers that start are waited for, and so are prologs.
+constexpr Duration kOutdated{120000};
 /// Requests within a minute, of a cluster of a few workers, in the worst
 /// weather. Measured: see docs/development.md.
 constexpr std::size_t kMostToKube = 1500, kMostToSlurm = 1500;
@@ -71,6 +74,7 @@ void ServiceOracle::look() {
   look_at_tokens();
   look_at_restapis();
   look_at_workers();
+  look_at_slurmds();
   loop_.after(kLook, [this, now = *turn_, turn = std::weak_ptr(turn_)] {
     const auto held = turn.lock();
     if (held && *held == now) look();
@@ -131,6 +135,18 @@ void ServiceOracle::look_at_restapis() {
   }
 }
 
+/// What slurmctld loads is for all daemons: a slurmd that started meanwhile is not to keep the former configuration.
+void ServiceOracle::look_at_slurmds() {
+  for (const auto& [host, cluster] : site_.clusters()) {
+    if (!acts_in(namespaces_, cluster->controller.ns)) continue;
+    const std::vector<std::string> names = cluster->slurm->outdated();
+    const std::set<std::string> outdated(names.begin(), names.end());
+    for (const auto& [name, node] : cluster->slurm->nodes())
+      miss(outdated.contains(name), "a slurmd has another configuration than slurmctld", cluster->controller.str() + " " + name,
+           kOutdated);
+  }
+}
+
 /// A worker that is to run jobs, and whose node the operator itself holds.
 void ServiceOracle::look_at_workers() {
   for (const auto& [key, stored] : api_.store().all("pods")) {
@@ -141,8 +157,7 @@ void ServiceOracle::look_at_workers() {
     const SimNode* node = cluster == nullptr ? nullptr : cluster->slurm->node(name);
     if (node == nullptr) continue;
     const Json* host = api_.peek(kinds::kNode, {"", core::get_string(pod, {"spec", "nodeName"})});
-    const bool cordoned = annotation(pod, api::kAnnotationPodCordon) == "true" || host == nullptr ||
-                          core::get_bool(*host, {"spec", "unschedulable"});
+    const bool cordoned = pod_cordoned(pod) || host == nullptr || host_goes(*host);
     const bool held = (node->drain || node->down) && given_by_operator(node->reason) && !cluster->slurm->busy(name);
     miss(held && !cordoned && !terminating(pod), "an idle worker is held back by the operator", key.str(), kHeldBack);
   }

@@ -48,6 +48,7 @@ class ServiceOracle {
   void look_at_tokens();
   void look_at_restapis();
   void look_at_workers();
+  void look_at_slurmds();
   [[nodiscard]] bool waits_for_machines(const kube::Key& restapi) const;
   /// `what` is missed now, or is not. Of the same `who` one after the other.
   void miss(bool missed, const std::string& what, const std::string& who, core::Duration ceiling);

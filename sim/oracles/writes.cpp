@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <string_view>
 
 #include "api/well_known.hpp"
@@ -14,6 +15,9 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
+/// docs/conditions.md.
+constexpr core::Duration kToldAgain{std::chrono::minutes{10}};
+
 /// What follows `part` in a path, up to the next "/".
 std::string word_after(const std::string& target, std::string_view part) {
   const std::size_t at = target.find(part);
@@ -23,7 +27,8 @@ std::string word_after(const std::string& target, std::string_view part) {
 
 }  // namespace
 
-WriteOracle::WriteOracle(KubeApi& api, Tell violation) : api_(api), violation_(std::move(violation)) {
+WriteOracle::WriteOracle(core::Loop& loop, KubeApi& api, Tell violation)
+    : loop_(loop), api_(api), violation_(std::move(violation)) {
   listen();
 }
 
@@ -60,6 +65,7 @@ void WriteOracle::to_kube(const net::HttpRequest& request, const std::string& id
   ++writes_;
   fenced_write(request, false, identity);
   if (about_tokens(request)) ++token_writes_;
+  if (reminds(request)) ++reminders_;
   if (!acts_in(namespaces_, word_after(request.target, "/namespaces/")))
     violation_("a write outside of its namespaces: " + request.target);
 }
@@ -84,6 +90,19 @@ bool WriteOracle::about_tokens(const net::HttpRequest& request) const {
   }
   const Json* secret = api_.peek(kinds::kSecret, {ns, word_after(target, "/secrets/")});
   return secret != nullptr && !owner_uid(*secret, "Token").empty();
+}
+
+bool WriteOracle::reminds(const net::HttpRequest& request) {
+  if (request.method != "POST" || request.target.find("/events") == std::string::npos) return false;
+  const auto event = core::parse_json(request.body);
+  if (!event || text_at(*event, {"regarding", "kind"}) != "NodeSet" || text_at(*event, {"type"}) != "Warning") return false;
+  const core::MonoTime now = loop_.clock().mono();
+  const std::string all =
+      text_at(*event, {"regarding", "uid"}) + " " + text_at(*event, {"reason"}) + ": " + text_at(*event, {"note"});
+  const auto [last, first] = told_.try_emplace(all, now);
+  const bool again = !first && now - last->second >= kToldAgain;
+  last->second = now;
+  return again;
 }
 
 /// Judged as it is sent to Slurm, and as it arrives at the API server.

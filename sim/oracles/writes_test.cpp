@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
+#include "sim/oracles/testing/oracles_test.hpp"
 
 namespace sim {
 namespace {
@@ -24,6 +27,24 @@ TEST(NamespacesTest, OfOthersNothingIsWritten) {
   EXPECT_EQ(world.workers().size(), 2U);
   const Json* other = world.api().peek(op::resources::kController, {World::kOtherNamespace, World::kCluster});
   EXPECT_FALSE(other->contains("status"));
+}
+
+TEST_F(OraclesTest, AWarningThatStillHoldsIsToldAgainAfterTenMinutesAtTheEarliest) {
+  const auto tell = [&](const char* kind, const char* type) {
+    const Json event{{"regarding", {{"kind", kind}, {"uid", "u"}}}, {"type", type}, {"reason", "Odd"}, {"note", "it is odd"}};
+    const std::uint64_t before = world.oracles().reminders();
+    world.oracles().request(
+        {.method = "POST", .target = "/apis/events.k8s.io/v1/namespaces/default/events?fieldManager=x", .body = event.dump()},
+        false, "");
+    return world.oracles().reminders() - before;
+  };
+  EXPECT_EQ(tell("NodeSet", "Warning"), 0U);
+  world.loop().run_for(std::chrono::minutes{9});
+  EXPECT_EQ(tell("NodeSet", "Warning"), 0U) << "too early";
+  EXPECT_EQ(tell("NodeSet", "Normal") + tell("Controller", "Warning"), 0U);
+  world.loop().run_for(std::chrono::minutes{10});
+  EXPECT_EQ(tell("NodeSet", "Normal") + tell("Controller", "Warning"), 0U) << "these are not told again";
+  EXPECT_EQ(tell("NodeSet", "Warning"), 1U);
 }
 
 }  // namespace

@@ -16,17 +16,49 @@ std::string label(const Json& pod, std::string_view name) {
   return core::get_string(pod, {"metadata", "labels", name});
 }
 
+/// "$(NAME)" is what the container's environment says.
+std::string expanded(std::string text, const std::map<std::string, std::string>& env) {
+  for (const auto& [name, value] : env) {
+    const std::string word = "$(" + name + ")";
+    if (const std::size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), value);
+  }
+  return text;
+}
+
 std::string argument(const PodView& pod, const std::string& container, std::string_view option) {
   const std::vector<std::string> args = pod.args(container);
   for (std::size_t i = 0; i + 1 < args.size(); ++i) {
-    if (args[i] == option) return args[i + 1];
+    if (args[i] == option) return expanded(args[i + 1], pod.env(container));
   }
   return "";
 }
 
-/// What slurm.key holds stands for the key.
+/// "" for what is none.
+std::string bytes_of(std::string base64url) {
+  std::ranges::replace(base64url, '-', '+');
+  std::ranges::replace(base64url, '_', '/');
+  base64url.resize((base64url.size() + 3) / 4 * 4, '=');
+  return core::base64_decode(base64url).value_or("");
+}
+
+/// slurm.jwks goes before slurm.key. slurmctld finds it beside slurm.conf, and slurmd where the variable says.
 SlurmKeys keys_of(const PodView& pod, const std::string& container) {
-  return {{pod.file(container, "/etc/slurm/" + std::string(api::kKeySlurm)).value_or("")}, ""};
+  const std::map<std::string, std::string> env = pod.env(container);
+  const auto told = env.find("SLURM_SACK_JWKS");
+  const std::string beside = container == op::kAppController ? "/etc/slurm/slurm.jwks" : "";
+  const auto jwks = core::parse_json(pod.file(container, told == env.end() ? beside : told->second).value_or(""));
+  if (!jwks) {
+    return {.kids = {pod.file(container, "/etc/slurm/" + std::string(api::kKeySlurm)).value_or("")}, .alone = true};
+  }
+  SlurmKeys out{.kids = {}};
+  for (const Json& key : jwks->value("keys", Json::array())) {
+    // slurmctld and slurmd end with two keys of one name.
+    if (out.bytes.contains(core::get_string(key, {"kid"}))) return {.kids = {}};
+    out.kids.push_back(core::get_string(key, {"kid"}));
+    out.bytes[out.kids.back()] = bytes_of(core::get_string(key, {"k"}));
+    if (core::get_string(key, {"use"}) == "default") out.use_default = out.kids.back();
+  }
+  return out;
 }
 
 std::string without_port(const std::string& endpoint) {
@@ -200,11 +232,37 @@ class SlurmSite::WaitController final : public SlurmProcess {
   }
 };
 
+/// An ephemeral container that waits for the files of one step of a key's rotation.
+class SlurmSite::KeysWitness final : public SlurmProcess {
+ public:
+  using SlurmProcess::SlurmProcess;
+  [[nodiscard]] std::optional<int> exit_code() const override {
+    const std::string have = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyGeneration)).value_or("");
+    const Json* spec = pod_.container(container_);
+    const Json* command = spec == nullptr ? nullptr : core::find(*spec, {"command"});
+    const bool there = !have.empty() && command != nullptr && command->dump().find("= " + have + " ]") != std::string::npos;
+    return there ? std::optional(0) : std::nullopt;
+  }
+  void files_changed() override { pod_.changed(); }
+};
+
+/// The init container of a login pod, which tells of which rotation its keys are.
+class SlurmSite::InitConf final : public SlurmProcess {
+ public:
+  using SlurmProcess::SlurmProcess;
+  [[nodiscard]] std::optional<int> exit_code() const override { return 0; }
+  [[nodiscard]] std::string last_words() const override {
+    return pod_.file(container_, "/mnt/slurm/" + std::string(api::kKeyLoginGeneration)).value_or("");
+  }
+};
+
 std::unique_ptr<Process> SlurmSite::make_process(PodView pod, const std::string& container) {
   const std::string app = label(pod.object(), api::kLabelName);
   if (app == op::kAppWorker && container == "wait-controller") {
     return std::make_unique<WaitController>(*this, std::move(pod), container);
   }
+  if (app == op::kAppLogin && container == "initconf") return std::make_unique<InitConf>(*this, std::move(pod), container);
+  if (container.starts_with("keys-")) return std::make_unique<KeysWitness>(*this, std::move(pod), container);
   if (container != app) return nullptr;
   ++starts_[app + " " + (app == op::kAppWorker ? pod.key().name : label(pod.object(), api::kLabelInstance))];
   if (app == op::kAppController) return std::make_unique<Slurmctld>(*this, std::move(pod), container);
@@ -246,7 +304,7 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
   cluster->slurm->key_file = [this, cluster, host](const std::string& node) {
     if (node.empty()) return keys_of(*cluster->pod, std::string(op::kAppController));
     for (const auto& [number, process] : processes_) {
-      if (process->host() != host || process->node() != node) continue;
+      if (process->node() != node || process->host() != host) continue;
       // Two pods of one name: the last to start has it.
       const auto owner = cluster->slurmds.find(node);
       if (owner != cluster->slurmds.end() && owner->second == process->pod().uid()) {

@@ -66,6 +66,8 @@ class SlurmSite {
   class Slurmd;
   class Slurmrestd;
   class WaitController;
+  class KeysWitness;
+  class InitConf;
 
   Cluster& cluster_for(const kube::Key& controller);
   [[nodiscard]] Cluster* at_host(const std::string& host) const;

@@ -59,6 +59,12 @@ std::string_view text_of(SlurmErrno number) {
       return "Access/permission denied";
     case SlurmErrno::kActiveFeatures:
       return "Active features not subset of available features";
+    case SlurmErrno::kInvalidJob:
+      return "Invalid job id specified";
+    case SlurmErrno::kAlreadyDone:
+      return "Job/step already completing or completed";
+    case SlurmErrno::kDisabled:
+      return "Requested operation is presently disabled";
     case SlurmErrno::kBusy:
       return "Requested nodes are busy";
     case SlurmErrno::kInvalidNode:
@@ -69,6 +75,14 @@ std::string_view text_of(SlurmErrno number) {
       return "Invalid node state transition requested";
     case SlurmErrno::kNodeExists:
       return "Node already exists in the node table";
+    case SlurmErrno::kNotSupported:
+      return "Requested operation not supported on this system";
+    case SlurmErrno::kInvalidReservation:
+      return "Requested reservation is invalid";
+    case SlurmErrno::kInvalidTime:
+      return "Invalid time specified";
+    case SlurmErrno::kReservationStarted:
+      return "Reservation already started";
     case SlurmErrno::kUnspecified:
       break;
   }
@@ -113,6 +127,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     }
   };
 
+  [[nodiscard]] bool has_reservations() const { return slurm.release_at_least(25, 5); }
   [[nodiscard]] bool new_release() const { return slurm.release_at_least(26, 5); }
   [[nodiscard]] std::vector<std::string> parsers() const {
     if (new_release()) return {"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"};
@@ -248,6 +263,15 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     if (get && call.path == "jobs") return get_jobs(call);
     if (get && call.path == "partitions") return get_partitions(call);
     if (get && call.path == "diag") return get_diag(call);
+    if (get && call.path == "reservations") return get_reservations(call);
+    if (has_reservations() && call.method == "POST" && call.path == "reservation") return post_reservation(call);
+    if (has_reservations() && call.method == "DELETE" && call.path.starts_with("reservation/")) {
+      const std::string name = call.path.substr(12);
+      const SlurmErrno number = slurm.delete_reservation(name);
+      return number == SlurmErrno::kSuccess
+                 ? good(call)
+                 : refused(call, number, "Error deleting reservation " + name, "slurm_delete_reservation");
+    }
     if (get && call.path == "reconfigure") {
       const SlurmErrno number = slurm.reconfigure();
       return number == SlurmErrno::kSuccess ? good(call)
@@ -255,6 +279,12 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     }
     if (call.method == "POST" && call.path == "nodes") return post_nodes(call);
     if (call.method == "POST" && call.path == "new/node" && call.parser >= "v0.0.44") return post_new_node(call);
+    if (call.method == "POST" && call.path == "jobs/requeue" && call.parser >= "v0.0.45") return requeue_jobs(call);
+    if (call.method == "DELETE" && call.path.starts_with("job/")) {
+      // What slurmctld says of the job stands in `status`, and is no error.
+      (void)slurm.cancel_by(std::strtoll(call.path.c_str() + 4, nullptr, 10), call.user);
+      return good(call);
+    }
     if (call.path.starts_with("node/")) {
       const std::string name = call.path.substr(5);
       if (get) return get_node(call, name);
@@ -303,8 +333,15 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       add(base + "node/{node_name}", {"get", "post", "delete"});
       add(base + "jobs/", {"get"});
       add(base + "partitions/", {"get"});
+      add(base + "reservations/", {"get"});
+      if (has_reservations() && parser >= "v0.0.43") {
+        add(base + "reservation", {"post"});
+        add(base + "reservation/{reservation_name}", {"get", "delete"});
+      }
       if (parser >= "v0.0.44") add(base + "new/node/", {"post"});
+      add(base + "job/{job_id}", {"get", "post", "delete"});
       if (parser >= "v0.0.45") add(base + "conf", {"get"});
+      if (parser >= "v0.0.45") add(base + "jobs/requeue", {"post"});
     }
     const std::string& release = slurm.options().release;
     Json info{{"title", "Slurm REST API"}};
@@ -387,12 +424,14 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return good(call, {{"nodes", Json::array({std::move(row)})}, {"last_update", triple(slurm.now_seconds())}});
   }
 
-  [[nodiscard]] static Json job_json(const SimJob& job) {
+  [[nodiscard]] Json job_json(const SimJob& job) const {
     Json state = Json::array({to_string(job.state)});
     if (job.completing) state.push_back("COMPLETING");
     std::vector<std::string> required = job.request.required_nodes;
     return {{"job_id", job.id},
             {"job_state", std::move(state)},
+            {"state_reason", slurm.in_prolog(job) ? "Prolog" : "None"},
+            {"cluster", slurm.cluster_name()},
             {"user_name", job.request.user},
             {"partition", job.request.partition},
             {"nodes", job.nodes.empty() ? "" : write_hostlist(job.nodes)},
@@ -404,6 +443,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                                           : triple(0)},
             {"time_limit", job.request.limit ? triple(job.request.limit->count() / 60000) : infinite()},
             {"name", job.request.name},
+            {"batch_flag", true},
             {"requeue", job.request.requeue}};
   }
 
@@ -451,6 +491,21 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                                 {"source", ""}}}));
   }
 
+  HttpResponse get_reservations(const Call& call) const {
+    Json rows = Json::array();
+    for (const auto& [name, reservation] : slurm.reservations()) {
+      const std::vector<std::string> nodes(reservation.nodes.begin(), reservation.nodes.end());
+      rows.push_back({{"name", name},
+                      {"node_list", nodes.empty() ? "" : write_hostlist(nodes)},
+                      {"node_count", nodes.size()},
+                      {"users", reservation.users},
+                      {"flags", reservation.flags},
+                      {"start_time", triple(reservation.start)},
+                      {"end_time", triple(reservation.end)}});
+    }
+    return good(call, {{"reservations", std::move(rows)}, {"last_update", triple(slurm.now_seconds())}});
+  }
+
   HttpResponse get_diag(const Call& call) const {
     int running = 0, pending = 0;
     for (const auto& [id, job] : slurm.jobs()) {
@@ -476,7 +531,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     text("comment", out.comment);
     text("extra", out.extra);
     text("gres", out.gres);
-    if (body.contains("weight")) out.weight = body["weight"].get<int>();
+    if (body.contains("weight"))
+      out.weight = body["weight"].is_object() ? body["weight"]["number"].get<int>() : body["weight"].get<int>();
     if (body.contains("state")) {
       const Json& state = body["state"];
       if (state.is_string()) out.state = state.get<std::string>();
@@ -506,6 +562,42 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
+  /// Of one that exists, only the nodes are changed here.
+  HttpResponse post_reservation(const Call& call) {
+    const std::string name = call.body.value("name", "");
+    const auto listed = call.body.value("node_list", std::vector<std::string>{});
+    const std::set<std::string> nodes(listed.begin(), listed.end());
+    if (slurm.reservations().contains(name)) {
+      const SlurmErrno number = call.body.contains("start_time") || call.body.contains("flags")
+                                    ? SlurmErrno::kNotSupported
+                                    : slurm.set_reservation_nodes(name, nodes);
+      return number == SlurmErrno::kSuccess
+                 ? good(call)
+                 : refused(call, number, "Error updating reservation " + name, "slurm_update_reservation");
+    }
+    SimReservation wanted;
+    wanted.nodes = nodes;
+    wanted.users.clear();
+    for (const Json& user : call.body.value("users", Json::array()))
+      wanted.users += (wanted.users.empty() ? "" : ",") + user.get<std::string>();
+    for (const Json& flag : call.body.value("flags", Json::array())) wanted.flags.insert(flag.get<std::string>());
+    wanted.start = core::get_int(call.body, {"start_time", "number"});
+    wanted.end = wanted.start + 60 * core::get_int(call.body, {"duration", "number"});
+    const SlurmErrno number = slurm.create_reservation(name, std::move(wanted));
+    return number == SlurmErrno::kSuccess
+               ? good(call)
+               : refused(call, number, "Error creating reservation  " + name, "slurm_create_reservation");
+  }
+
+  HttpResponse requeue_jobs(const Call& call) {
+    SlurmErrno failed = SlurmErrno::kSuccess;
+    for (const Json& id : call.body.value("jobs", Json::array())) {
+      const SlurmErrno number = slurm.requeue(std::strtoll(id.get<std::string>().c_str(), nullptr, 10), call.user);
+      if (number != SlurmErrno::kSuccess) failed = number;
+    }
+    return failed == SlurmErrno::kSuccess ? good(call) : refused(call, failed, "Requeue failed", "op_handler_jobs_requeue");
+  }
+
   /// Of many nodes the good ones are changed, also when some are unknown.
   HttpResponse post_nodes(const Call& call) {
     std::vector<std::string> names;
@@ -529,9 +621,7 @@ SlurmRest::SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::strin
 SlurmRest::~SlurmRest() = default;
 
 void SlurmRest::serve(const net::HttpRequest& request, Reply reply) {
-  const double begun = cpu_seconds();
   impl_->serve(request, std::move(reply));
-  cpu_ += cpu_seconds() - begun;
 }
 
 void SlurmRest::miss_changes() {
@@ -593,6 +683,11 @@ class SlurmTransport final : public net::HttpTransport {
   };
 
   static constexpr const char* kRefusedText = "slurmrestd: connection refused";
+  /// All that may be asked for, whatever it was.
+  static constexpr const char* kOfAnother =
+      R"({"nodes":[],"jobs":[],"partitions":[],"reservations":[],"last_update":{"set":true,"infinite":false,"number":1},)"
+      R"("pings":[{"hostname":"elsewhere","responding":true,"pinged":"UP","mode":"primary","primary":true}],)"
+      R"("slurm_conf":{"ClusterName":"elsewhere"},"meta":{"slurm":{"cluster":"elsewhere"}},"errors":[],"warnings":[]})";
 
   static core::Error lost(std::string message) {
     return {core::ErrorCode::kUnknownOutcome, "slurmrestd: " + std::move(message), 0, {}, {}};
@@ -634,6 +729,7 @@ class SlurmTransport final : public net::HttpTransport {
     using Kind = SlurmFault::Kind;
     if (fault.kind == Kind::kLost) return finish(id, std::unexpected(lost("the connection was cut")));
     if (fault.kind == Kind::kEmpty) reply = {200, {{"content-type", "application/json"}}, ""};
+    if (fault.kind == Kind::kOther) reply = {200, {{"content-type", "application/json"}}, kOfAnother};
     if (fault.kind == Kind::kBare)
       reply = {200, {{"content-type", "application/json"}}, R"({"meta":{},"errors":[],"warnings":[]})"};
     if (fault.kind == Kind::kPartial && reply.body.size() > 1) reply.body.resize(1 + random_.below(reply.body.size() - 1));

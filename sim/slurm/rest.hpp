@@ -32,6 +32,7 @@ struct SlurmFault {
     kLostEarly,  ///< The request is lost on its way.
     kSlow,       ///< Late by `delay`.
     kEmpty,      ///< HTTP 200 without a body.
+    kOther,      ///< The answer of another cluster's slurmrestd, which has none of our nodes and jobs.
     kBare,       ///< HTTP 200, an envelope without any table, without errors.
     kPartial,    ///< A body cut in the middle, the connection ended properly.
     kError,      ///< HTTP 500 with an error of number -1.
@@ -56,11 +57,8 @@ class SlurmRest {
   void serve(const net::HttpRequest& request, Reply reply);
   /// Who asks by update_time is told that nothing changed, whatever has, until something changes again.
   void miss_changes();
-  /// Real CPU time that its answers took: it runs on its clients' loop.
-  [[nodiscard]] double cpu() const { return cpu_; }
 
  private:
-  double cpu_ = 0;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

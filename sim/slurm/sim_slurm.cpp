@@ -39,8 +39,15 @@ bool SimJob::holds(std::string_view node) const {
   return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
 }
 
+const std::string& SlurmKeys::key(const std::string& kid) const {
+  const auto found = bytes.find(kid);
+  return found == bytes.end() ? kid : found->second;
+}
+
 bool SlurmKeys::accept(const SlurmKeys& sender) const {
-  return std::ranges::find(kids, sender.signs()) != kids.end();
+  const std::string& with = sender.key(sender.signs());
+  if (alone || sender.alone) return key(signs()) == with;
+  return std::ranges::find(kids, sender.signs()) != kids.end() && key(sender.signs()) == with;
 }
 
 std::string_view to_string(SimJob::State state) {
@@ -97,8 +104,16 @@ std::string_view to_string(JobLoss::Cause cause) {
       return "slurmctld lost its state";
     case JobLoss::Cause::kRecordGone:
       return "the record of its node was deleted";
+    case JobLoss::Cause::kRequeued:
+      return "it was requeued";
+    case JobLoss::Cause::kCancelled:
+      return "it was cancelled";
     case JobLoss::Cause::kProlog:
       return "its prolog failed";
+    case JobLoss::Cause::kReconfigured:
+      return "slurmctld was reconfigured during its prolog";
+    case JobLoss::Cause::kRestarted:
+      return "slurmctld was restarted during its prolog";
   }
   return "";
 }
@@ -198,23 +213,36 @@ void SimSlurm::put_in_force(Loaded loaded) {
 }
 
 void SimSlurm::recompute_membership() {
-  for (auto& [name, node] : nodes_) node.partitions.clear();
   for (auto& [name, partition] : partitions_) {
     partition.members.clear();
-    const auto words = read_hostlist(partition.nodes_expression);
-    if (!words) continue;
-    for (const std::string& word : *words) {
+    partition.words = read_hostlist(partition.nodes_expression).value_or(std::vector<std::string>{});
+  }
+  for (auto& [name, node] : nodes_) join_partitions(node);
+  features_moved_ = false;
+}
+
+void SimSlurm::update_partitions(SimNode* joined) {
+  if (features_moved_) {
+    recompute_membership();
+  } else if (joined != nullptr) {
+    join_partitions(*joined);
+  }
+}
+
+void SimSlurm::join_partitions(SimNode& node) {
+  node.partitions.clear();
+  for (auto& [name, partition] : partitions_) {
+    const bool in = std::ranges::any_of(partition.words, [&](const std::string& word) {
+      if (word == node.name || lower(word) == "all") return true;
       const auto set = node_sets_.find(word);
-      const bool all = lower(word) == "all";
-      for (auto& [node_name, node] : nodes_) {
-        const bool in = all || node_name == word ||
-                        (set != node_sets_.end() &&
-                         std::find(node.features.begin(), node.features.end(), set->second) != node.features.end());
-        if (!in) continue;
-        partition.members.insert(node_name);
-        node.partitions.insert(name);
-      }
+      return set != node_sets_.end() && std::ranges::find(node.features, set->second) != node.features.end();
+    });
+    if (!in) {
+      partition.members.erase(node.name);
+      continue;
     }
+    partition.members.insert(node.name);
+    node.partitions.insert(name);
   }
 }
 
@@ -229,7 +257,10 @@ core::Result<void> SimSlurm::start() {
   keys_ = key_file("");
   put_in_force(std::move(*loaded));
   touch_jobs();
+  tend_reservations();
   for (auto& [name, slurmd] : slurmds_) {
+    // It tells those that it knows from before.
+    if (slurmd.registered && nodes_.contains(name)) slurmd.fetched = configuration_;
     // Those that found nobody at their start try again; those that lost their record do not.
     if (!slurmd.registered && !slurmd.refused) {
       later(options_.config_retry,
@@ -248,6 +279,7 @@ core::Result<void> SimSlurm::start() {
 }
 
 void SimSlurm::stop() {
+  if (up_) lose_launches(JobLoss::Cause::kRestarted);
   up_ = false;
   moved("");
 }
@@ -272,8 +304,10 @@ void SimSlurm::lose_state() {
 SlurmErrno SimSlurm::reconfigure() {
   if (!up_) return SlurmErrno::kNoController;
   core::Result<Loaded> loaded = load(config_());
-  if (!loaded) return SlurmErrno::kUnspecified;
-  keys_ = key_file("");
+  SlurmKeys keys = key_file("");
+  if (!loaded || keys.kids.empty()) return SlurmErrno::kUnspecified;
+  keys_ = std::move(keys);
+  lose_launches(JobLoss::Cause::kReconfigured);
   put_in_force(std::move(*loaded));
   for (auto& [name, node] : nodes_) node.weight = node.conf_weight;
   later(options_.reload, [this] { reload_all(); });
@@ -289,7 +323,10 @@ void SimSlurm::reload_all() {
   for (auto& [name, slurmd] : slurmds_) {
     const auto node = nodes_.find(name);
     if (!slurmd.registered || node == nodes_.end() || !slurmd.keys.accept(keys_)) continue;
-    slurmd.keys = key_file(name);
+    SlurmKeys keys = key_file(name);
+    if (keys.kids.empty()) continue;
+    slurmd.keys = std::move(keys);
+    slurmd.fetched = configuration_;
     if (keys_.accept(slurmd.keys)) renew_record(node->second, slurmd, Registration::kReload);
   }
 }
@@ -312,6 +349,7 @@ std::vector<std::string> SimSlurm::state_words(const SimNode& node) const {
   out.emplace_back(node.down ? "DOWN" : free == 0 ? "ALLOCATED" : free < node.cpus ? "MIXED" : "IDLE");
   if (node.cloud) out.insert(out.end(), {"CLOUD", "POWERED_DOWN"});
   if (!node.reservation.empty()) out.emplace_back("RESERVED");
+  if (node.maintenance) out.emplace_back("MAINTENANCE");
   if (node.drain) out.emplace_back("DRAIN");
   if (completing(node.name)) out.emplace_back("COMPLETING");
   if (node.not_responding) out.emplace_back("NOT_RESPONDING");

@@ -51,25 +51,40 @@ enum class SlurmErrno : int {
   kNoController = 1800,
   kAccessDenied = 2002,
   kBusy = 2016,
+  kInvalidJob = 2017,
   kInvalidNode = 2018,
   kInvalidState = 2028,
+  kAlreadyDone = 2021,
   kActiveFeatures = 2031,
+  kNotSupported = 2036,
+  kDisabled = 2037,
+  kInvalidReservation = 2053,
+  kInvalidTime = 2054,
+  kReservationStarted = 2104,
   kNodeExists = 2168,
   kInvalidTransition = 2180,
 };
 
-/// The keys of auth/slurm that a daemon has, by their kid, as slurm.jwks lists them.
+/// The keys of auth/slurm that a daemon has, by their kid, as slurm.jwks lists them; or that of slurm.key alone, which has
+/// none.
 struct SlurmKeys {
   std::vector<std::string> kids{"slurm.key"};
-  std::string use_default{};  ///< The kid that signs; "": the first.
+  std::string use_default{};                   ///< The kid that signs; "": the first.
+  std::map<std::string, std::string> bytes{};  ///< By kid, where they are known: one kid may stand for two keys.
+  bool alone = false;                          ///< It is that of slurm.key, and its kid is the key itself.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
-  /// All of them verify.
+  /// All of them verify. What has no kid is verified with the key that signs; who has slurm.key alone looks at no kid.
   [[nodiscard]] bool accept(const SlurmKeys& sender) const;
+
+ private:
+  [[nodiscard]] const std::string& key(const std::string& kid) const;
 };
 
 struct SimNode {
   std::string name, address, hostname, reason, reason_user, comment, extra, instance_id, gres;
-  std::string reservation;  ///< Of an active one; "": none.
+  std::string reservation;                     ///< Of an active one; "": none.
+  bool maintenance = false;                    ///< That is one with MAINT,
+  std::optional<core::MonoTime> maintained{};  ///< and when it last was.
   std::vector<std::string> features, active_features;
   std::set<std::string> partitions;  ///< Recomputed when nodes come or go, and by reconfigure; not by an update of features.
   bool down = false;
@@ -88,6 +103,15 @@ struct SimNode {
   std::int64_t heard_of = 0;       ///< Likewise: its slurmd answered, or somebody freed it.
 };
 
+struct SimReservation {
+  std::set<std::string> nodes;
+  std::string users = "root";
+  std::set<std::string> flags{};    ///< SPEC_NODES goes without saying.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. Of one that recurs: this time, or the next.
+  /// Seconds from one time to the next; 0: there is only one.
+  [[nodiscard]] std::int64_t period() const;
+};
+
 /// Stands in a job's name for a byte that no JSON text may hold, and which Slurm passes on all the same.
 inline constexpr char kOddByte = '\x1a';
 
@@ -102,6 +126,7 @@ struct JobRequest {
   std::optional<core::Duration> limit{};  ///< Absent: none.
   std::string name = "wrap";              ///< kOddByte in it: a byte that is no UTF-8.
   bool prolog_fails = false, epilog_fails = false;
+  core::Duration prolog{0};  ///< How long it takes; the launch waits for it (PrologFlags=Alloc,DeferBatch).
 };
 
 struct SimJob {
@@ -117,8 +142,10 @@ struct SimJob {
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
   core::MonoTime submitted;
-  core::MonoTime started;  ///< When it last was given its nodes.
-  bool doomed = false;     ///< Its processes ended with a slurmd, and Slurm does not know yet.
+  core::MonoTime started;       ///< When it last was given its nodes.
+  core::MonoTime prolog_until;  ///< When its prolog ends, or ended.
+  bool unlaunched = false;      ///< slurmctld lost its launch: it never runs.
+  bool doomed = false;          ///< Its processes ended with a slurmd, and Slurm does not know yet.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
@@ -146,6 +173,10 @@ struct JobLoss {
     kStateLost,      ///< With slurmctld's volume.
     kRecordGone,     ///< `by` deleted its node while it was suspended.
     kProlog,         ///< Its prolog failed.
+    kRequeued,       ///< `by` requeued it.
+    kCancelled,      ///< `by`, who is not its user, cancelled it.
+    kReconfigured,   ///< slurmctld was, during its prolog: its launch is lost (before 26.11).
+    kRestarted,      ///< Likewise.
   };
   What what = What::kLost;
   Cause cause = Cause::kDown;
@@ -158,7 +189,8 @@ std::string_view to_string(JobLoss::Cause cause);
 
 struct SimPartition {
   std::string name;
-  std::string nodes_expression;  ///< As configured: names of NodeSets, ALL, or a hostlist.
+  std::string nodes_expression;    ///< As configured: names of NodeSets, ALL, or a hostlist.
+  std::vector<std::string> words;  ///< Of the expression: names of nodes and NodeSets, or ALL.
   std::set<std::string> members;
   bool hidden = false, root_only = false, is_default = false;
   std::string state = "UP";
@@ -216,6 +248,9 @@ class SimSlurm {
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
   /// It runs, and takes what slurmctld says.
   [[nodiscard]] bool hears(const std::string& name) const;
+  /// Those that know slurmctld, and have another configuration than it. slurmctld tells them of a new one only when they have
+  /// registered before.
+  [[nodiscard]] std::vector<std::string> outdated() const;
   /// True when the process knows its controller and its node has a record that answers.
   [[nodiscard]] bool slurmd_ready(const std::string& name) const;
 
@@ -227,21 +262,32 @@ class SimSlurm {
   /// From now on, over these nodes. Refused while jobs hold one.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
+  /// As REST does: a new one, or another node list of one that exists. Names that are no nodes are left out then.
+  SlurmErrno create_reservation(const std::string& name, SimReservation wanted);
+  SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
+  SlurmErrno delete_reservation(const std::string& name);
   std::int64_t submit(JobRequest request);
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
   bool cancel(std::int64_t job);
+  /// By whoever is not its user.
+  SlurmErrno cancel_by(std::int64_t job, const std::string& user);
+  /// `scontrol requeue incomplete`: of what neither runs nor is suspended nothing is made.
+  SlurmErrno requeue(std::int64_t job, const std::string& user);
   void cancel_all();
 
   // What it knows. Base state and flags as Slurm writes them.
   [[nodiscard]] const std::map<std::string, SimNode>& nodes() const { return nodes_; }
   [[nodiscard]] const std::map<std::int64_t, SimJob>& jobs() const { return jobs_; }
   [[nodiscard]] const std::map<std::string, SimPartition>& partitions() const { return partitions_; }
+  [[nodiscard]] const std::map<std::string, SimReservation>& reservations() const { return reservations_; }
   [[nodiscard]] const SimNode* node(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> state_words(const SimNode& node) const;
   /// RUNNING, SUSPENDED or COMPLETING jobs there.
   [[nodiscard]] std::vector<const SimJob*> jobs_on(std::string_view node) const;
   [[nodiscard]] bool busy(std::string_view node) const { return !jobs_on(node).empty(); }
+  /// Its prolog has not ended.
+  [[nodiscard]] bool in_prolog(const SimJob& job) const;
   /// Slurm would start jobs on it.
   [[nodiscard]] bool usable(const SimNode& node) const {
     return !node.down && !node.drain && !node.not_responding && !node.invalid_reg && !node.cloud;
@@ -261,6 +307,8 @@ class SimSlurm {
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
   /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state (by "").
   std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user)> on_delete;
+  /// Told of a record that a registration makes.
+  std::function<void(const SimNode& node)> on_new;
   /// Told before a registration ends a DOWN (ReturnToService).
   std::function<void(const SimNode& node)> on_return;
   /// Told of every job that is lost, requeued or stranded, wherever that happens, once the job is in its new state.
@@ -280,6 +328,8 @@ class SimSlurm {
     bool refused = false;     ///< slurmctld said success, but made no record; it does not try again.
     bool registered = false;  ///< Acknowledged since it started.
     SlurmKeys keys;
+    /// The configuration that it has fetched: when it started, or when slurmctld told it to. Absent: none yet.
+    std::optional<std::string> fetched;
     /// How long it takes to find slurmctld when that is there; absent: it never does, and tries on.
     std::optional<core::Duration> finds;
   };
@@ -287,6 +337,9 @@ class SimSlurm {
   [[nodiscard]] core::Result<Loaded> load(const std::string& text) const;
   void put_in_force(Loaded loaded);
   void recompute_membership();
+  void join_partitions(SimNode& node);
+  /// When a node has come or gone, slurmctld looks again which partition has which: also those whose features are others since.
+  void update_partitions(SimNode* joined);
   void register_slurmd(const std::string& name, std::uint64_t incarnation);
   void add_record(const std::string& name, Slurmd& slurmd);
   void renew_record(SimNode& node, Slurmd& slurmd, Registration kind);
@@ -296,6 +349,7 @@ class SimSlurm {
   void forget_record(const std::string& name);
   void reload_all();
   [[nodiscard]] std::optional<core::Duration> way_to_slurmctld(const std::vector<std::string>& servers) const;
+  void tend_reservations();
   void mark_reserved();
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
@@ -303,6 +357,7 @@ class SimSlurm {
   void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by);
   void doom_jobs(const std::string& node);
   void fail_job(SimJob& job, JobLoss::Cause cause);
+  void lose_launches(JobLoss::Cause cause);
   void tell_loss(const SimJob& job, const JobLoss& loss) const {
     if (on_job_loss) on_job_loss(job, loss);
   }
@@ -336,7 +391,9 @@ class SimSlurm {
   core::Duration slurmd_timeout_{300000};
   std::map<std::string, std::string> node_sets_;  ///< NodeSet name -> feature.
   std::map<std::string, SimPartition> partitions_;
-  std::map<std::string, std::set<std::string>> reservations_;  ///< Name -> nodes.
+  bool features_moved_ = false;  ///< Since the partitions were last looked at.
+  std::map<std::string, SimReservation> reservations_;
+  std::uint64_t tended_ = 0;  ///< Old timers are told by it.
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;

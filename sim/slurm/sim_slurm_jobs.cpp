@@ -109,7 +109,13 @@ bool SimSlurm::try_start(SimJob& job) {
   job.state = SimJob::State::kRunning;
   job.start = now_seconds();
   job.started = loop_.clock().mono();
-  job.doomed = false;
+  job.doomed = job.unlaunched = false;
+  job.prolog_until = job.started + job.request.prolog;
+  job.left += job.request.prolog;
+  if (job.request.prolog > core::Duration{0})
+    loop_.after(job.request.prolog, [alive = alive_, this] {
+      if (*alive) touch_jobs();
+    });
   job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
   // A node that works needs no reason (before 26.05 an old one stays until then).
   for (const std::string& name : job.nodes) nodes_[name].reason.clear();
@@ -170,6 +176,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
     for (const std::string& node : it->second.nodes) {
       if (it->second.request.epilog_fails) drain_itself(nodes_.at(node), "Epilog error");
     }
+    if (it->second.state == SimJob::State::kPending) it->second.nodes.clear();  // It was requeued.
     touch_jobs();
     touch_nodes();
     schedule_soon();
@@ -196,6 +203,20 @@ void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
                   .node = node,
                   .told = std::exchange(job.doomed, false)});
   schedule_soon();
+}
+
+bool SimSlurm::in_prolog(const SimJob& job) const {
+  return job.state == SimJob::State::kRunning && loop_.clock().mono() < job.prolog_until;
+}
+
+/// Launches that wait for a prolog are in slurmctld's memory alone: the job stands as running until somebody cancels it.
+void SimSlurm::lose_launches(JobLoss::Cause cause) {
+  for (auto& [id, job] : jobs_) {
+    if (!in_prolog(job) || job.unlaunched) continue;
+    job.unlaunched = true;
+    const bool told = std::exchange(job.doomed, true);
+    tell_loss(job, {.what = JobLoss::What::kStranded, .cause = cause, .node = job.nodes.front(), .told = told});
+  }
 }
 
 void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
@@ -260,6 +281,45 @@ bool SimSlurm::cancel(std::int64_t id) {
   if (!up_ || it == jobs_.end() || it->second.ended() || it->second.completing) return false;
   end_job(it->second, SimJob::State::kCancelled);
   return true;
+}
+
+SlurmErrno SimSlurm::cancel_by(std::int64_t id, const std::string& user) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return SlurmErrno::kInvalidJob;
+  SimJob& job = it->second;
+  if (job.ended() || job.completing) return SlurmErrno::kAlreadyDone;
+  const JobLoss loss{.cause = JobLoss::Cause::kCancelled,
+                     .node = job.nodes.empty() ? "" : job.nodes.front(),
+                     .by = user,
+                     .pending = job.state == SimJob::State::kPending,
+                     .told = std::exchange(job.doomed, false)};
+  end_job(job, SimJob::State::kCancelled);
+  tell_loss(job, loss);
+  return SlurmErrno::kSuccess;
+}
+
+/// It waits anew, and holds its nodes until their epilogs are through.
+SlurmErrno SimSlurm::requeue(std::int64_t id, const std::string& user) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return SlurmErrno::kInvalidJob;
+  SimJob& job = it->second;
+  if ((job.state != SimJob::State::kRunning && job.state != SimJob::State::kSuspended) || job.completing)
+    return SlurmErrno::kSuccess;
+  if (!job.request.requeue) return SlurmErrno::kDisabled;
+  const JobLoss loss{.what = JobLoss::What::kRequeued,
+                     .cause = JobLoss::Cause::kRequeued,
+                     .node = job.nodes.front(),
+                     .by = user,
+                     .told = std::exchange(job.doomed, false)};
+  end_job(job, SimJob::State::kPending);
+  job.end = 0;
+  job.left = job.request.duration;
+  job.not_before = loop_.clock().mono() + options_.requeue_delay;
+  ++job.restarts;
+  tell_loss(job, loss);
+  return SlurmErrno::kSuccess;
 }
 
 void SimSlurm::cancel_all() {

@@ -1,4 +1,4 @@
-// What clients of SimSlurm do to nodes: updates, deletion, creation, reservations.
+// What clients of SimSlurm do to nodes: updates, deletion, creation.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,10 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   if (update.weight) node.weight = *update.weight;
   // Whether the machine has it is looked at with the next registration.
   if (update.gres) node.gres = *update.gres;
-  if (update.features) node.features = node.active_features = *update.features;
+  if (update.features) {
+    node.features = node.active_features = *update.features;
+    features_moved_ = true;
+  }
   if (update.reason && !update.reason->empty()) {
     node.reason = *update.reason;
     node.reason_at = now_seconds();
@@ -105,9 +108,10 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
 /// slurmd, if it lives, does not notice.
 void SimSlurm::forget_record(const std::string& name) {
   nodes_.erase(name);
-  for (auto& [reservation, nodes] : reservations_) nodes.erase(name);
-  std::erase_if(reservations_, [](const auto& entry) { return entry.second.empty(); });
-  recompute_membership();
+  for (auto& [partition, value] : partitions_) value.members.erase(name);
+  for (auto& [reservation, value] : reservations_) value.nodes.erase(name);
+  std::erase_if(reservations_, [](const auto& entry) { return entry.second.nodes.empty(); });
+  update_partitions(nullptr);
   touch_nodes();
   partitions_changed_ = now_seconds();
 }
@@ -122,30 +126,10 @@ SlurmErrno SimSlurm::create_node(const std::string& name) {
   node.name = node.hostname = node.address = name;
   node.cpus = options_.cpus;
   node.cloud = true;
-  nodes_[name] = std::move(node);
-  recompute_membership();
+  update_partitions(&(nodes_[name] = std::move(node)));
   touch_nodes();
   partitions_changed_ = now_seconds();
   return SlurmErrno::kSuccess;
-}
-
-void SimSlurm::reserve(const std::string& reservation, std::set<std::string> nodes) {
-  if (!up_ || std::ranges::any_of(nodes, [&](const std::string& node) { return busy(node); })) return;
-  reservations_[reservation] = std::move(nodes);
-  later(options_.reservation, [this] { mark_reserved(); });
-}
-
-void SimSlurm::end_reservation(const std::string& reservation) {
-  if (up_ && reservations_.erase(reservation) > 0) mark_reserved();
-}
-
-void SimSlurm::mark_reserved() {
-  for (auto& [name, node] : nodes_) {
-    const auto over = std::ranges::find_if(reservations_, [&](const auto& entry) { return entry.second.contains(name); });
-    node.reservation = over == reservations_.end() ? "" : over->first;
-  }
-  touch_nodes();
-  schedule_soon();
 }
 
 }  // namespace sim

@@ -55,6 +55,7 @@ bool SimSlurm::start_slurmd(const std::string& name, const std::string& given, c
                   .incarnation = ++last_incarnation_,
                   .booted = booted,
                   .keys = key_file(name),
+                  .fetched = up_ ? std::optional(configuration_) : std::nullopt,
                   .finds = way_to_slurmctld(split(conf_server, ','))};
   const core::Duration wait = up_ ? options_.registration + slurmd.finds.value_or(core::Duration{0}) : options_.config_retry;
   later(wait, [this, name, incarnation = slurmd.incarnation] { register_slurmd(name, incarnation); });
@@ -66,6 +67,7 @@ void SimSlurm::reload_slurmd(const std::string& name) {
   if (it == slurmds_.end()) return;
   Slurmd& slurmd = it->second;
   slurmd.keys = key_file(name);
+  if (up_) slurmd.fetched = configuration_;
   if (const auto node = nodes_.find(name); up_ && slurmd.registered && node != nodes_.end() && keys_.accept(slurmd.keys)) {
     renew_record(node->second, slurmd, Registration::kReload);
     return;
@@ -123,6 +125,15 @@ void SimSlurm::watch_silence(const std::string& name) {
   });
 }
 
+std::vector<std::string> SimSlurm::outdated() const {
+  std::vector<std::string> out;
+  for (const auto& [name, slurmd] : slurmds_) {
+    if (up_ && slurmd.registered && nodes_.contains(name) && hears(name) && slurmd.fetched != configuration_)
+      out.push_back(name);
+  }
+  return out;
+}
+
 bool SimSlurm::slurmd_ready(const std::string& name) const {
   const auto it = slurmds_.find(name);
   return it != slurmds_.end() && (it->second.registered || it->second.refused);
@@ -137,6 +148,7 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
     later(options_.config_retry, [this, name, incarnation] { register_slurmd(name, incarnation); });
     return;
   }
+  if (!slurmd.fetched) slurmd.fetched = configuration_;
   if (const auto known = nodes_.find(name); known != nodes_.end()) {
     slurmd.registered = true;
     renew_record(known->second, slurmd, Registration::kStart);
@@ -183,13 +195,13 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   }
   if (node.drain || node.down) {
     node.reason = reason;
-    node.reason_user = "root";
+    node.reason_user = "slurm";
   }
   check_resources(node);
   // Jobs that hold one of that name which was deleted under them do not hold this one.
   for (auto& [id, job] : jobs_) std::erase(job.nodes, name);
-  nodes_[name] = std::move(node);
-  recompute_membership();
+  if (on_new) on_new(node);
+  update_partitions(&(nodes_[name] = std::move(node)));
   touch_nodes();
   partitions_changed_ = now_seconds();
   schedule_soon();

@@ -215,6 +215,28 @@ TEST_P(SimSlurmTest, ASilentSlurmdIsNoticedLate) {
   EXPECT_EQ(slurm.node("cpu-0")->reason, "Not responding");
 }
 
+TEST_P(SimSlurmTest, AReconfigureLosesALaunchThatWaitsForAProlog) {
+  nodes(1);
+  std::vector<std::int64_t> lost;
+  slurm.on_job_loss = [&](const SimJob& job, const JobLoss&) { lost.push_back(job.id); };
+  const auto state = [&](std::int64_t id) { return slurm.jobs().at(id).state; };
+  JobRequest request;
+  request.partition = "cpu";
+  request.duration = 1s;
+  request.prolog = 10s;
+  const std::int64_t kept = slurm.submit(request);
+  loop.run_for(12s);
+  EXPECT_EQ(slurm.reconfigure(), SlurmErrno::kSuccess);
+  loop.run_for(3s);
+  EXPECT_EQ(state(kept), SimJob::State::kCompleted);
+  const std::int64_t cut = slurm.submit(request);
+  loop.run_for(5s);
+  EXPECT_EQ(slurm.reconfigure(), SlurmErrno::kSuccess);
+  loop.run_for(60s);
+  EXPECT_EQ(state(cut), SimJob::State::kRunning);
+  EXPECT_EQ(lost, std::vector<std::int64_t>{cut});
+}
+
 TEST_P(SimSlurmTest, FeaturesMoveANodeOnlyWithTheNextReconfigure) {
   nodes(1);
   EXPECT_TRUE(update("cpu-0", {.state = {}, .reason = {}, .comment = {}, .features = Words{"other"}}));

@@ -241,4 +241,8 @@ bool given_by_operator(std::string_view reason) {
   return reason.starts_with("slurm-operator: ");
 }
 
+bool tells_lack(std::string_view reason) {
+  return reason.starts_with("gres/") || reason.starts_with("Low RealMemory");
+}
+
 }  // namespace sim

@@ -39,5 +39,7 @@ std::string write_hostlist(const std::vector<std::string>& names);
 
 /// The reason of a drain or DOWN says that the operator gave it.
 bool given_by_operator(std::string_view reason);
+/// slurmctld's own words for a slurmd that has less than its record.
+bool tells_lack(std::string_view reason);
 
 }  // namespace sim

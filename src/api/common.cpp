@@ -186,15 +186,25 @@ const FieldList& field_list(const ServiceMonitor*) {
           .add(field("scrapeTimeout", &ServiceMonitor::scrape_timeout)
                    .pattern(kPrometheusDuration, kMaxPrometheusDuration)
                    .describe("When a scrape has failed; at most the interval. Empty: as Prometheus is configured."))
-          .add(field("endpoints", &ServiceMonitor::endpoints).nullable().describe("The paths to scrape."));
+          .add(field("endpoints", &ServiceMonitor::endpoints)
+                   .nullable()
+                   .describe("The paths to scrape. Empty: /metrics/jobs, /metrics/nodes, /metrics/partitions and "
+                             "/metrics/scheduler."))
+          .add(field("tokenSecretRef", &ServiceMonitor::token_secret_ref)
+                   .describe("The Secret's key that holds the Slurm JWT which Prometheus presents, for instance a Token's. "
+                             "Required where slurm.conf has MetricsAuthUsers or PrivateData."));
   return kList;
 }
 
 const FieldList& field_list(const Metrics*) {
   static const FieldList kList =
       FieldList("How metrics are collected.")
-          .add(field("enabled", &Metrics::enabled).has_default().not_acted_on().describe("Whether slurmctld serves metrics."))
-          .add(field("serviceMonitor", &Metrics::service_monitor).nullable().describe("A ServiceMonitor for Prometheus."));
+          .add(field("enabled", &Metrics::enabled)
+                   .has_default()
+                   .describe("Whether slurmctld serves metrics on its port, under /metrics. Slurm has them from 25.11 on."))
+          .add(field("serviceMonitor", &Metrics::service_monitor)
+                   .nullable()
+                   .describe("A ServiceMonitor for Prometheus. Created while metrics are served."));
   return kList;
 }
 

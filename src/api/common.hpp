@@ -68,6 +68,7 @@ struct ServiceMonitor {
   std::string interval;
   std::string scrape_timeout;
   std::vector<MetricEndpoint> endpoints;
+  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: no token is presented.
 };
 struct Metrics {
   bool enabled = false;

@@ -50,15 +50,69 @@ Json claim_properties() {
   };
 }
 
+/// slurm.conf names each slurmctld, and only a restart of all of them brings another list into force.
+Rule ha_unchanged() {
+  const auto backups = [](const std::string& of) {
+    return "(has(" + of + ".ha) && " + of + ".ha.enabled ? " + of + ".ha.backups : 0)";
+  };
+  return {backups("self") + " == " + backups("oldSelf"), "cannot be changed", "ha"};
+}
+
+constexpr const char* kPowers = "[1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768]";
+constexpr std::size_t kMaxTopologyLabels = 10;
+constexpr std::size_t kMaxLabelName = 253 + 1 + 63;
+
+/// Each item is the name of a label, as Kubernetes takes it: anything else would be a label that every node lacks.
+Field label_names(Field list) {
+  list.schema["items"]["pattern"] = "^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
+  list.schema["items"]["maxLength"] = kMaxLabelName;
+  return list;
+}
+
 constexpr const char* kScripts = "ConfigMaps whose keys are script files for /etc/slurm, called in the order of their names: ";
 
 }  // namespace
 
+const FieldList& field_list(const Topology*) {
+  static const FieldList kList =
+      FieldList("The network, as labels of Kubernetes nodes tell of it.")
+          .add(field("type", &Topology::type)
+                   .has_default()
+                   .describe("Tree: switches, of which the last label names the leaves. Block: blocks, which are named by all "
+                             "labels together; those that share the wider labels are neighbours."))
+          .add(label_names(
+              field("nodeLabels", &Topology::node_labels)
+                  .required()
+                  .items(1, kMaxTopologyLabels)
+                  .describe(
+                      "Names of labels of Kubernetes nodes, from the widest part of the network to the narrowest, such as "
+                      "topology.kubernetes.io/zone and network.example/rack. A Kubernetes node that lacks one of them "
+                      "has no place.")))
+          .add(field("blockSizes", &Topology::block_sizes)
+                   .items(0, 16)
+                   .describe("With Block: how many nodes a block has, and the sizes of groups of blocks, each a power of two "
+                             "times the first."))
+          .rule("self.type != 'Block' || (has(self.blockSizes) && size(self.blockSizes) > 0)", "required when type is Block",
+                "blockSizes")
+          .rule("self.type == 'Block' || !has(self.blockSizes) || size(self.blockSizes) == 0",
+                "must be empty when type is Tree", "blockSizes")
+          .rule("!has(self.blockSizes) || self.blockSizes.all(n, n > 0 && " + std::string(kPowers) +
+                    ".exists(p, n == self.blockSizes[0] * p))",
+                "each must be the first one times a power of two, up to 32768", "blockSizes");
+  return kList;
+}
+
 const FieldList& field_list(const ControllerHighAvailability*) {
   static const FieldList kList =
       FieldList("Several slurmctld, of which one is active.")
-          .add(field("enabled", &ControllerHighAvailability::enabled).has_default().describe("Whether there are backups."))
-          .add(field("backups", &ControllerHighAvailability::backups).has_default().minimum(1).describe("How many backups."));
+          .add(field("enabled", &ControllerHighAvailability::enabled)
+                   .has_default()
+                   .describe("Whether there are backups. They need persistence.existingClaim, a volume that all of them share. "
+                             "Cannot be changed."))
+          .add(field("backups", &ControllerHighAvailability::backups)
+                   .has_default()
+                   .minimum(1)
+                   .describe("How many backups stand by. Cannot be changed."));
   return kList;
 }
 
@@ -101,13 +155,11 @@ const FieldList& field_list(const ControllerSpec*) {
                    .describe("The Accounting to which the cluster belongs."))
           .add(field("external", &ControllerSpec::external)
                    .has_default()
-                   .not_acted_on()
-                   .describe(
-                       "The slurmctld runs outside of Kubernetes, where externalConfig says; most other fields are ignored."))
-          .add(field("externalConfig", &ControllerSpec::external_config)
-                   .not_acted_on()
-                   .describe("Where an external slurmctld is reached."))
-          .add(field("ha", &ControllerSpec::ha).not_acted_on().describe("Several slurmctld, of which one is active."))
+                   .describe("Whether slurmctld is run by somebody else, at the address in externalConfig. The operator then "
+                             "speaks to it, and runs workers, slurmrestd and login pods for it. slurmKeyRef and jwtKeyRef name "
+                             "that slurmctld's keys. Fields that say how slurmctld runs have no effect. Cannot be changed."))
+          .add(field("externalConfig", &ControllerSpec::external_config).describe("Where an external slurmctld is reached."))
+          .add(field("ha", &ControllerSpec::ha).describe("Several slurmctld, of which one is active."))
           .add(field("slurmctld", &ControllerSpec::slurmctld)
                    .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the operator's own container slurmctld. args are appended to "
@@ -130,11 +182,21 @@ const FieldList& field_list(const ControllerSpec*) {
                              "of these restarts slurmctld."))
           .add(field("extraConf", &ControllerSpec::extra_conf)
                    .describe("Lines to append to slurm.conf. Keys that the operator needs are merged with its own values."))
+          .add(field("sssdConfRef", &ControllerSpec::sssd_conf_ref)
+                   .nullable()
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
+                   .describe("The Secret's key that holds sssd.conf, which says who users are: SSSD then runs in a sidecar of "
+                             "slurmctld. Absent: slurmctld knows the users that its image has. A change restarts slurmctld."))
           .add(field("configFileRefs", &ControllerSpec::config_file_refs)
                    .nullable()
                    .describe("ConfigMaps whose keys are files for /etc/slurm (gres.conf, topology.yaml, job_submit.lua ...). "
                              "slurm.conf and "
                              "slurmdbd.conf are the operator's own."))
+          .add(field("topology", &ControllerSpec::topology)
+                   .nullable()
+                   .describe(
+                       "Makes topology.yaml from labels of Kubernetes nodes, and gives each worker's Slurm node its place. "
+                       "Needs Slurm 25.05 or later. Setting or removing it restarts slurmctld."))
           .add(field("prologScriptRefs", &ControllerSpec::prolog_script_refs)
                    .nullable()
                    .describe(std::string(kScripts) + "Prolog, on workers."))
@@ -158,10 +220,12 @@ const FieldList& field_list(const ControllerSpec*) {
                        "once, with their jobs. Drain: each goes when its jobs have ended; slurmctld and slurmrestd stay until "
                        "then."))
           .rule("!self.external || has(self.externalConfig)", "required when external is true", "externalConfig")
+          .rule("self.external == oldSelf.external", "cannot be changed", "external")
           .rule(
               "!has(self.ha) || !self.ha.enabled || (has(self.persistence) && self.persistence.enabled && "
               "has(self.persistence.existingClaim) && self.persistence.existingClaim != '')",
               "required when ha.enabled is true, and its access mode must be ReadWriteMany", "persistence.existingClaim")
+          .rule(ha_unchanged())
           .rule(
               "(has(self.slurmKeyRef) ? self.slurmKeyRef.name : '') == (has(oldSelf.slurmKeyRef) ? oldSelf.slurmKeyRef.name : "
               "'')",
@@ -194,6 +258,12 @@ const FieldList& field_list(const Controller*) {
           .add(field("spec", &Controller::spec))
           .add(field("status", &Controller::status))
           .rule(name_is_label(kMaxControllerName, true))
+          .rule(
+              "has(self.status) || !has(self.spec) || !has(self.spec.ha) || !self.spec.ha.enabled || "
+              "size(self.metadata.name) <= " +
+                  std::to_string(kMaxNameWithBackups),
+              "must have at most " + std::to_string(kMaxNameWithBackups) + " characters when spec.ha.enabled is true",
+              "metadata.name")
           // Naming the default name is no change. The namespace is not visible here; it holds no underscore.
           .rule(
               "(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "

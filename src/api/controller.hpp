@@ -18,6 +18,20 @@ constexpr std::array<std::string_view, 2> enum_names(DeletionPolicy) {
   return {"Immediate", "Drain"};
 }
 
+/// What slurmctld takes the network for.
+enum class TopologyType { kTree, kBlock };
+constexpr std::array<std::string_view, 2> enum_names(TopologyType) {
+  return {"Tree", "Block"};
+}
+
+/// How topology.yaml is made from labels of Kubernetes nodes.
+struct Topology {
+  TopologyType type = TopologyType::kTree;
+  std::vector<std::string> node_labels;  ///< From the widest to the narrowest.
+  std::vector<std::int32_t> block_sizes;
+  friend bool operator==(const Topology&, const Topology&) = default;
+};
+
 struct ControllerHighAvailability {
   bool enabled = false;
   std::int32_t backups = 1;
@@ -45,7 +59,9 @@ struct ControllerSpec {
   bool inplace_reconfigure = false;
   PodTemplate pod_template;
   std::string extra_conf;
+  std::optional<SecretKeySelector> sssd_conf_ref;
   std::vector<LocalObjectReference> config_file_refs;
+  std::optional<Topology> topology;
   std::vector<LocalObjectReference> prolog_script_refs;
   std::vector<LocalObjectReference> epilog_script_refs;
   std::vector<LocalObjectReference> prolog_slurmctld_script_refs;
@@ -54,6 +70,9 @@ struct ControllerSpec {
   ServiceSpec service;
   Metrics metrics;
   DeletionPolicy deletion_policy = DeletionPolicy::kImmediate;
+
+  /// Workers are drained before the cluster ends. An external slurmctld lives on, and so do the jobs' records.
+  [[nodiscard]] bool drains_on_deletion() const { return external || deletion_policy == DeletionPolicy::kDrain; }
 
   /// The JWT key's reference under either name, or null when it is generated.
   [[nodiscard]] const SecretKeySelector* jwt_key() const {
@@ -76,9 +95,12 @@ struct Controller {
 std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name);
 /// What pods of the StatefulSet "X-controller" are labelled with, "X-controller-" and a hash of 10 characters, has at most 63.
 inline constexpr std::size_t kMaxControllerName = 41;
+/// With backups: their StatefulSet has a longer name.
+inline constexpr std::size_t kMaxNameWithBackups = 34;
 /// Slurm's limit for ClusterName, in bytes.
 inline constexpr std::size_t kMaxClusterName = 40;
 
+const FieldList& field_list(const Topology*);
 const FieldList& field_list(const ControllerHighAvailability*);
 const FieldList& field_list(const ControllerPersistence*);
 const FieldList& field_list(const ControllerSpec*);

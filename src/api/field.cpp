@@ -54,7 +54,8 @@ class Validator {
       if (json.is_number_integer()) integer(schema, json, path);
       return;
     }
-    const std::string type = schema.value("type", "");
+    const auto said = schema.find("type");
+    const std::string_view type = said == schema.end() ? std::string_view() : said->get_ref<const std::string&>();
     if (type == "object") return object(schema, json, path);
     if (type == "array") return array(schema, json, path);
     if (type == "string") return string(schema, json, path);
@@ -69,9 +70,10 @@ class Validator {
 
   void object(const Json& schema, const Json& json, const std::string& path) {
     if (!json.is_object()) return refuse(path, json, "must be an object");
+    // Documents say little of what a schema allows.
     if (auto properties = schema.find("properties"); properties != schema.end()) {
-      for (const auto& [name, property] : properties->items()) {
-        if (auto it = json.find(name); it != json.end()) value(property, *it, join(path, name));
+      for (const auto& [name, member] : json.items()) {
+        if (auto it = properties->find(name); it != properties->end()) value(*it, member, join(path, name));
       }
     }
     if (auto items = schema.find("additionalProperties"); items != schema.end()) {
@@ -88,6 +90,9 @@ class Validator {
 
   void array(const Json& schema, const Json& json, const std::string& path) {
     if (!json.is_array()) return refuse(path, json, "must be a list");
+    const std::size_t least = schema.value("minItems", std::size_t{0}), most = schema.value("maxItems", SIZE_MAX);
+    if (json.size() < least) refuse(path, json, "must not be empty");
+    if (json.size() > most) return refuse(path, json, "must have at most " + std::to_string(most) + " items");
     if (!schema.contains("items")) return;
     for (std::size_t i = 0; i < json.size(); ++i) value(schema["items"], json[i], path + "[" + std::to_string(i) + "]");
   }
@@ -194,6 +199,11 @@ Field& Field::min_length(std::size_t n) {
 }
 Field& Field::max_length(std::size_t n) {
   schema["maxLength"] = n;
+  return *this;
+}
+Field& Field::items(std::size_t least, std::size_t most) {
+  if (least > 0) schema["minItems"] = least;
+  schema["maxItems"] = most;
   return *this;
 }
 Field& Field::pattern(std::string regex, std::size_t longest) {
@@ -323,11 +333,16 @@ void apply_defaults(const Json& schema, Json& json) {
 
 std::vector<std::string> not_acted_on_paths(const FieldList& list, const Json& json, const Json& initial,
                                             const std::string& path) {
+  static const Json kAbsent;
+  const auto member_of = [](const Json& object, const std::string& name) -> const Json& {
+    const auto it = object.find(name);
+    return it == object.end() ? kAbsent : *it;
+  };
   std::vector<std::string> out;
   for (const Field& field : list.fields()) {
     if (field.is_embedded) continue;
-    const Json is = json.value(field.name, Json());
-    const Json was = initial.value(field.name, Json());
+    const Json& is = member_of(json, field.name);
+    const Json& was = member_of(initial, field.name);
     const std::string here = join(path, field.name);
     for (const std::string& member : field.members_not_acted_on) {
       if (is.is_object() && is.contains(member) && !is_zero(is[member])) out.push_back(join(here, member));

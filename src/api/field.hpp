@@ -67,6 +67,8 @@ class Field {
   Field& maximum(std::int64_t n);
   Field& min_length(std::size_t n);
   Field& max_length(std::size_t n);
+  /// Of a list: how many items it has.
+  Field& items(std::size_t least, std::size_t most);
   /// Longer texts are refused unmatched: std::regex takes stack for every character.
   Field& pattern(std::string regex, std::size_t longest);
   /// One line, not empty, of any length.
@@ -356,7 +358,8 @@ std::vector<std::string> diff(const T& a, const T& b) {
 /// The paths, below `path`, of fields that this release accepts but does not act on and that differ from their default.
 template <Described T>
 std::vector<std::string> fields_not_acted_on(const T& value, const std::string& path = "spec") {
-  return not_acted_on_paths(Codec<T>::list(), to_json(value), to_json(T{}), path);
+  static const core::Json kInitial = to_json(T{});
+  return not_acted_on_paths(Codec<T>::list(), to_json(value), kInitial, path);
 }
 
 }  // namespace api

@@ -1,6 +1,7 @@
 #include "api/kinds.hpp"
 
 #include "api/controller.hpp"
+#include "api/loginset.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
 #include "api/token.hpp"
@@ -97,6 +98,36 @@ spec:
   return kind;
 }
 
+Kind loginset_kind() {
+  Kind kind = {"LoginSet",
+               "loginsets",
+               "loginset",
+               {"loginsets", "lss", "sackd"},
+               &Codec<LoginSet>::list(),
+               {},
+               true,
+               R"(apiVersion: slinky.slurm.net/v1beta1
+kind: LoginSet
+metadata:
+  name: slurm-login
+spec:
+  controllerRef:
+    name: slurm
+  login:
+    image: ghcr.io/slinkyproject/login:26.05-ubuntu26.04
+  rootSshAuthorizedKeys: |
+    ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI... admin@example.com
+  sssdConfRef:
+    name: sssd
+    key: sssd.conf
+  service:
+    spec:
+      type: LoadBalancer
+)"};
+  kind.columns = {{"REPLICAS", "integer", ".status.replicas", "How many pods there are.", 0}, kReady, kAge};
+  return kind;
+}
+
 Kind token_kind() {
   Kind kind = {
       "Token", "tokens", "token", {"tokens", "jwt"}, &Codec<Token>::list(), {}, false, R"(apiVersion: slinky.slurm.net/v1beta1
@@ -133,7 +164,7 @@ void make_conditions_a_map(Json& schema) {
 }  // namespace
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(), nodeset_kind(), token_kind()};
+  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(), nodeset_kind(), loginset_kind(), token_kind()};
   return kKinds;
 }
 

@@ -9,8 +9,10 @@
 #include <sstream>
 
 #include "api/controller.hpp"
+#include "api/loginset.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
+#include "api/testing/values.hpp"
 #include "api/token.hpp"
 
 namespace api {
@@ -45,11 +47,11 @@ TEST(Kinds, AreFoundByKindAndPlural) {
   EXPECT_EQ(find_kind("Pod"), nullptr);
 }
 
-TEST(Kinds, OnlyNodeSetsScale) {
+TEST(Kinds, OnlySetsScale) {
   for (const Kind& kind : kinds()) {
     const Json sub = crd(kind)["spec"]["versions"][0]["subresources"];
     EXPECT_TRUE(sub.contains("status"));
-    EXPECT_EQ(sub.contains("scale"), kind.kind == "NodeSet");
+    EXPECT_EQ(sub.contains("scale"), kind.kind.ends_with("Set"));
   }
 }
 
@@ -207,10 +209,21 @@ TEST(Kinds, RulesOfFieldsThatUsersGetWrong) {
   EXPECT_THAT(rules_of(*at_path(object_schema(*find_kind("Token")), "spec.lifetime")), ElementsAre(": must be 10s or more"));
 }
 
+TEST(Kinds, TopologyIsToldByNamesOfLabels) {
+  const auto problems = [](const std::string& label) {
+    return validate(*at_path(object_schema(*find_kind("Controller")), "spec.topology.nodeLabels"), Json::array({label}), "");
+  };
+  for (const char* label : {"zone", "topology.kubernetes.io/zone", "network.example/rack_1.a"})
+    EXPECT_THAT(problems(label), IsEmpty()) << label;
+  for (const std::string& label : {std::string(), std::string("zone=a"), std::string("zone "), std::string(318, 'z')})
+    EXPECT_FALSE(problems(label).empty()) << label;
+}
+
 // Manifests, charts and tools of users name these fields and rely on these defaults.
 TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
   // An empty name was a default that no object could have.
-  const std::set<std::string> stricter = {"RestApi spec.controllerRef.name", "NodeSet spec.controllerRef.name"};
+  const std::set<std::string> stricter = {"RestApi spec.controllerRef.name", "NodeSet spec.controllerRef.name",
+                                          "LoginSet spec.controllerRef.name"};
   std::ifstream in("src/api/testdata/fields_1.2.1.txt");
   int fields = 0;
   for (std::string line; std::getline(in, line);) {
@@ -231,43 +244,6 @@ TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
     }
   }
   EXPECT_GT(fields, 200);
-}
-
-/// A valid value for a schema, other than `than`.
-Json other_value(const Json& schema, const Json& than) {
-  if (schema.contains("enum")) {
-    for (const Json& word : schema["enum"]) {
-      if (word != than) return word;
-    }
-  }
-  if (schema.value("x-kubernetes-int-or-string", false)) return than == 7 ? 8 : 7;
-  const std::string type = schema.value("type", "");
-  if (type == "boolean") return than != true;
-  if (type == "integer") {
-    const std::int64_t low = schema.value("minimum", 1);
-    return than == low + 1 ? low + 2 : low + 1;
-  }
-  if (type == "string") {
-    if (schema.value("format", "") == "date-time")
-      return than == "2026-01-02T03:04:05Z" ? "2026-01-02T03:04:06Z" : "2026-01-02T03:04:05Z";
-    for (const char* text : {"abc", "abd", "7s", "8s", "1Gi", "2Gi"}) {
-      if (text != than && validate(schema, text, "").empty()) return text;
-    }
-  }
-  if (type == "array") return Json::array({other_value(schema["items"], than.is_array() && !than.empty() ? than[0] : Json())});
-  if (type == "object") {
-    if (schema.contains("additionalProperties")) {
-      return {{"a", other_value(schema["additionalProperties"], than.is_object() ? than.value("a", Json()) : Json())}};
-    }
-    if (schema.value("x-kubernetes-preserve-unknown-fields", false)) return {{"anything", than.dump()}};
-    Json out = Json::object();
-    for (const auto& [name, property] : schema["properties"].items()) {
-      out[name] = other_value(property, than.is_object() ? than.value(name, Json()) : Json());
-    }
-    return out;
-  }
-  ADD_FAILURE() << "no other value for " << schema.dump();
-  return nullptr;
 }
 
 /// What a round trip keeps of a document.
@@ -347,6 +323,12 @@ TEST(Kinds, EveryFieldOfANodeSetSurvivesARoundTrip) {
   EXPECT_THAT(mutation.changed, Contains("spec.updateStrategy.rollingUpdate.maxUnavailable"));
   EXPECT_THAT(mutation.changed, Contains("status.slurmIdle"));
   EXPECT_GT(mutation.changed.size(), 40u);
+}
+TEST(Kinds, EveryFieldOfALoginSetSurvivesARoundTrip) {
+  const Mutation<LoginSet> mutation(*find_kind("LoginSet"), {{"spec", kSomeSpec}});
+  EXPECT_THAT(mutation.changed, Contains("spec.authorizedKeysRefs"));
+  EXPECT_THAT(mutation.changed, Contains("spec.strategy"));
+  EXPECT_GT(mutation.changed.size(), 12u);
 }
 TEST(Kinds, EveryFieldOfATokenSurvivesARoundTrip) {
   const Json spec = {{"username", "u"}, {"jwtKeyRef", {{"name", "n"}, {"key", "k"}}}};

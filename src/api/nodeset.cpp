@@ -30,10 +30,17 @@ std::string hostname(const std::string& of) {
 const FieldList& field_list(const NodeSetSsh*) {
   static const FieldList kList =
       FieldList("sshd in the worker pods, for users with a job there.")
-          .add(field("enabled", &NodeSetSsh::enabled).has_default().describe("Whether sshd runs."))
-          .add(field("extraSshdConfig", &NodeSetSsh::extra_sshd_config).describe("Lines to append to sshd_config."))
-          .add(field("sssdConfRef", &NodeSetSsh::sssd_conf_ref).required().describe("The Secret's key that holds sssd.conf."))
-          .rule("!self.enabled || (has(self.sssdConfRef.name) && self.sssdConfRef.name != '')",
+          .add(field("enabled", &NodeSetSsh::enabled)
+                   .has_default()
+                   .describe("Whether sshd runs beside slurmd. Needs PrologFlags=Contain in slurm.conf."))
+          .add(field("extraSshdConfig", &NodeSetSsh::extra_sshd_config)
+                   .describe("Lines for sshd_config. Of a keyword that stands several times, sshd takes the first one; the "
+                             "operator's stand before these."))
+          .add(field("sssdConfRef", &NodeSetSsh::sssd_conf_ref)
+                   .nullable()
+                   .describe("The Secret's key that holds sssd.conf, which says who users are. Absent: only the users that the "
+                             "image has can log in. Workers that run keep what it held when they were created."))
+          .rule("!self.enabled || !has(self.sssdConfRef) || (has(self.sssdConfRef.name) && self.sssdConfRef.name != '')",
                 "must not be empty when enabled is true", "sssdConfRef.name");
   return kList;
 }
@@ -60,19 +67,28 @@ const FieldList& field_list(const RollingUpdate*) {
                    .pattern("^(100|[1-9][0-9]?)%$", 4)
                    .describe(
                        "How many workers may be unavailable meanwhile, those included that wait for their last job: a number "
-                       "of 1 or more, or a percentage from 1% to 100%, rounded up."));
+                       "of 1 or more, or a percentage from 1% to 100%, rounded up."))
+          .add(field("partition", &RollingUpdate::partition)
+                   .minimum(0)
+                   .describe("A canary: workers whose ordinal is smaller keep the template before the newest, also when they "
+                             "are created anew."));
   return kList;
 }
 
 const FieldList& field_list(const ScheduledUpdate*) {
   static const FieldList kList =
       FieldList("When ScheduledUpdate proceeds: during a maintenance reservation in Slurm.")
-          .add(field("startTime", &ScheduledUpdate::start_time).describe("When the reservation starts."))
+          .add(field("startTime", &ScheduledUpdate::start_time)
+                   .describe("When the reservation starts; with a flag such as DAILY, for the first time."))
           .add(field("duration", &ScheduledUpdate::duration)
                    .has_default()
                    .rule("duration(self) >= duration('1m')", "must be 1m or more")
-                   .describe("How long it lasts: 1m or more."))
-          .add(field("flags", &ScheduledUpdate::flags).nullable().describe("Flags to add to the reservation."));
+                   .describe("How long it lasts: 1m or more, in whole minutes."))
+          .add(field("flags", &ScheduledUpdate::flags)
+                   .nullable()
+                   .describe("Flags to add to the reservation: HOURLY, DAILY, WEEKDAY, WEEKEND or WEEKLY if it recurs, and "
+                             "FLEX, MAGNETIC, "
+                             "NO_HOLD_JOBS_AFTER_END, OVERLAP, STATIC, USER_DELETE."));
   return kList;
 }
 
@@ -81,16 +97,13 @@ const FieldList& field_list(const UpdateStrategy*) {
       FieldList("How workers are replaced when their template changes.")
           .add(field("type", &UpdateStrategy::type)
                    .has_default()
-                   .describe(
-                       "RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: during a "
-                       "maintenance reservation."))
+                   .describe("RollingUpdate: a few at a time. OnDelete: when somebody deletes the old pod. ScheduledUpdate: as "
+                             "RollingUpdate, during a maintenance reservation in Slurm."))
           .add(field("paused", &UpdateStrategy::paused)
                    .describe("Whether no further worker is replaced for now. Scaling goes on, and new workers get the new "
                              "template."))
           .add(field("rollingUpdate", &UpdateStrategy::rolling_update).describe("How RollingUpdate proceeds."))
-          .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update)
-                   .not_acted_on()
-                   .describe("When ScheduledUpdate proceeds."))
+          .add(field("scheduledUpdate", &UpdateStrategy::scheduled_update).describe("When ScheduledUpdate proceeds."))
           .rule(
               "self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime) && "
               "has(self.scheduledUpdate.duration))",
@@ -98,11 +111,29 @@ const FieldList& field_list(const UpdateStrategy*) {
   return kList;
 }
 
-const FieldList& field_list(const ClaimRetentionPolicy*) {
+const FieldList& field_list(const DrainPolicy*) {
   static const FieldList kList =
-      FieldList("What becomes of the claims made from volumeClaimTemplates.")
-          .add(field("whenDeleted", &ClaimRetentionPolicy::when_deleted).has_default().describe("When the NodeSet is deleted."))
-          .add(field("whenScaled", &ClaimRetentionPolicy::when_scaled).has_default().describe("When its worker is scaled in."));
+      FieldList("How long a worker that is to go waits for its jobs.")
+          .add(field("timeout", &DrainPolicy::timeout)
+                   .required()
+                   .rule("duration(self) >= duration('0s')", "must be 0s or more")
+                   .describe("How long, counted from its drain: 0s or more, such as 4h."))
+          .add(field("onTimeout", &DrainPolicy::on_timeout)
+                   .has_default()
+                   .describe("What is done then about jobs that still run there. Wait: an event names them. Requeue: those "
+                             "that can be requeued are, and the others are waited for; needs Slurm 26.05. Cancel: all are "
+                             "cancelled. A job that also runs on other nodes ends there too."));
+  return kList;
+}
+
+const FieldList& field_list(const ClaimRetentionPolicy*) {
+  static const FieldList kList = FieldList("What becomes of the claims made from volumeClaimTemplates.")
+                                     .add(field("whenDeleted", &ClaimRetentionPolicy::when_deleted)
+                                              .has_default()
+                                              .describe("When the NodeSet is deleted, and its workers are gone."))
+                                     .add(field("whenScaled", &ClaimRetentionPolicy::when_scaled)
+                                              .has_default()
+                                              .describe("When its worker is scaled in, and gone."));
   return kList;
 }
 
@@ -119,16 +150,15 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .describe("How many workers to run. Not used with scalingMode DaemonSet."))
           .add(field("scalingMode", &NodeSetSpec::scaling_mode)
                    .has_default()
-                   .not_acted_on()
-                   .describe(
-                       "StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that matches."))
+                   .describe("StatefulSet: as many workers as replicas says. DaemonSet: one on each Kubernetes node that "
+                             "matches nodeSelector, the required node affinity and the tolerations of template.spec."))
           .add(
               field("slurmd", &NodeSetSpec::slurmd)
                   .schema_of(container_schema())
                   .describe(
                       "A core/v1 Container, merged over the operator's own container slurmd. Its limits are what Slurm is told "
                       "of CPUs and memory. args are words of a shell."))
-          .add(field("ssh", &NodeSetSpec::ssh).not_acted_on().describe("sshd in the worker pods, for users with a job there."))
+          .add(field("ssh", &NodeSetSpec::ssh).describe("sshd in the worker pods, for users with a job there."))
           .add(field("logfile", &NodeSetSpec::logfile)
                    .schema_of(container_schema())
                    .describe("A core/v1 Container, merged over the sidecar that prints slurmd's log."))
@@ -146,18 +176,22 @@ const FieldList& field_list(const NodeSetSpec*) {
                                {"nullable", true},
                                {"items", {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}}}})
                    .immutable()
-                   .not_acted_on()
-                   .describe("core/v1 PersistentVolumeClaims; each worker gets its own, and keeps them."))
+                   .describe(
+                       "core/v1 PersistentVolumeClaims with a metadata.name each. Every worker gets claims of its own, named "
+                       "NAME-POD, and volumes of these names, which containers mount; its successors get the same. Cannot "
+                       "be changed."))
           .add(field("updateStrategy", &NodeSetSpec::update_strategy)
-                   .describe("How workers are replaced when their template changes. In this release ScheduledUpdate does what "
-                             "OnDelete does."))
+                   .describe("How workers are replaced when their template changes."))
+          .add(field("drainPolicy", &NodeSetSpec::drain_policy)
+                   .describe("How long a worker that is scaled in, updated, or deleted with its NodeSet waits for its jobs. "
+                             "Absent: until they have ended. Workers that are drained for other causes always wait."))
           .add(field("revisionHistoryLimit", &NodeSetSpec::revision_history_limit)
                    .has_default()
                    .minimum(0)
-                   .describe("How many past revisions to keep, beside those in use."))
+                   .describe("How many past revisions to keep to go back to, beside those that workers use."))
           .add(field("persistentVolumeClaimRetentionPolicy", &NodeSetSpec::persistent_volume_claim_retention_policy)
-                   .not_acted_on()
-                   .describe("What becomes of the claims made from volumeClaimTemplates."))
+                   .describe("What becomes of the claims made from volumeClaimTemplates. Updates and replacements of workers "
+                             "never delete them."))
           .add(field("minReadySeconds", &NodeSetSpec::min_ready_seconds)
                    .minimum(0)
                    .describe("How long a worker must be ready before it counts as available."))
@@ -168,8 +202,12 @@ const FieldList& field_list(const NodeSetSpec*) {
                    .describe("How many digits ordinals have; zeros are put in front. Not used with scalingMode DaemonSet."))
           .add(field("pinToNode", &NodeSetSpec::pin_to_node)
                    .has_default()
-                   .not_acted_on()
-                   .describe("Whether a worker always returns to the Kubernetes node on which it first ran."))
+                   .describe("Whether a worker always returns to the Kubernetes node on which it first ran, as "
+                             "status.ordinalToNode remembers. Not used with scalingMode DaemonSet."))
+          .add(field("nodeFeatureLabels", &NodeSetSpec::node_feature_labels)
+                   .nullable()
+                   .describe("Names of labels of Kubernetes nodes, such as topology.kubernetes.io/zone. Slurm nodes get their "
+                             "values as features, with the prefix k8s/."))
           .add(field("workloadDisruptionProtection", &NodeSetSpec::workload_disruption_protection)
                    .has_default()
                    .describe("Whether workers are protected from eviction, by a PodDisruptionBudget."))
@@ -181,8 +219,8 @@ const FieldList& field_list(const NodeSetSpec*) {
                        "is seen to run jobs there, so a job that started within the last second or two can be lost."))
           .add(field("pruneSlurmNodeRecords", &NodeSetSpec::prune_slurm_node_records)
                    .has_default()
-                   .not_acted_on()
-                   .describe("With scalingMode DaemonSet: whether the Slurm node goes when its Kubernetes node is gone."))
+                   .describe("With scalingMode DaemonSet: whether the Slurm node goes when its Kubernetes node is gone and "
+                             "Slurm has set it DOWN."))
           .add(field("oversubscribeNode", &NodeSetSpec::oversubscribe_node)
                    .has_default()
                    .describe("Whether several workers may run on one Kubernetes node. Not meant for production."))
@@ -222,6 +260,10 @@ const FieldList& field_list(const NodeSetStatus*) {
           .add(field("ordinalToNode", &NodeSetStatus::ordinal_to_node)
                    .nullable()
                    .describe("With pinToNode: the Kubernetes node of each ordinal."))
+          .add(field("drainsToRestore", &NodeSetStatus::drains_to_restore)
+                   .nullable()
+                   .describe(
+                       "Drains by others of Slurm nodes that get a new node record: their reasons, until they are restored."))
           .add(field("selector", &NodeSetStatus::selector)
                    .always()
                    .describe("The label selector of the pods, for autoscalers."));

@@ -38,6 +38,11 @@ constexpr std::array<std::string_view, 2> enum_names(PruneNodeRecords) {
   return {"Never", "NodeNotFound"};
 }
 
+enum class OnDrainTimeout { kWait, kRequeue, kCancel };
+constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
+  return {"Wait", "Requeue", "Cancel"};
+}
+
 /// A hostname, and a label's value, has at most 63 characters: "X-" or template.spec.hostname, and an ordinal of a digit or
 /// more.
 inline constexpr std::size_t kMaxNodeSetName = 61;
@@ -56,6 +61,7 @@ struct NodeSetPartition {
 
 struct RollingUpdate {
   IntOrString max_unavailable{std::string("25%")};
+  std::int32_t partition = 0;  ///< Workers with a smaller ordinal keep the template before the newest.
 };
 struct ScheduledUpdate {
   std::optional<core::WallTime> start_time;
@@ -67,6 +73,11 @@ struct UpdateStrategy {
   bool paused = false;
   RollingUpdate rolling_update;
   ScheduledUpdate scheduled_update;
+};
+
+struct DrainPolicy {
+  core::Duration timeout{0};
+  OnDrainTimeout on_timeout = OnDrainTimeout::kWait;
 };
 
 struct ClaimRetentionPolicy {
@@ -86,11 +97,13 @@ struct NodeSetSpec {
   NodeSetPartition partition;
   core::Json volume_claim_templates = core::Json::array();  ///< core/v1 PersistentVolumeClaims.
   UpdateStrategy update_strategy;
+  std::optional<DrainPolicy> drain_policy;
   std::int32_t revision_history_limit = 0;
   ClaimRetentionPolicy persistent_volume_claim_retention_policy;
   std::int32_t min_ready_seconds = 0;
   std::int32_t ordinal_padding = 0;  ///< Digits that an ordinal is filled up to with zeros.
   bool pin_to_node = false;
+  std::vector<std::string> node_feature_labels;  ///< Of Kubernetes nodes: their values become features.
   bool workload_disruption_protection = true;
   DisruptionPolicy workload_disruption_policy = DisruptionPolicy::kAlways;
   PruneNodeRecords prune_slurm_node_records = PruneNodeRecords::kNever;
@@ -113,6 +126,7 @@ struct NodeSetStatus {
   std::optional<std::int32_t> collision_count;
   std::vector<Condition> conditions;
   StringMap ordinal_to_node;
+  StringMap drains_to_restore;  ///< Reasons, by Slurm node.
   std::string selector;
 };
 
@@ -126,6 +140,7 @@ const FieldList& field_list(const NodeSetPartition*);
 const FieldList& field_list(const RollingUpdate*);
 const FieldList& field_list(const ScheduledUpdate*);
 const FieldList& field_list(const UpdateStrategy*);
+const FieldList& field_list(const DrainPolicy*);
 const FieldList& field_list(const ClaimRetentionPolicy*);
 const FieldList& field_list(const NodeSetSpec*);
 const FieldList& field_list(const NodeSetStatus*);

@@ -16,6 +16,11 @@ const FieldList& field_list(const RestApiSpec*) {
                        "A core/v1 Container, merged over the operator's own container slurmrestd. args come before the address "
                        "to listen on."))
           .add(field("template", &RestApiSpec::pod_template).describe("What to add to the slurmrestd pods."))
+          .add(field("sssdConfRef", &RestApiSpec::sssd_conf_ref)
+                   .nullable()
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
+                   .describe("The Secret's key that holds sssd.conf, which says who users are: SSSD then runs in a sidecar of "
+                             "slurmrestd. Absent: slurmrestd knows the users that its image has. A change replaces the pods."))
           .add(field("service", &RestApiSpec::service).describe("What to change in the Service of slurmrestd."));
   return kList;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "api/common.hpp"
@@ -17,6 +18,7 @@ struct RestApiSpec {
   std::int32_t replicas = 1;
   core::Json slurmrestd = core::Json::object();  ///< A core/v1 Container, merged over ours.
   PodTemplate pod_template;
+  std::optional<SecretKeySelector> sssd_conf_ref;
   ServiceSpec service;
 };
 

@@ -2,6 +2,7 @@
 // taints, condition types. The values are an interface: they never change.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace api {
@@ -27,6 +28,8 @@ inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
 inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Jobs run on it.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
+/// Release 1.3 of the Go operator: slurmctld's pod that serves. Only read, of what that operator has left.
+inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
 // Annotations of Controllers that users set.
@@ -37,6 +40,10 @@ inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm
 
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
+/// Why, and by whom: the text of the drain's reason in Slurm.
+inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.slurm.net/pod-cordon-reason";
+/// The same, as other programs ask for it.
+inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
 /// The worker may be evicted and deleted, whatever runs on it.
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
@@ -48,6 +55,21 @@ inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.
 /// On a ControllerRevision: "true" where its appearance makes a RollingUpdate, "false" where it was only recorded: it was the
 /// first that this operator made, or came with another strategy.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
+/// On a worker: the Kubernetes node that its node affinity names, for it ran there before.
+inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
+/// On a claim of a worker that was scaled in for good: the UID of its pod. The claim is to go with it.
+inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
+/// On a worker pod whose template has changed only in what Slurm takes while it runs: the controller-revision-hash that it was
+/// created with.
+inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
+/// On the newest ControllerRevision, until all workers are of it: the controller-revision-hash of the one before, of which
+/// workers below spec.updateStrategy.rollingUpdate.partition are.
+inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
+/// On a NodeSet, by users: the loss of Kubernetes nodes that the condition DeletionsStopped tells of is meant. The time that
+/// stands there; a later loss has another.
+inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
+/// On a NodeSet, by users: the workers that Slurm has lost until the time that stands there are to be replaced.
+inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.slurm.net/confirm-state-loss";
 /// Stamped once the worker's node was seen in Slurm, with the node's name ("true" by earlier releases): nothing that changes
 /// later makes it another one. From then on its absence there is no evidence of anything.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
@@ -55,13 +77,30 @@ inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.
 // Annotations of Kubernetes Nodes that users set.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
+inline constexpr std::string_view kAnnotationFirstConf = "nodeset.slinky.slurm.net/first-conf";
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
+/// Features of Slurm nodes that come from Kubernetes nodes begin with it.
+inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets.
 inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
+/// On a keyring: the step of the rotation that is under way; what it says stands in operator/controller/rotation.hpp.
+inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
+/// On a keyring, and on X-config: the key's digest in slurmctld's pod template, where the key has changed under the pod since.
+inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
+/// On pods of slurmctld and slurmd: they read slurm.jwks, where it is there.
+inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
+/// On pods of slurmctld's backups: the step of a rotation whose files they have started with.
+inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
+/// On X-config: the uid of slurmctld's pod that was last up, where its state goes with it.
+inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
+inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
+inline constexpr std::string_view kAnnotationSshdConfig = "slinky.slurm.net/sshd-config";
+inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
+inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
 /// A counter: changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
 /// On slurmctld's pods: a digest of the settings that only a restart brings into force.
@@ -73,11 +112,21 @@ inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/re
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
+/// Of what people asked for with the content that is offered, and with the one that was refused: see Rendered::asked.
+inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
+inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
 inline constexpr std::string_view kAnnotationRefusedAt = "slinky.slurm.net/refused-at";
 inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusals";
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
+inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
+/// Of the slurmctld that was last up, by the tag of its image; see cluster/releases.hpp.
+inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
+/// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.
+inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
+inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
+inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
 /// Of a Controller, by users: what is to leave slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";
 inline constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
@@ -88,20 +137,28 @@ inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kuberne
 
 // Finalizers. They end in this order: NodeSet, RestApi, Controller.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
+/// Of ScheduledUpdate: Slurm may have a reservation of the NodeSet's.
+inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
 
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
 
+/// By these taints cluster-autoscaler and Karpenter announce that a Kubernetes node goes: what drains its workers by default.
+inline constexpr std::array<std::string_view, 2> kDrainTaints{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"};
+
 // Condition types of the custom resources.
 inline constexpr std::string_view kConditionReady = "Ready";
 inline constexpr std::string_view kConditionProgressing = "Progressing";
 inline constexpr std::string_view kConditionDegraded = "Degraded";
 inline constexpr std::string_view kConditionFieldsNotActedOn = "FieldsNotActedOn";
-inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped";  ///< Controller, NodeSet.
-inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";        ///< Controller: persistence is disabled.
-inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";      ///< Controller: another auth/slurm key waits.
+inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped";      ///< Controller, NodeSet.
+inline constexpr std::string_view kConditionReservationCreated = "ReservationCreated";  ///< NodeSet: with ScheduledUpdate.
+inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";  ///< Controller: persistence is disabled.
+inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< Controller: see operator/controller/prologs.hpp.
+inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are asked for.
+inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: another auth/slurm key waits.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 /// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
@@ -110,8 +167,17 @@ inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 inline constexpr int kPortSlurmctld = 6817;
 inline constexpr int kPortSlurmd = 6818;
 inline constexpr int kPortSlurmrestd = 6820;
+inline constexpr int kPortSsh = 22;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
-inline constexpr std::string_view kKeyJwt = "jwt.key";      ///< The data key of a generated auth/jwt key.
+/// In a keyring: all keys of a rotation, as slurmctld and slurmd read them; the one that slurm.key does not hold; and which
+/// step of which rotation this is.
+inline constexpr std::string_view kKeyJwks = "slurm.jwks";
+inline constexpr std::string_view kKeyOther = "other.key";
+inline constexpr std::string_view kKeyGeneration = "key-generation";
+/// And the same for login pods, which read it once, when they start.
+inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
+inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
+inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.
 inline constexpr std::string_view kKeyToken =
     "SLURM_JWT";  ///< The data key of a Token's Secret unless secretRef says otherwise.
 

@@ -6,8 +6,8 @@
 namespace op {
 namespace {
 
-constexpr std::string_view kChildSelector = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmd)";
-constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld)";
+constexpr std::string_view kChildSelector = "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmrestd,slurmd,login)";
+constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld,slurmd)";
 constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
 
 std::vector<std::string> controller_of(const kube::Object& object) {
@@ -35,6 +35,10 @@ std::vector<std::string> node_of(const kube::PodRecord& pod) {
   return pod.node_name.empty() ? std::vector<std::string>{} : std::vector{pod.node_name};
 }
 
+std::vector<std::string> claim_instance(const kube::Object& claim) {
+  return {instance_key(claim.meta.ns, claim.meta.label(api::kLabelName), claim.meta.label(api::kLabelInstance))};
+}
+
 /// Revisions whose NodeSet went without them.
 std::vector<std::string> ownerless_instance(const kube::Object& revision) {
   if (revision.meta.controller_owner() != nullptr) return {};
@@ -48,6 +52,7 @@ namespace kinds = kube::resources;
 const CacheOf<kube::Object> kControllers{resources::kController};
 const CacheOf<kube::Object> kRestApis{resources::kRestApi, "", {{kIndexController, controller_of}}};
 const CacheOf<kube::Object> kNodeSets{resources::kNodeSet, "", {{kIndexController, controller_of}}};
+const CacheOf<kube::Object> kLoginSets{resources::kLoginSet, "", {{kIndexController, controller_of}}};
 const CacheOf<kube::Object> kTokens{resources::kToken};
 const CacheOf<kube::PodRecord> kPods{kinds::kPod,
                                      kChildSelector,
@@ -62,7 +67,7 @@ const CacheOf<kube::Object> kDeployments{kinds::kDeployment, kChildSelector};
 const CacheOf<kube::Object> kPodDisruptionBudgets{kinds::kPodDisruptionBudget, kChildSelector};
 const CacheOf<kube::Object> kControllerRevisions{
     kinds::kControllerRevision, kChildSelector, {{kIndexOwner, owner_of<kube::Object>}, {kIndexInstance, ownerless_instance}}};
-const CacheOf<kube::Object> kClaims{kinds::kPersistentVolumeClaim, kClaimSelector};
+const CacheOf<kube::Object> kClaims{kinds::kPersistentVolumeClaim, kClaimSelector, {{kIndexInstance, claim_instance}}};
 const CacheOf<kube::SecretRecord> kTokenSecrets{kinds::kSecret, kTokenSelector, {{kIndexOwner, owner_of<kube::SecretRecord>}}};
 const CacheOf<kube::NodeRecord> kNodes{kinds::kNode};
 }  // namespace caches

@@ -27,29 +27,30 @@ struct CacheOf {
 
 namespace caches {
 // Our kinds, whole.
-extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kTokens;
+extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kTokens;
 // Children, those with the label app.kubernetes.io/name of one of Slurm's daemons.
-extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmrestd and all workers.
+extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
     kControllerRevisions;
-/// slurmctld's: the StatefulSet controller puts the selector's labels on those that it makes.
+/// slurmctld's, for the StatefulSet controller puts the selector's labels on those that it makes; and workers'.
 extern const CacheOf<kube::Object> kClaims;
 extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< That Tokens made.
 extern const CacheOf<kube::NodeRecord> kNodes;           ///< Of Kubernetes, all.
 }  // namespace caches
 
-/// Index of pods by "ns/app/instance", e.g. "default/slurmctld/demo", and of workers by "ns/cluster", e.g. "default/demo".
+/// Index of pods and claims by "ns/app/instance", e.g. "default/slurmctld/demo", and of workers by "ns/cluster", e.g.
+/// "default/demo".
 inline constexpr std::string_view kIndexInstance = "instance";
 inline constexpr std::string_view kIndexCluster = "cluster";
 /// Index of pods by the Kubernetes node on which they run.
 inline constexpr std::string_view kIndexNode = "node";
-/// Index of RestApis and NodeSets by the key of the Controller that they name, "ns/name".
+/// Index of RestApis, NodeSets and LoginSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
 /// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
 
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
-/// The Controller that a RestApi or a NodeSet names.
+/// The Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
 /// Somebody changed what is wanted: the spec, or whether it is to go. Status alone does not count.
 bool intent_changed(const kube::Object& before, const kube::Object& after);

@@ -1,18 +1,20 @@
 #include "cluster/config_map.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
-#include "slurm/conf/conf.hpp"
 
 namespace op {
 namespace {
 
-/// A number that the text of a slurm.conf has for the key, if it is one.
+/// A number that a slurm.conf has for the key, if it is one.
 template <class Number>
-std::optional<Number> number(std::string_view text, std::string_view key) {
-  const std::string said = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf.get(key).value_or("");
+std::optional<Number> number(const slurm::conf::Conf& conf, std::string_view key) {
+  const std::string said = conf.get(key).value_or("");
   Number out = 0;
   const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), out);
   if (error != std::errc() || end != said.data() + said.size()) return {};
@@ -21,9 +23,20 @@ std::optional<Number> number(std::string_view text, std::string_view key) {
 
 }  // namespace
 
+std::string loaded_file(const kube::Object& config_map, std::string_view file) {
+  const bool loaded = config_map.meta.annotation(api::kAnnotationSlurmConfigHash) ==
+                      config_map.meta.annotation(api::kAnnotationAcceptedConfigHash);
+  return core::get_string(config_map.body,
+                          {"data", loaded ? std::string(file) : std::string(kAcceptedPrefix) + std::string(file)});
+}
+
 std::string_view slurm_conf(const std::map<std::string, std::string>& files) {
   const auto it = files.find(std::string(kSlurmConf));
   return it == files.end() ? std::string_view() : std::string_view(it->second);
+}
+
+slurm::conf::Conf offered_conf(const kube::Object& config_map) {
+  return slurm::conf::parse(slurm::conf::Kind::kSlurm, core::get_string(config_map.body, {"data", kSlurmConf})).conf;
 }
 
 std::string restart_digest(std::string_view text) {
@@ -35,13 +48,25 @@ std::string restart_digest(std::string_view text) {
   return core::short_digest(values);
 }
 
-core::Duration slurmd_timeout(std::string_view text) {
+core::Duration slurmd_timeout(const slurm::conf::Conf& conf) {
   constexpr std::uint16_t kSlurms = 300;
-  return std::chrono::seconds{number<std::uint16_t>(text, "SlurmdTimeout").value_or(kSlurms)};
+  return std::chrono::seconds{number<std::uint16_t>(conf, "SlurmdTimeout").value_or(kSlurms)};
 }
 
-std::optional<std::size_t> max_node_count(std::string_view text) {
-  return number<std::size_t>(text, "MaxNodeCount");
+std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf) {
+  return number<std::size_t>(conf, "MaxNodeCount");
+}
+
+bool contains_jobs(const slurm::conf::Conf& conf) {
+  // prolog_str2flags() of slurmctld.
+  constexpr std::array<std::string_view, 3> kFlags{"contain", "runinjob", "x11"};
+  std::string said = conf.get("PrologFlags").value_or("");
+  std::ranges::transform(said, said.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::any_of(kFlags, [&](std::string_view flag) { return said.find(flag) != std::string::npos; });
+}
+
+bool contains_jobs(const kube::Object& config_map) {
+  return contains_jobs(offered_conf(config_map));
 }
 
 LeftOuts read_left_out(const kube::Object& config_map) {

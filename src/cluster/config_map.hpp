@@ -8,25 +8,41 @@
 
 #include "core/clock.hpp"
 #include "kube/object.hpp"
+#include "slurm/conf/conf.hpp"
 
 namespace op {
 
 inline constexpr std::string_view kSlurmConf = "slurm.conf";
 inline constexpr std::string_view kCgroupConf = "cgroup.conf";
+inline constexpr std::string_view kTopologyYaml = "topology.yaml";
+/// What the keys of the content that slurmctld had loaded begin with, while another one is offered.
+inline constexpr std::string_view kAcceptedPrefix = "accepted.";
+
+/// The text of that file as slurmctld has loaded it; "": it has loaded none, as far as is known.
+std::string loaded_file(const kube::Object& config_map, std::string_view file);
 
 /// The text of the slurm.conf among files by name; "" when there is none.
 std::string_view slurm_conf(const std::map<std::string, std::string>& files);
+
+/// The slurm.conf that the ConfigMap offers to slurmctld; empty when there is none.
+slurm::conf::Conf offered_conf(const kube::Object& config_map);
 
 /// A digest of those values in the text of a slurm.conf that only a restart of slurmctld brings into force. Two texts with the
 /// same digest differ by nothing but what a reconfigure loads.
 std::string restart_digest(std::string_view text);
 
-/// SlurmdTimeout of the text of a slurm.conf: after it slurmctld takes a slurmd that does not answer for lost, with its jobs.
+/// SlurmdTimeout of a slurm.conf: after it slurmctld takes a slurmd that does not answer for lost, with its jobs.
 /// 0: never.
-core::Duration slurmd_timeout(std::string_view text);
+core::Duration slurmd_timeout(const slurm::conf::Conf& conf);
 
-/// MaxNodeCount of the text of a slurm.conf: slurmctld refuses dynamic nodes beyond it. nullopt: it says none.
-std::optional<std::size_t> max_node_count(std::string_view text);
+/// MaxNodeCount of a slurm.conf: slurmctld refuses dynamic nodes beyond it. nullopt: it says none.
+std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf);
+
+/// PrologFlags of a slurm.conf has Contain, or a flag that implies it: each job has a step that sessions of sshd
+/// join.
+bool contains_jobs(const slurm::conf::Conf& conf);
+/// The same of the ConfigMap.
+bool contains_jobs(const kube::Object& config_map);
 
 /// A NodeSet's partition that is offered as it was accepted before, or not at all.
 struct LeftOut {

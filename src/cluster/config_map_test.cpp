@@ -13,17 +13,28 @@ TEST(RestartDigest, DiffersByWhatOnlyARestartBringsIntoForce) {
   EXPECT_NE(restart_digest("CredType=cred/slurm"), restart_digest(""));
 }
 
+slurm::conf::Conf conf(const char* text) {
+  return slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
+}
+
 TEST(SlurmdTimeout, IsSlurmsUnlessSaid) {
-  EXPECT_EQ(slurmd_timeout("KillWait=30"), core::Duration{300000});
-  EXPECT_EQ(slurmd_timeout("slurmdtimeout=1000"), core::Duration{1000000});
-  EXPECT_EQ(slurmd_timeout("SlurmdTimeout=0"), core::Duration{0});
-  EXPECT_EQ(slurmd_timeout("SlurmdTimeout=soon"), core::Duration{300000});
+  EXPECT_EQ(slurmd_timeout(conf("KillWait=30")), core::Duration{300000});
+  EXPECT_EQ(slurmd_timeout(conf("slurmdtimeout=1000")), core::Duration{1000000});
+  EXPECT_EQ(slurmd_timeout(conf("SlurmdTimeout=0")), core::Duration{0});
+  EXPECT_EQ(slurmd_timeout(conf("SlurmdTimeout=soon")), core::Duration{300000});
 }
 
 TEST(MaxNodeCount, IsNotThereUnlessSaid) {
-  EXPECT_EQ(max_node_count("ClusterName=a\nmaxnodecount=12\nKillWait=30\n"), 12U);
-  EXPECT_EQ(max_node_count("ClusterName=a\n"), std::nullopt);
-  EXPECT_EQ(max_node_count("ClusterName=a\nMaxNodeCount=many\n"), std::nullopt);
+  EXPECT_EQ(max_node_count(conf("ClusterName=a\nmaxnodecount=12\nKillWait=30\n")), 12U);
+  EXPECT_EQ(max_node_count(conf("ClusterName=a\n")), std::nullopt);
+  EXPECT_EQ(max_node_count(conf("ClusterName=a\nMaxNodeCount=many\n")), std::nullopt);
+}
+
+TEST(ContainsJobs, WhereAFlagSaysOrImpliesIt) {
+  for (const char* text : {"PrologFlags=Contain", "prologflags=alloc,CONTAIN", "PrologFlags=X11", "PrologFlags=RunInJob"})
+    EXPECT_TRUE(contains_jobs(conf(text))) << text;
+  for (const char* text : {"", "PrologFlags=Alloc,DeferBatch", "Prolog=/contain"})
+    EXPECT_FALSE(contains_jobs(conf(text))) << text;
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace op {
 
 class LocalWiring final : public Wiring {
  public:
-  explicit LocalWiring(SnapshotSource snapshot = nullptr) : snapshot_(std::move(snapshot)) {}
+  /// `nodes`: whether Kubernetes nodes may be read.
+  explicit LocalWiring(SnapshotSource snapshot = nullptr, bool nodes = true) : snapshot_(std::move(snapshot)), nodes_(nodes) {}
   LocalWiring(const LocalWiring&) = delete;
   LocalWiring& operator=(const LocalWiring&) = delete;
 
@@ -32,11 +33,22 @@ class LocalWiring final : public Wiring {
     for (const auto& show_in : shows_) show_in(documents, rv);
   }
 
+  /// The cache sees this document, in namespace "ns" and of a new version; `woken` is whom that woke.
+  template <class Record>
+  const std::vector<std::string>& put(kube::Cache<Record>& cache, core::Json document) {
+    document["metadata"]["namespace"] = "ns";
+    document["metadata"]["resourceVersion"] = std::to_string(++version_);
+    woken.clear();
+    cache.upsert(kube::record_from_json<Record>(document).value());
+    return woken;
+  }
+
   void run(kube::Controller&) override {}
   [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
     return snapshot_ ? snapshot_(cluster) : nullptr;
   }
   [[nodiscard]] bool acts_in(std::string_view ns) const override { return std::ranges::find(elsewhere, ns) == elsewhere.end(); }
+  [[nodiscard]] bool reads_nodes() const override { return nodes_; }
 
  private:
   template <class Record>
@@ -76,6 +88,8 @@ class LocalWiring final : public Wiring {
   }
 
   SnapshotSource snapshot_;
+  bool nodes_;
+  int version_ = 0;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
   std::vector<std::function<void(const std::vector<const core::Json*>&, const std::string&)>> shows_;
 };

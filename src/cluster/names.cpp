@@ -35,7 +35,9 @@ namespace resources {
 const kube::Resource kController = own("Controller", "controllers");
 const kube::Resource kRestApi = own("RestApi", "restapis");
 const kube::Resource kNodeSet = own("NodeSet", "nodesets");
+const kube::Resource kLoginSet = own("LoginSet", "loginsets");
 const kube::Resource kToken = own("Token", "tokens");
+const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
 }  // namespace resources
 
 kube::StringMap selector_labels(std::string_view app, std::string_view instance) {
@@ -52,8 +54,22 @@ kube::StringMap controller_labels(std::string_view controller) {
   return component_labels(kAppController, controller, "controller");
 }
 
+kube::StringMap backup_labels(std::string_view controller) {
+  return component_labels(kAppBackup, controller, "controller");
+}
+
+kube::StringMap slurmctld_selector(std::string_view controller) {
+  kube::StringMap out = controller_labels(controller);
+  out.erase(text(api::kLabelName));
+  return out;
+}
+
 kube::StringMap restapi_labels(std::string_view restapi) {
   return component_labels(kAppRestApi, restapi, "restapi");
+}
+
+kube::StringMap loginset_labels(std::string_view loginset) {
+  return component_labels(kAppLogin, loginset, "login");
 }
 
 kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller) {
@@ -67,6 +83,9 @@ std::string controller_object_name(std::string_view controller) {
 }
 std::string controller_internal_service_name(std::string_view controller) {
   return text(controller) + "-controller-internal";
+}
+std::string backup_object_name(std::string_view controller) {
+  return controller_object_name(controller) + "-backup";
 }
 std::string config_map_name(std::string_view controller) {
   return text(controller) + "-config";
@@ -85,6 +104,15 @@ std::string generated_jwt_key_name(std::string_view controller) {
 }
 std::string restapi_object_name(std::string_view restapi) {
   return text(restapi) + "-restapi";
+}
+std::string ssh_host_keys_name(std::string_view loginset) {
+  return text(loginset) + "-ssh-host-keys";
+}
+std::string ssh_config_name(std::string_view loginset) {
+  return text(loginset) + "-ssh-config";
+}
+std::string worker_ssh_host_keys_name(std::string_view nodeset) {
+  return text(nodeset) + "-worker-ssh-host-keys";
 }
 std::string workers_service_name(std::string_view controller) {
   return "slurm-workers-" + text(controller);
@@ -115,6 +143,29 @@ Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view n
   if (spec.external && spec.external_config) return {spec.external_config->host, spec.external_config->port};
   return {controller_object_name(controller) + "." + text(ns),
           spec.service.port != 0 ? spec.service.port : api::kPortSlurmctld};
+}
+
+int backups_of(const api::ControllerSpec& spec) {
+  return spec.ha.enabled && !spec.external ? spec.ha.backups : 0;
+}
+
+std::vector<std::string> slurmctld_pods(std::string_view controller, int backups) {
+  std::vector<std::string> out{controller_object_name(controller) + "-0"};
+  for (int i = 0; i < backups; ++i) out.push_back(backup_object_name(controller) + "-" + std::to_string(i));
+  return out;
+}
+
+std::string slurmctld_address(std::string_view pod, std::string_view ns) {
+  return text(pod) + "." + text(ns);
+}
+
+std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller) {
+  std::string out;
+  if (const int backups = backups_of(spec); backups > 0) {
+    for (const std::string& pod : slurmctld_pods(controller, backups))
+      out += Endpoint{slurmctld_address(pod, ns), api::kPortSlurmctld}.str() + ",";
+  }
+  return out + controller_endpoint(spec, ns, controller).str();
 }
 
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi) {

@@ -28,6 +28,7 @@ TEST(Names, OfTheLongestObjectsFit) {
   EXPECT_LE(controller_internal_service_name(controller).size(), kLabel);
   EXPECT_LE(workers_service_name(controller).size(), kLabel);
   EXPECT_EQ((controller_object_name(controller) + "-0123456789").size(), kLabel);  // controller-revision-hash of its pods.
+  EXPECT_EQ((backup_object_name(std::string(api::kMaxNameWithBackups, 'x')) + "-0123456789").size(), kLabel);
   EXPECT_EQ(restapi_object_name(std::string(api::kMaxRestApiName, 'x')).size(), kLabel);
   EXPECT_EQ(pod_name(std::string(api::kMaxNodeSetName, 'x'), 9, 0).size(), kLabel);
   EXPECT_EQ(hostname_problem(std::string(api::kMaxHostnamePrefix, 'x'), 9, 0), "");
@@ -51,6 +52,10 @@ TEST(Names, KeysAreNamedOrGenerated) {
 TEST(Names, EndpointsFollowTheServicesPort) {
   api::ControllerSpec spec;
   EXPECT_EQ(controller_endpoint(spec, "ns", "x").str(), "x-controller.ns:6817");
+  EXPECT_EQ(conf_servers(spec, "ns", "x"), "x-controller.ns:6817");
+  spec.ha = {.enabled = true, .backups = 2};
+  EXPECT_EQ(conf_servers(spec, "ns", "x"),
+            "x-controller-0.ns:6817,x-controller-backup-0.ns:6817,x-controller-backup-1.ns:6817,x-controller.ns:6817");
   spec.service.port = 7000;
   EXPECT_EQ(controller_endpoint(spec, "ns", "x").str(), "x-controller.ns:7000");
   spec.external = true;

@@ -22,6 +22,11 @@ bool named_after_hosts(const kube::Object& nodeset) {
   return core::get_bool(nodeset.body, {"spec", "template", "spec", "hostNetwork"});
 }
 
+/// Its workers are called like their Kubernetes nodes, whatever the NodeSet is called.
+bool bound_to_hosts(const kube::Object& nodeset) {
+  return core::get_string(nodeset.body, {"spec", "scalingMode"}) == api::to_string(api::ScalingMode::kDaemonSet);
+}
+
 }  // namespace
 
 Precedence precedence(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset) {
@@ -35,10 +40,13 @@ bool Rival::takes(std::string_view node) const {
 }
 
 Rival rival(const kube::Cache<kube::PodRecord>& pods, const kube::Object& self, const kube::Object& other) {
-  Rival out{other.meta.name, {}, host_prefix(other), 0, 0};
-  if (named_after_hosts(self) || named_after_hosts(other) || !may_meet(out.prefix, host_prefix(self))) return out;
+  Rival out{other.meta.name, {}, host_prefix(other), 0, 0, false};
+  if (named_after_hosts(self) || named_after_hosts(other)) return out;
+  if (!bound_to_hosts(self) && !bound_to_hosts(other) && !may_meet(out.prefix, host_prefix(self))) return out;
   for (const kube::PodPtr& worker : workers_of(pods, other)) out.nodes.insert(slurm_node_name(*worker));
   if (other.meta.terminating() || !(precedence(pods, other) < precedence(pods, self))) return out;
+  out.claims_hosts = bound_to_hosts(other);
+  if (out.claims_hosts) return out;
   out.padding = static_cast<int>(core::get_int(other.body, {"spec", "ordinalPadding"}));
   out.reserved = static_cast<int>(core::get_int(other.body, {"spec", "replicas"}, 1));
   return out;

@@ -27,7 +27,8 @@ struct Rival {
   std::set<std::string, std::less<>> nodes;  ///< Slurm names of its workers.
   std::string prefix;
   int padding = 0;
-  int reserved = 0;  ///< So many ordinals are its own, though there is no worker yet: it comes before us.
+  int reserved = 0;           ///< So many ordinals are its own, though there is no worker yet: it comes before us.
+  bool claims_hosts = false;  ///< The same of the names of Kubernetes nodes: its scalingMode is DaemonSet.
   [[nodiscard]] bool takes(std::string_view node) const;
 };
 /// `other` as a rival of `self`; without nodes and ordinals where their names cannot meet.

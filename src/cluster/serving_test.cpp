@@ -44,11 +44,11 @@ TEST(Serving, WhereNoneIsReadyTheOneThatServedStays) {
   EXPECT_EQ(serving(observed_of({server("a", 1, false), server("b", 5, true)}, "a")), "b");
 }
 
-TEST(Serving, NobodyServesAClusterThatIsNotOurs) {
+TEST(Serving, NobodyServesAClusterThatIsNotThere) {
   ServingObserved observed = observed_of({server("a", 1, true)});
   ASSERT_EQ(serving(observed), "a");
   observed.controller->spec.external = true;
-  EXPECT_EQ(serving(observed), "(none)");
+  EXPECT_EQ(serving(observed), "a") << "a slurmctld outside of Kubernetes is spoken to through its slurmrestd as well";
   observed.controller.reset();
   EXPECT_EQ(serving(observed), "(none)") << "its spec cannot be read";
   observed = observed_of({server("a", 1, true)});
@@ -72,10 +72,20 @@ TEST(Serving, ASpecThatCannotBeReadNamesNoServer) {
 
 TEST(Serving, TellsWhereItListensAndTheKeyOfItsTokens) {
   ServingObserved observed = observed_of({server("a", 1, true)});
-  EXPECT_EQ(plan_serving(observed)->endpoint, (slurm::Endpoint{"a-restapi.ns", 6820}));
+  EXPECT_EQ(plan_serving(observed)->endpoint, (slurm::Endpoint{"a-restapi.ns", 6820, "ns_x"}));
   EXPECT_EQ(plan_serving(observed)->key, jwt_key_ref(observed.controller->spec, "x"));
   observed.controller->spec.jwt_key_ref.emplace().name = "mine";
   EXPECT_EQ(plan_serving(observed)->key.secret, "mine");
+}
+
+TEST(Serving, NamesTheClusterThatIsMeantWhereThatIsKnown) {
+  ServingObserved observed = observed_of({server("a", 1, true)});
+  const auto name = [&] { return plan_serving(observed)->endpoint.cluster_name; };
+  EXPECT_EQ(name(), "ns_x");
+  observed.controller->spec.cluster_name = "site";
+  EXPECT_EQ(name(), "site");
+  observed.controller->spec.external = true;
+  EXPECT_EQ(name(), "") << "what somebody else's slurmctld calls itself, nobody has said";
 }
 
 }  // namespace

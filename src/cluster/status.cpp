@@ -277,6 +277,8 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
 }
 
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot) {
+  if (snapshot && snapshot->other_cluster)
+    return Problem{"OtherCluster", "Slurm is not asked for anything and not believed: " + one_line(snapshot->error)};
   if (!snapshot || !snapshot->unreadable()) return std::nullopt;
   return Problem{"SlurmUnreadable",
                  "Slurm's answers cannot be read, so its nodes and jobs are not known: " + one_line(snapshot->error)};

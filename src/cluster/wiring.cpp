@@ -39,8 +39,8 @@ Keys keys_of(const std::vector<kube::ObjectPtr>& objects) {
   return keys;
 }
 
-ManagerWiring::ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces)
-    : manager_(manager), clusters_(clusters), namespaces_(std::move(namespaces)) {}
+ManagerWiring::ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes)
+    : manager_(manager), clusters_(clusters), namespaces_(std::move(namespaces)), nodes_(nodes) {}
 
 bool ManagerWiring::acts_in(std::string_view ns) const {
   return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
@@ -64,7 +64,7 @@ kube::Cache<kube::SecretRecord>& ManagerWiring::find_or_make(const CacheOf<kube:
   return of_manager(wanted);
 }
 kube::Cache<kube::NodeRecord>& ManagerWiring::find_or_make(const CacheOf<kube::NodeRecord>& wanted) {
-  return of_manager(wanted);
+  return nodes_ ? of_manager(wanted) : no_nodes_;
 }
 
 }  // namespace op

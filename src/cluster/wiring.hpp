@@ -67,6 +67,8 @@ class Wiring {
   [[nodiscard]] virtual slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const = 0;
   /// Whether anything is to be done in a namespace.
   [[nodiscard]] virtual bool acts_in(std::string_view ns) const = 0;
+  /// False: Kubernetes nodes may not be read. Their cache is never synced then, and nothing is known of any.
+  [[nodiscard]] virtual bool reads_nodes() const { return true; }
 
   // Rights. A cache brings those to read it.
   /// A custom resource whose spec is acted on: its finalizers and annotations by patch, its status, and children that block
@@ -101,14 +103,16 @@ class Wiring {
 /// The wiring of a program whose controllers a manager runs.
 class ManagerWiring final : public Wiring {
  public:
-  /// `namespaces`: acts only on these; empty: on all. With exactly one, nothing outside of it is read.
-  ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces);
+  /// `namespaces`: acts only on these; empty: on all. With exactly one, nothing outside of it is read but Kubernetes nodes, and
+  /// they only with `nodes`.
+  ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes = true);
 
   void run(kube::Controller& controller) override { manager_.add(controller); }
   [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
     return clusters_.snapshot(cluster);
   }
   [[nodiscard]] bool acts_in(std::string_view ns) const override;
+  [[nodiscard]] bool reads_nodes() const override { return nodes_; }
 
  private:
   template <class Record>
@@ -122,6 +126,8 @@ class ManagerWiring final : public Wiring {
   kube::Manager& manager_;
   slurm::Clusters& clusters_;
   std::vector<std::string> namespaces_;
+  bool nodes_;
+  kube::Cache<kube::NodeRecord> no_nodes_;  ///< In the stead of the manager's: nothing feeds it.
 };
 
 }  // namespace op

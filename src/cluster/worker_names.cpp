@@ -62,10 +62,13 @@ std::optional<core::Json> worker_comment(const std::string& comment) {
 }
 
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding) {
-  const std::string name = std::string(prefix) + padded_ordinal(ordinal, padding);
+  return hostname_problem(std::string(prefix) + padded_ordinal(ordinal, padding));
+}
+
+std::string hostname_problem(const std::string& name) {
   if (name.size() > 63) return fmt::format("hostname {} has {} characters, but at most 63 are allowed", name, name.size());
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  if (!std::all_of(name.begin(), name.end(), allowed) || name.front() == '-') {
+  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed) || name.front() == '-') {
     return fmt::format("hostname {} is not valid: it must consist of a-z, 0-9 and '-', and begin with a letter or digit", name);
   }
   return {};

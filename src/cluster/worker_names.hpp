@@ -29,5 +29,7 @@ std::string slurm_node_name(const kube::PodRecord& pod);
 std::optional<core::Json> worker_comment(const std::string& comment);
 /// Why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); empty when they are.
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
+/// The same of one name.
+std::string hostname_problem(const std::string& name);
 
 }  // namespace op

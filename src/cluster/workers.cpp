@@ -51,6 +51,15 @@ bool seen_in_slurm(const kube::PodRecord& pod) {
       pod.conditions, [](const kube::PodCondition& condition) { return condition.type.starts_with(api::kPodConditionPrefix); });
 }
 
+bool began_before(const slurm::Node& node, const kube::PodRecord& pod) {
+  constexpr core::Duration kSkew{1000};
+  return node.slurmd_start_time && *node.slurmd_start_time + kSkew < pod.meta.created;
+}
+
+bool has_registered(const kube::PodRecord& pod, const slurm::Node& node) {
+  return node.slurmd_start_time && slurmd_started(pod) && !began_before(node, pod);
+}
+
 std::string missing_text(core::WallTime since) {
   return std::string(kMissing) + core::format_rfc3339(since);
 }
@@ -70,6 +79,7 @@ core::WallTime youngest(const std::vector<kube::PodPtr>& pods) {
 
 std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snapshot& snapshot,
                      std::optional<core::WallTime> state_since) {
+  if (snapshot.other_cluster) return snapshot.error;
   if (!snapshot.complete()) return "";
   std::vector<const kube::PodRecord*> known;
   std::size_t missing = 0, silent = 0;
@@ -88,7 +98,7 @@ std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snap
   // Who came after the loss does not make it smaller.
   const auto stayed = static_cast<std::size_t>(std::ranges::count_if(
       known, [&](const kube::PodRecord* pod) { return !first || (pod->ready_since && *pod->ready_since <= *first); }));
-  if (missing > std::max(kFew, all / kFewOf) || missing > stayed)
+  if (missing > std::max(kFew, (stayed + missing) / kFewOf) || missing > stayed)
     return fmt::format("Slurm does not know {} of {} workers that were registered", missing, all);
   if (silent >= kFew && 2 * silent > all) return fmt::format("Slurm cannot reach {} of {} workers", silent, all);
   return "";

@@ -20,6 +20,10 @@ namespace op {
 [[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
 /// Slurm had its node at least once.
 [[nodiscard]] bool seen_in_slurm(const kube::PodRecord& pod);
+/// The slurmd that Slurm knows there was started before this pod was made: it is an earlier one's. A second of skew is allowed.
+[[nodiscard]] bool began_before(const slurm::Node& node, const kube::PodRecord& pod);
+/// The slurmd that Slurm knows there is the pod's own.
+[[nodiscard]] bool has_registered(const kube::PodRecord& pod, const slurm::Node& node);
 
 /// The message of the condition that a worker has while Slurm does not know its node (any more), and its way back.
 [[nodiscard]] std::string missing_text(core::WallTime since);
@@ -28,9 +32,10 @@ namespace op {
 /// When the last of these pods was made. The state of a slurmctld without a volume is no older.
 [[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
 
-/// Why nothing may be destroyed by Slurm's word: of the workers that it knew it does not know many, or most, or does not reach
-/// most. That says more about Slurm than about them. "": its word is sound, or there is none. `workers`: all of the cluster;
-/// `state_since`: where slurmctld's state ends with its pod, that pod's creation. What was registered before is not expected.
+/// Why nothing may be destroyed by Slurm's word: it is another cluster's. Or: of the workers that it knew it does not know
+/// many, or most, or does not reach most. That says more about Slurm than about them. "": its word is sound, or there is none.
+/// `workers`: all of the cluster; `state_since`: where slurmctld's state ends with its pod, that pod's creation. What was
+/// registered before is not expected.
 [[nodiscard]] std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snapshot& snapshot,
                                    std::optional<core::WallTime> state_since);
 

@@ -79,6 +79,13 @@ TEST_F(Doubt, WhoComesAfterTheLossDoesNotMakeItSmaller) {
   EXPECT_EQ(doubt(), "Slurm does not know 2 of 10 workers that were registered");
 }
 
+TEST_F(Doubt, NorAFewOfMany) {
+  add(100);
+  lose(0, 40);
+  add(900, kStart + core::Duration{120000});
+  EXPECT_EQ(doubt(), "Slurm does not know 40 of 1000 workers that were registered");
+}
+
 TEST_F(Doubt, OnlyOfThoseThatWereRegisteredAndStay) {
   add(4);
   snapshot_.nodes.clear();

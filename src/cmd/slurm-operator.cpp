@@ -38,18 +38,28 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  kube::App app({.name = "slurm-operator",
-                 .version = SLURM_OPERATOR_VERSION,
-                 .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, Token) a running Slurm cluster."});
+  kube::App app(
+      {.name = "slurm-operator",
+       .version = SLURM_OPERATOR_VERSION,
+       .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Token) a running Slurm cluster."});
   op::OperatorOptions options;
   bool only_remove_budgets = false;
+  bool without_nodes = false;
   app.flag("--namespaces", options.namespaces, "Act only on these (comma-separated; default: all)");
   app.flag("--cluster-domain", options.cluster_domain, "DNS domain of the Kubernetes cluster");
   app.flag("--worker-priority-class", options.worker_priority_class, "PriorityClass of workers whose NodeSet names none");
+  app.flag("--without-kubernetes-nodes", without_nodes,
+           "Do not read Kubernetes nodes: with one namespace, a Role in it is enough. Cordons are not seen, and hosts that are "
+           "lost are not");
+  app.flag("--drain-taints", options.drain_taints,
+           "Taints of Kubernetes nodes that drain their workers in Slurm (comma-separated keys)");
+  app.flag("--propagated-node-conditions", options.propagated_node_conditions,
+           "Conditions of Kubernetes nodes that the reasons of drains for cordons quote (comma-separated types)");
   app.flag("--remove-budgets", only_remove_budgets,
            "Delete the PodDisruptionBudgets of workers, and end: when no operator runs any more");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (only_remove_budgets) return remove_budgets(app, options.namespaces);
+  options.kubernetes_nodes = !without_nodes;
   op::Operator slurm_operator(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
   return app.run();
 }

@@ -206,7 +206,7 @@ const Json* find(const Json& root, std::initializer_list<std::string_view> path)
   const Json* at = &root;
   for (std::string_view key : path) {
     if (!at->is_object()) return nullptr;
-    const auto it = at->find(std::string(key));
+    const auto it = at->find(key);
     if (it == at->end()) return nullptr;
     at = &*it;
   }

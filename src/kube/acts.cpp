@@ -109,18 +109,17 @@ plan::ActPtr create(const Resource& resource, core::Json object) {
   return std::make_shared<Create>(resource, std::move(object));
 }
 
-plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource) {
+namespace {
+
+std::shared_ptr<Patch> patch_of(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource) {
   auto act = std::make_shared<Patch>();
   act->resource = resource;
   act->key = object.key();
   act->subresource = std::move(subresource);
   act->patch = std::move(patch);
   act->uid = object.uid;
-  act->resource_version = object.resource_version;
   return act;
 }
-
-namespace {
 
 std::shared_ptr<Delete> deletion(const Resource& resource, const ObjectMeta& object) {
   auto act = std::make_shared<Delete>();
@@ -138,6 +137,19 @@ std::shared_ptr<Delete> deletion_of_pod(const PodRecord& pod, PodEvidence eviden
 }
 
 }  // namespace
+
+plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource) {
+  auto act = patch_of(resource, object, std::move(patch), std::move(subresource));
+  act->resource_version = object.resource_version;
+  return act;
+}
+
+plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch, PatchType type,
+                               std::string subresource) {
+  auto act = patch_of(resource, object, std::move(patch), std::move(subresource));
+  act->type = type;
+  return act;
+}
 
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version) {
   return deletion_of_pod(pod, std::move(evidence), version);

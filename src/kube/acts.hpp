@@ -5,11 +5,16 @@
 //
 //   {"$generate": {"bytes": 32}}
 //     Random bytes, base64.
+//   {"$sshKey": {"type": "rsa" | "ecdsa" | "ed25519", "publicKey": DATA_KEY, "comment": ...}}
+//     A new SSH key, base64, in OpenSSH's format; and its public key under another data key of the same Secret.
 //   {"$mintToken": {"keyRef": {"namespace", "name", "key"}, "claims": {...}, "lifetimeSeconds": 900}}
 //     An HS256 JWT, base64. iat, nbf, exp and jti are added.
 //   {"$copy": {"namespace", "name", "key", "uid", "resourceVersion"}}
 //     The value of another Secret, read live. Nothing is written if that is another object, or another version of it, than the
 //     plan saw (Conflict), or if it has no such key (NotFound).
+//   {"$jwks": {"signs": 0, "keys": [{"namespace", "name", "key", "uid", "resourceVersion"}, ...]}}
+//     Slurm's slurm.jwks (jwks(5) of auth/slurm) of values of Secrets, each read as $copy reads it. `signs`: which of them
+//     signs; all of them verify. A key has the same "kid" in each such file.
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. All but `serviceAccount` is the spec of the TokenRequest: "boundObjectRef" too.
 #pragma once
@@ -52,7 +57,7 @@ enum class PatchType { kMerge, kJson, kStrategic };
 struct Patch final : plan::Act {
   Resource resource;
   Key key;
-  std::string subresource;  ///< "" or "status".
+  std::string subresource;  ///< "", "status" or "ephemeralcontainers".
   PatchType type = PatchType::kMerge;
   core::Json patch;
   std::string uid, resource_version;
@@ -171,6 +176,9 @@ struct EventAct final : plan::Act {
 // Builders for the usual steps.
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
+/// Changes the object whatever its version is: only another object of its name is left alone.
+plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
+                               PatchType type = PatchType::kMerge, std::string subresource = "");
 /// Whether a delete is refused when the pod has changed since it was seen. With evidence that is true of the pod only as it was
 /// seen, it always is.
 enum class PodVersion { kAny, kAsSeen };

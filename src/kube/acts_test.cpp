@@ -157,5 +157,24 @@ TEST(ActsTest, BindingsAndEvictionsSayWhatTheyDo) {
   EXPECT_TRUE(evict.destructive());
 }
 
+TEST(Acts, APatchOfAnyVersionIsFencedByTheUidAlone) {
+  ObjectMeta meta;
+  meta.ns = "ns";
+  meta.name = "a";
+  meta.uid = "u";
+  meta.resource_version = "7";
+  const core::Json patch{{"status", {{"conditions", core::Json::array()}}}};
+  const auto any =
+      std::dynamic_pointer_cast<const Patch>(patch_any_version(resources::kPod, meta, patch, PatchType::kStrategic, "status"));
+  ASSERT_NE(any, nullptr);
+  EXPECT_EQ(any->uid, "u");
+  EXPECT_EQ(any->resource_version, "");
+  EXPECT_EQ(any->key.str(), "ns/a");
+  EXPECT_EQ(any->type, PatchType::kStrategic);
+  EXPECT_EQ(any->subresource, "status");
+  EXPECT_EQ(any->patch, patch);
+  EXPECT_EQ(std::dynamic_pointer_cast<const Patch>(merge_patch(resources::kPod, meta, patch))->resource_version, "7");
+}
+
 }  // namespace
 }  // namespace kube

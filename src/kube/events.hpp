@@ -25,7 +25,7 @@ struct EventOptions {
   std::size_t max_series = 4096;
   core::Duration series_finish{360000};    ///< A series that was quiet this long is over.
   core::Duration series_refresh{1800000};  ///< A count that grows is written after this, though it has not doubled.
-  std::size_t burst = 25;                  ///< New events per object at once ...
+  std::size_t burst = 100;                 ///< New events per object at once ...
   core::Duration refill{300000};           ///< ... and one more each.
 };
 

@@ -80,7 +80,8 @@ std::size_t heap_bytes(const Object& record) {
 
 std::size_t heap_bytes(const PodRecord& record) {
   std::size_t sum = heap_bytes(record.meta);
-  sum += of_texts(record.node_name, record.hostname, record.phase, record.pod_ip, record.reason, record.message);
+  sum +=
+      of_texts(record.node_name, record.hostname, record.phase, record.pod_ip, record.reason, record.message, record.pinned_to);
   sum += room_of(record.conditions) + room_of(record.containers) + room_of(record.secrets);
   for (const std::string& secret : record.secrets) sum += of_texts(secret);
   sum += of_conditions(record.conditions);
@@ -96,7 +97,9 @@ std::size_t heap_bytes(const SecretRecord& record) {
 }
 
 std::size_t heap_bytes(const NodeRecord& record) {
-  return heap_bytes(record.meta);
+  std::size_t sum = heap_bytes(record.meta) + room_of(record.taints) + room_of(record.troubles);
+  for (const Taint& taint : record.taints) sum += of_texts(taint.key, taint.value, taint.effect);
+  return sum + of_conditions(record.troubles);
 }
 
 std::size_t heap_bytes(const MetadataRecord& record) {
@@ -115,8 +118,7 @@ std::size_t heap_bytes(const SchedulingPodRecord& record) {
 
 std::size_t heap_bytes(const SchedulingNodeRecord& record) {
   std::size_t sum = heap_bytes(static_cast<const NodeRecord&>(record));
-  sum += room_of(record.taints) + room_of(record.conditions) + heap_bytes(record.allocatable);
-  for (const Taint& taint : record.taints) sum += of_texts(taint.key, taint.value, taint.effect);
+  sum += room_of(record.conditions) + heap_bytes(record.allocatable);
   return sum + of_conditions(record.conditions);
 }
 

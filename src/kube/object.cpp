@@ -17,6 +17,8 @@ const Resource kStatefulSet{"apps", "v1", "StatefulSet", "statefulsets", true};
 const Resource kDeployment{"apps", "v1", "Deployment", "deployments", true};
 const Resource kControllerRevision{"apps", "v1", "ControllerRevision", "controllerrevisions", true};
 const Resource kLease{"coordination.k8s.io", "v1", "Lease", "leases", true};
+const Resource kCustomResourceDefinition{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
+                                         false};
 const Resource kEvent{"events.k8s.io", "v1", "Event", "events", true};
 const Resource kPodDisruptionBudget{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true};
 }  // namespace resources

@@ -30,7 +30,7 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kServiceAccount, kNamespace, kPersistentVolumeClaim,
-    kStatefulSet, kDeployment, kControllerRevision, kLease, kEvent, kPodDisruptionBudget;
+    kStatefulSet, kDeployment, kControllerRevision, kLease, kEvent, kPodDisruptionBudget, kCustomResourceDefinition;
 }
 
 struct Key {
@@ -91,6 +91,13 @@ struct ContainerState {
   bool crashed = false;
 };
 
+/// A container that was added to a pod that runs.
+struct EphemeralContainer {
+  std::string name;
+  std::optional<core::WallTime> done{};  ///< When it ended with 0, by its kubelet's clock; in seconds.
+  bool failed = false;                   ///< It ended otherwise. It is not started again.
+};
+
 /// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet is away.
 struct Patience {
   std::int32_t index = -1;              ///< Where its toleration of that taint stands in spec.tolerations; -1: it has none.
@@ -104,9 +111,12 @@ inline constexpr std::string_view kTaintUnreachable = "node.kubernetes.io/unreac
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
+  std::string pinned_to;  ///< The one Kubernetes node that its required node affinity names (metadata.name); "": none does.
   bool host_network = false;
+  std::string image;  ///< Of its first container.
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
+  std::vector<EphemeralContainer> ephemeral;
   std::optional<core::WallTime> ready_since;  ///< Since when it is ready, where it is and says so.
   Patience not_ready, unreachable;            ///< Of the taints of these names.
   std::vector<std::string> secrets;           ///< Names of the Secrets that its volumes mount, as they stand there.
@@ -126,11 +136,18 @@ struct SecretRecord {
   bool immutable = false;
 };
 
-/// What we keep of a Kubernetes node: its images and conditions are long and of no use here.
+struct Taint {
+  std::string key, value, effect;
+  friend bool operator==(const Taint&, const Taint&) = default;
+};
+
+/// What we keep of a Kubernetes node: its images and most of its conditions are long and of no use here.
 struct NodeRecord {
   ObjectMeta meta;
   bool unschedulable = false;
   bool ready = false;  ///< Its kubelet says so, and was heard lately.
+  std::vector<Taint> taints;
+  std::vector<PodCondition> troubles;  ///< Those of its other conditions that are True.
 };
 
 /// An object of any kind without what it is about (PartialObjectMetadata): to see that it is there, and whose.
@@ -142,10 +159,6 @@ struct Toleration {
   std::string key, op, value, effect;   ///< As they stand: "" where unset (op: Equal; key and effect: all).
   std::optional<std::int64_t> seconds;  ///< Of NoExecute; empty: without limit.
   friend bool operator==(const Toleration&, const Toleration&) = default;
-};
-struct Taint {
-  std::string key, value, effect;
-  friend bool operator==(const Taint&, const Taint&) = default;
 };
 /// By name of the resource ("cpu", "memory", "nvidia.com/gpu"), in whole units: half a CPU is 0.5.
 using ResourceAmounts = std::map<std::string, long double, std::less<>>;
@@ -165,7 +178,6 @@ struct SchedulingPodRecord : PodRecord {
 
 /// What a scheduler needs of a node, beside what NodeRecord has.
 struct SchedulingNodeRecord : NodeRecord {
-  std::vector<Taint> taints;
   ResourceAmounts allocatable;
   std::vector<PodCondition> conditions;
 };

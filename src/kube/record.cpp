@@ -130,6 +130,26 @@ Patience patience_of(dom::element spec, std::string_view taint) {
   return result;
 }
 
+/// The node that every term of its required node affinity names, as a DaemonSet's pods have it.
+std::string pin_of(dom::element spec) {
+  dom::element required;
+  constexpr std::string_view kPath = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+  if (spec.at_pointer(kPath).get(required) != simdjson::SUCCESS) return {};
+  std::optional<std::string> found;
+  each_item(required, "nodeSelectorTerms", [&](dom::element term) {
+    std::string named;
+    each_item(term, "matchFields", [&](dom::element field) {
+      dom::array values;
+      std::string_view name;
+      if (text(field, "key") == "metadata.name" && text(field, "operator") == "In" &&
+          field["values"].get(values) == simdjson::SUCCESS && values.size() == 1 && values.at(0).get(name) == simdjson::SUCCESS)
+        named = name;
+    });
+    found = !found || *found == named ? named : "";
+  });
+  return found.value_or("");
+}
+
 /// No type of Kubernetes nests that deep: a server that gets it passed on refuses it and names the path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
@@ -238,6 +258,16 @@ core::Result<std::shared_ptr<const Object>> parse_record<Object>(const dom::elem
 
 namespace {
 
+void note_end(const dom::element& status, std::vector<EphemeralContainer>& of) {
+  dom::element terminated;
+  std::int64_t code = -1;
+  if (status["state"]["terminated"].get(terminated) != simdjson::SUCCESS) return;
+  const auto found = std::ranges::find(of, text(status, "name"), &EphemeralContainer::name);
+  if (found == of.end()) return;
+  if (terminated["exitCode"].get(code) == simdjson::SUCCESS && code == 0) found->done = time(terminated, "finishedAt");
+  found->failed = !found->done;
+}
+
 /// All that PodRecord has. Error: kInvalid.
 template <class Record>
 core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
@@ -250,10 +280,15 @@ core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
     pod->node_name = text(spec, "nodeName");
     pod->hostname = text(spec, "hostname");
     pod->host_network = flag(spec, "hostNetwork");
+    pod->pinned_to = pin_of(spec);
     pod->not_ready = patience_of(spec, kTaintNotReady);
     pod->unreachable = patience_of(spec, kTaintUnreachable);
     each_item(spec, "volumes", [&](dom::element volume) { add_secrets(volume, pod->secrets); });
     pod->secrets.shrink_to_fit();
+    each_item(spec, "containers", [&](dom::element c) {
+      if (pod->image.empty()) pod->image = text(c, "image");
+    });
+    each_item(spec, "ephemeralContainers", [&](dom::element c) { pod->ephemeral.push_back({.name = text(c, "name")}); });
   }
   dom::element status;
   if (object["status"].get(status) != simdjson::SUCCESS) return pod;
@@ -269,6 +304,7 @@ core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
   });
   each_item(status, "initContainerStatuses", [&](dom::element c) { pod->containers.push_back(container_state(c, true)); });
   each_item(status, "containerStatuses", [&](dom::element c) { pod->containers.push_back(container_state(c, false)); });
+  each_item(status, "ephemeralContainerStatuses", [&](dom::element c) { note_end(c, pod->ephemeral); });
   pod->conditions.shrink_to_fit();
   pod->containers.shrink_to_fit();
   return pod;
@@ -282,11 +318,22 @@ core::Result<std::shared_ptr<Record>> parse_node(const dom::element& object) {
   auto node = std::make_shared<Record>();
   node->meta = std::move(*meta);
   dom::element spec;
-  if (object["spec"].get(spec) == simdjson::SUCCESS) node->unschedulable = flag(spec, "unschedulable");
+  if (object["spec"].get(spec) == simdjson::SUCCESS) {
+    node->unschedulable = flag(spec, "unschedulable");
+    each_item(spec, "taints", [&](dom::element taint) {
+      node->taints.push_back({text(taint, "key"), text(taint, "value"), text(taint, "effect")});
+    });
+    node->taints.shrink_to_fit();
+  }
   dom::element status;
   if (object["status"].get(status) == simdjson::SUCCESS) {
     each_item(status, "conditions", [&](dom::element c) {
-      if (text(c, "type") == "Ready") node->ready = text(c, "status") == "True";
+      const bool is_true = text(c, "status") == "True";
+      if (text(c, "type") == "Ready") {
+        node->ready = is_true;
+      } else if (is_true) {
+        node->troubles.push_back({text(c, "type"), text(c, "status"), text(c, "reason"), text(c, "message")});
+      }
     });
   }
   return node;
@@ -409,12 +456,6 @@ core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record<Schedulin
   auto node = parse_node<SchedulingNodeRecord>(object);
   if (!node) return node;
   SchedulingNodeRecord& record = **node;
-  dom::element spec;
-  if (object["spec"].get(spec) == simdjson::SUCCESS) {
-    each_item(spec, "taints", [&](dom::element taint) {
-      record.taints.push_back({text(taint, "key"), text(taint, "value"), text(taint, "effect")});
-    });
-  }
   dom::element status;
   if (object["status"].get(status) == simdjson::SUCCESS) {
     record.allocatable = quantities(status, "allocatable");

@@ -125,6 +125,33 @@ TEST(RecordTest, ANodeIsReadyWhenItsKubeletSaysSo) {
   }
 }
 
+TEST(RecordTest, OfANodeHasItsTaints) {
+  const Json json{{"metadata", {{"name", "n"}}},
+                  {"spec", {{"taints", Json::array({{{"key", "a"}, {"value", "b"}, {"effect", "NoSchedule"}}})}}}};
+  EXPECT_EQ((*record_from_json<NodeRecord>(json))->taints, (std::vector<Taint>{{"a", "b", "NoSchedule"}}));
+}
+
+TEST(RecordTest, OfAPodNamesTheNodeThatItIsBoundTo) {
+  const auto pinned_to = [](const Json& terms) {
+    const Json json{
+        {"metadata", {{"name", "p"}}},
+        {"spec",
+         {{"affinity",
+           {{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", terms}}}}}}}}}};
+    return (*record_from_json<PodRecord>(json))->pinned_to;
+  };
+  const auto named = [](std::vector<std::string> names) {
+    return Json{{"matchFields", Json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", names}}})}};
+  };
+  const Json labels{{"matchExpressions", Json::array({{{"key", "a"}, {"operator", "Exists"}}})}};
+  EXPECT_EQ(pinned_to(Json::array({named({"a"})})), "a");
+  EXPECT_EQ(pinned_to(Json::array({named({"a"}), named({"a"})})), "a");
+  EXPECT_EQ(pinned_to(Json::array({named({"a"}), named({"b"})})), "");
+  EXPECT_EQ(pinned_to(Json::array({named({"a"}), labels})), "") << "another term lets it go elsewhere";
+  EXPECT_EQ(pinned_to(Json::array({named({"a", "b"})})), "");
+  EXPECT_EQ(pinned_to(Json::array()), "");
+}
+
 TEST(RecordTest, AnObjectIsKeptWholeButForWhatNobodyReads) {
   const auto parsed = record_from_json<Object>(full_pod());
   ASSERT_TRUE(parsed);
@@ -271,6 +298,16 @@ TEST(RecordTest, ASchedulerSeesWhatANodeHas) {
   EXPECT_THAT((*parsed)->taints, ElementsAre(Taint{"k", "v", "NoSchedule"}, Taint{"e", "", "NoExecute"}));
   EXPECT_EQ((*parsed)->allocatable, (ResourceAmounts{{"cpu", 7.5L}, {"pods", 110.0L}}));
   EXPECT_THAT((*parsed)->conditions, ElementsAre(PodCondition{"Ready", "True", "r", "m"}));
+}
+
+TEST(RecordTest, KeepsOfANodesConditionsWhatIsTheMatter) {
+  const Json node = Json::parse(R"({"metadata": {"name": "n"}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "CPUProblem", "status": "True", "reason": "r", "message": "m"},
+                              {"type": "GPUProblem", "status": "False", "reason": "r", "message": "m"}]}})");
+  const auto parsed = record_from_json<NodeRecord>(node);
+  ASSERT_TRUE(parsed);
+  EXPECT_THAT((*parsed)->taints, ElementsAre(Taint{"k", "", "NoSchedule"}));
+  EXPECT_THAT((*parsed)->troubles, ElementsAre(PodCondition{"CPUProblem", "True", "r", "m"}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base64.hpp"
+#include "core/hash.hpp"
 #include "core/jwt.hpp"
 #include "core/retry.hpp"
 #include "kube/label_selector.hpp"
@@ -16,8 +17,10 @@ namespace {
 constexpr core::Duration kFirstReread{1000};
 constexpr core::Duration kLongestReread{30000};
 constexpr std::string_view kGenerate = "$generate";
+constexpr std::string_view kSshKey = "$sshKey";
 constexpr std::string_view kMintToken = "$mintToken";
 constexpr std::string_view kCopy = "$copy";
+constexpr std::string_view kJwks = "$jwks";
 constexpr std::string_view kRequestToken = "$requestToken";
 
 StringMap labels_of(const core::Json& object) {
@@ -96,8 +99,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         OPENSSL_cleanse(bytes.data(), bytes.size());
         return fill(resource, std::move(object), std::move(then));
       }
+      if (value.contains(kSshKey)) return make_ssh_key(resource, std::move(object), name, std::move(then));
       const auto made_by = {std::pair(kMintToken, &Impl::mint), std::pair(kCopy, &Impl::copy),
-                            std::pair(kRequestToken, &Impl::request_token)};
+                            std::pair(kJwks, &Impl::make_jwks), std::pair(kRequestToken, &Impl::request_token)};
       const auto how = std::ranges::find_if(made_by, [&](const auto& one) { return value.contains(one.first); });
       if (how == made_by.end()) return then(core::fail(core::ErrorCode::kInvalid, "data." + name + ": unknown recipe"));
       const core::Json recipe = value[how->first];
@@ -114,6 +118,28 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return (this->*make)(recipe, std::move(put_in));
     }
     then(std::move(object));
+  }
+
+  /// The name is a copy: it is of the object.
+  void make_ssh_key(const Resource& resource, core::Json object, const std::string name, Then then) {
+    const core::Json recipe = object["data"][name][std::string(kSshKey)];
+    const auto type = core::ssh_key_type(core::get_string(recipe, {"type"}));
+    const std::string public_key = core::get_string(recipe, {"publicKey"});
+    if (!type || public_key.empty() || public_key == name)
+      return then(
+          core::fail(core::ErrorCode::kInvalid, "$sshKey of " + name + ": no such type, or no place for its public key"));
+    const auto pair = std::make_shared<core::SshKeyPair>();
+    loop.offload([this_random = &random, type = *type, comment = core::get_string(recipe, {"comment"}),
+                  pair] { *pair = this_random->ssh_key(type, comment); },
+                 [weak = weak_from_this(), resource, object = std::move(object), name, public_key, pair,
+                  then = std::move(then)]() mutable {
+                   const auto self = weak.lock();
+                   if (!self) return;
+                   object["data"][name] = core::base64_encode(pair->private_key);
+                   object["data"][public_key] = core::base64_encode(pair->public_key);
+                   OPENSSL_cleanse(pair->private_key.data(), pair->private_key.size());
+                   self->fill(resource, std::move(object), std::move(then));
+                 });
   }
 
   using ThenBytes = std::function<void(core::Result<std::string>)>;
@@ -162,6 +188,33 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                   }
                   then(std::move(source->second));
                 });
+  }
+
+  void make_jwks(const core::Json& recipe, ThenBytes then) { add_jwk(recipe, core::Json::array(), std::move(then)); }
+
+  /// Goes on until `keys` has all of them.
+  void add_jwk(const core::Json& recipe, core::Json keys, ThenBytes then) {
+    const core::Json* sources = core::find(recipe, {"keys"});
+    if (sources == nullptr || !sources->is_array() || sources->empty())
+      return then(core::fail(core::ErrorCode::kInvalid, "$jwks: no keys"));
+    if (keys.size() == sources->size()) {
+      std::string text = core::Json{{"keys", std::move(keys)}}.dump();
+      return then(std::move(text));
+    }
+    const core::Json source = (*sources)[keys.size()];
+    copy(source, [weak = weak_from_this(), recipe, keys = std::move(keys),
+                  then = std::move(then)](core::Result<std::string> key) mutable {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!key) return then(std::unexpected(key.error()));
+      const bool signs = core::get_int(recipe, {"signs"}) == static_cast<std::int64_t>(keys.size());
+      core::Json jwk{{"alg", "HS256"}, {"kty", "oct"}, {"kid", core::sha256_hex("kid" + *key).substr(0, 16)}};
+      jwk["k"] = core::base64url_encode(*key);
+      if (signs) jwk["use"] = "default";
+      OPENSSL_cleanse(key->data(), key->size());
+      keys.push_back(std::move(jwk));
+      self->add_jwk(recipe, std::move(keys), std::move(then));
+    });
   }
 
   void request_token(const core::Json& recipe, ThenBytes then) {

@@ -13,8 +13,11 @@ namespace {
 using namespace std::chrono_literals;
 using core::ErrorCode;
 using core::Json;
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 class TargetTest : public testing::Test, protected ClientFixture, protected CacheDirectory {
  protected:
@@ -370,6 +373,25 @@ TEST_F(TargetTest, GeneratedValuesAreFilledInAndNotSaid) {
   EXPECT_EQ(act->describe()["object"], secret);
 }
 
+TEST_F(TargetTest, SshKeysComeWithTheirPublicKeys) {
+  const auto body = [](const char* type, const char* public_key) {
+    const Json recipe = {{"type", type}, {"publicKey", public_key}, {"comment", "host"}};
+    return Json{{"metadata", {{"namespace", "ns"}, {"name", "keys"}}}, {"data", {{"key", {{"$sshKey", recipe}}}}}};
+  };
+  const auto act = create(resources::kSecret, body("ed25519", "key.pub"));
+  run(act);
+  loop.run_ready();
+  const Json data = api.take("POST").body()["data"];
+  EXPECT_THAT(*core::base64_decode(data["key"].get<std::string>()), StartsWith("-----BEGIN OPENSSH PRIVATE KEY-----\n"));
+  EXPECT_THAT(*core::base64_decode(data["key.pub"].get<std::string>()), AllOf(StartsWith("ssh-ed25519 "), EndsWith(" host\n")));
+  EXPECT_THAT(act->describe().dump(), Not(HasSubstr("PRIVATE")));
+  for (const auto& [type, public_key] : {std::pair("dsa", "key.pub"), std::pair("rsa", ""), std::pair("rsa", "key")}) {
+    run(create(resources::kSecret, body(type, public_key)));
+    EXPECT_EQ(result.value.error().code, core::ErrorCode::kInvalid) << type << public_key;
+    EXPECT_FALSE(api.has("POST"));
+  }
+}
+
 TEST_F(TargetTest, CopiesAreOfTheSecretThatThePlanSaw) {
   const Json recipe = {{"namespace", "ns"}, {"name", "k"}, {"key", "slurm"}, {"uid", "uid-k"}, {"resourceVersion", "2"}};
   const Json body = {{"metadata", {{"namespace", "ns"}, {"name", "copy"}}}, {"data", {{"slurm.key", {{"$copy", recipe}}}}}};
@@ -392,6 +414,33 @@ TEST_F(TargetTest, CopiesAreOfTheSecretThatThePlanSaw) {
   answer("uid-k", "2", "other");
   EXPECT_FALSE(api.has("POST"));
   EXPECT_EQ(result.value.error().code, core::ErrorCode::kNotFound);
+}
+
+TEST_F(TargetTest, AJwksHasEachKeyUnderANameOfItsOwn) {
+  const auto key = [](const char* name) {
+    return Json{{"namespace", "ns"}, {"name", "k"}, {"key", name}, {"uid", "uid-k"}, {"resourceVersion", "2"}};
+  };
+  const auto made = [&](const char* first, const char* second) {
+    run(create(resources::kSecret,
+               {{"metadata", {{"namespace", "ns"}, {"name", "copy"}}},
+                {"data", {{"slurm.jwks", {{"$jwks", {{"signs", 0}, {"keys", {key(first), key(second)}}}}}}}}}));
+    Json source = object_json("ns", "k", "2");
+    source["metadata"]["uid"] = "uid-k";
+    source["data"] = {{"a", core::base64_encode("one key >>>")}, {"b", core::base64_encode("another")}};
+    for (int i = 0; i < 2; ++i) api.take("GET", "/api/v1/namespaces/ns/secrets/k").reply(200, source);
+    return core::parse_json(*core::base64_decode(api.take("POST").body()["data"]["slurm.jwks"].get<std::string>()))->at("keys");
+  };
+  const Json keys = made("a", "b"), turned = made("b", "a");
+  ASSERT_EQ(keys.size(), 2U);
+  EXPECT_EQ(keys[0]["k"], "b25lIGtleSA-Pj4");
+  EXPECT_EQ(keys[1]["k"], core::base64url_encode("another"));
+  EXPECT_EQ(keys[0]["use"], "default");
+  EXPECT_FALSE(keys[1].contains("use"));
+  for (const Json& one : keys) EXPECT_TRUE(one["alg"] == "HS256" && one["kty"] == "oct");
+  EXPECT_NE(keys[0]["kid"], keys[1]["kid"]);
+  EXPECT_EQ(keys[0]["kid"], turned[1]["kid"]) << "the same key has the same name in every file";
+  EXPECT_EQ(turned[0]["k"], keys[1]["k"]);
+  EXPECT_EQ(turned[0]["use"], "default");
 }
 
 TEST_F(TargetTest, TokensAreSignedWithTheKeyThatIsReadLive) {

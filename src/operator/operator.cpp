@@ -6,6 +6,7 @@
 #include "cluster/slurm_connections.hpp"
 #include "cluster/wiring.hpp"
 #include "operator/controller/observe.hpp"
+#include "operator/loginset/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
 #include "operator/token/observe.hpp"
@@ -17,10 +18,15 @@ namespace {
 /// Every controller. What each of them needs is in its declaration.cpp.
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
-      : controller(wiring), restapi(wiring), token(wiring), nodeset(wiring, std::move(of_nodesets)) {}
+      : controller(wiring),
+        restapi(wiring),
+        token(wiring),
+        loginset(wiring, of_nodesets.cluster_domain),
+        nodeset(wiring, std::move(of_nodesets)) {}
   controller::ControllerController controller;
   restapi::RestApiController restapi;
   token::TokenController token;
+  loginset::LoginSetController loginset;
   nodeset::NodeSetController nodeset;
 };
 
@@ -33,8 +39,9 @@ struct Operator::Impl {
       : clusters(loop, random, log, std::move(transport), {},
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),
-        wiring(manager, clusters, options.namespaces),
-        controllers(wiring, {options.cluster_domain, options.worker_priority_class}),
+        wiring(manager, clusters, options.namespaces, options.kubernetes_nodes),
+        controllers(wiring, {options.cluster_domain, options.worker_priority_class, options.drain_taints,
+                             options.propagated_node_conditions}),
         connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });

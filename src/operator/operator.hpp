@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/kinds.hpp"
+#include "api/well_known.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "core/random.hpp"
@@ -24,6 +25,11 @@ struct OperatorOptions {
   std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class = {};  ///< Of workers whose NodeSet names none; "": the cluster's default.
+  /// Whether Kubernetes nodes may be read. Without them, and with exactly one namespace, a Role in that is enough.
+  bool kubernetes_nodes = true;
+  /// Taints by which others announce that a Kubernetes node goes, and conditions that the reasons of drains for cordons quote.
+  std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
+  std::vector<std::string> propagated_node_conditions = {};
 };
 
 class Operator {

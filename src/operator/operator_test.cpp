@@ -44,6 +44,29 @@ TEST(Operator, ReadsKeysOnlyWhereItActs) {
   EXPECT_EQ(keys_read({}), (std::vector{key("a"), key("b"), key("c")}));
 }
 
+TEST(Operator, WatchesKubernetesNodesOnlyWhereItMay) {
+  for (const bool nodes : {true, false}) {
+    kube::ClientFixture fake;
+    kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};
+    const Operator it(fake.loop, fake.random, fake.log, manager,
+                      [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); },
+                      {.namespaces = {"a"}, .kubernetes_nodes = nodes});
+    manager.start();
+    fake.loop.run_ready();
+    int of_nodes = 0;
+    int elsewhere = 0;
+    const auto count = [&](const std::string& target) {
+      of_nodes += static_cast<int>(target.starts_with("/api/v1/nodes"));
+      elsewhere += static_cast<int>(target.find("/namespaces/") == std::string::npos);
+    };
+    for (const auto& sent : fake.api.sent) count(sent.request.target);
+    for (const auto& stream : fake.api.streams) count(stream.request.target);
+    EXPECT_GT(fake.api.sent.size() + fake.api.streams.size(), 5U);
+    EXPECT_EQ(of_nodes > 0, nodes);
+    EXPECT_EQ(elsewhere, of_nodes);
+  }
+}
+
 TEST(Operator, TheChartGrantsWhatControllersDeclare) {
   const api::GeneratedFile file = cluster_role_file();
   std::ifstream in(file.path, std::ios::binary);

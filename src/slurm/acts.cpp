@@ -5,7 +5,10 @@
 namespace slurm {
 
 core::Json DrainNodes::describe() const {
-  return {{"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"nodes", nodes}, {"reason", reason}};
+  core::Json out{
+      {"act", "slurm.DrainNodes"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"nodes", nodes}, {"reason", reason}};
+  if (renames) out["renames"] = true;
+  return out;
 }
 
 core::Json ResumeNode::describe() const {
@@ -18,12 +21,23 @@ core::Json UpdateNode::describe() const {
   if (update.reason) out["reason"] = *update.reason;
   if (update.comment) out["comment"] = *update.comment;
   if (update.features) out["features"] = *update.features;
+  if (update.topology) out["topology"] = *update.topology;
+  if (update.weight) out["weight"] = *update.weight;
+  if (own) {
+    out["features"] = {
+        {"prefix", own->prefix}, {"values", own->values}, {"besides", own->besides}, {"obsolete", own->obsolete}};
+  }
   return out;
+}
+
+core::Json RestoreReason::describe() const {
+  return {{"act", "slurm.RestoreReason"}, {"cluster", cluster}, {"node", node}, {"seen", seen}, {"reason", reason}};
 }
 
 core::Json DeleteNode::describe() const {
   core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"node", node}, {"why", why}};
   if (expected == NodeEvidence::Live::kKept) out["expectDown"] = true;
+  if (expected == NodeEvidence::Live::kDrained) out["expectDrained"] = true;
   if (expected == NodeEvidence::Live::kSilent) out["expectSilent"] = true;
   if (evidence) out["evidence"] = {{"kind", evidence->kind()}, {"detail", evidence->detail()}};
   return out;
@@ -36,6 +50,14 @@ core::Json EndNode::describe() const {
           {"slurmd", core::format_rfc3339(evidence.slurmd())}};
 }
 
+core::Json EndJobs::describe() const {
+  core::Json jobs = core::Json::array();
+  for (const DrainTimedOut::OneJob& job : evidence.jobs()) jobs.push_back(job.full_id);
+  return {{"act", "slurm.EndJobs"},       {"cluster", evidence.node().cluster},
+          {"node", evidence.node().name}, {"how", to_string(evidence.how())},
+          {"jobs", std::move(jobs)},      {"evidence", {{"kind", evidence.kind()}, {"detail", evidence.detail()}}}};
+}
+
 core::Json ConfirmIdle::describe() const {
   return {{"act", "slurm.ConfirmIdle"}, {"cluster", evidence.node().cluster}, {"node", evidence.node().name}};
 }
@@ -44,32 +66,73 @@ core::Json ConfirmNoJobs::describe() const {
   return {{"act", "slurm.ConfirmNoJobs"}, {"cluster", cluster}};
 }
 
+core::Json ConfirmNoneStarts::describe() const {
+  return {{"act", "slurm.ConfirmNoneStarts"}, {"cluster", cluster}};
+}
+
+core::Json ReadReservations::describe() const {
+  return {{"act", "slurm.ReadReservations"}, {"cluster", cluster}};
+}
+
+core::Json MakeReservation::describe() const {
+  return {{"act", "slurm.MakeReservation"},
+          {"cluster", cluster},
+          {"reservation", wish.name},
+          {"nodes", wish.nodes},
+          {"flags", wish.flags},
+          {"start", core::format_rfc3339(wish.start)},
+          {"minutes", wish.duration.count()}};
+}
+
+core::Json SetReservationNodes::describe() const {
+  return {{"act", "slurm.SetReservationNodes"},
+          {"cluster", evidence.cluster()},
+          {"reservation", evidence.seen().name},
+          {"nodes", nodes}};
+}
+
+core::Json DeleteReservation::describe() const {
+  return {{"act", "slurm.DeleteReservation"}, {"cluster", evidence.cluster()}, {"reservation", evidence.seen().name}};
+}
+
 core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
 
-plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason) {
+plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason, bool renames) {
   auto act = std::make_shared<DrainNodes>();
   act->cluster = std::move(cluster);
   act->owner = owner;
   act->nodes = std::move(nodes);
   act->reason = std::move(reason);
+  act->renames = renames;
   return act;
 }
 
-plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node) {
+plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen) {
   auto act = std::make_shared<ResumeNode>();
   act->cluster = std::move(cluster);
   act->owner = owner;
   act->node = std::move(node);
+  act->seen = std::move(seen);
   return act;
 }
 
-plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update) {
+plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update, std::optional<OwnFeatures> own) {
   auto act = std::make_shared<UpdateNode>();
   act->cluster = std::move(cluster);
   act->node = std::move(node);
   act->update = std::move(update);
+  act->own = std::move(own);
+  return act;
+}
+
+plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason) {
+  auto act = std::make_shared<RestoreReason>();
+  act->cluster = std::move(cluster);
+  act->node = seen.name;
+  act->seen = seen.reason;
+  act->reason = std::move(reason);
   return act;
 }
 
@@ -88,14 +151,45 @@ plan::ActPtr end_node(SlurmdEnded evidence) {
   return std::make_shared<EndNode>(std::move(evidence));
 }
 
+plan::ActPtr end_jobs(DrainTimedOut evidence) {
+  return std::make_shared<EndJobs>(std::move(evidence));
+}
+
 plan::ActPtr confirm_idle(Drained evidence) {
   return std::make_shared<ConfirmIdle>(std::move(evidence));
+}
+
+plan::ActPtr confirm_none_starts(ClusterKey cluster) {
+  auto act = std::make_shared<ConfirmNoneStarts>();
+  act->cluster = std::move(cluster);
+  return act;
 }
 
 plan::ActPtr confirm_no_jobs(ClusterKey cluster) {
   auto act = std::make_shared<ConfirmNoJobs>();
   act->cluster = std::move(cluster);
   return act;
+}
+
+plan::ActPtr read_reservations(ClusterKey cluster) {
+  auto act = std::make_shared<ReadReservations>();
+  act->cluster = std::move(cluster);
+  return act;
+}
+
+plan::ActPtr make_reservation(ClusterKey cluster, ReservationWish wish) {
+  auto act = std::make_shared<MakeReservation>();
+  act->cluster = std::move(cluster);
+  act->wish = std::move(wish);
+  return act;
+}
+
+plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::string> nodes) {
+  return std::make_shared<SetReservationNodes>(std::move(evidence), std::move(nodes));
+}
+
+plan::ActPtr delete_reservation(OwnReservation evidence) {
+  return std::make_shared<DeleteReservation>(std::move(evidence));
 }
 
 plan::ActPtr reconfigure(ClusterKey cluster) {

@@ -10,36 +10,51 @@
 #include "slurm/evidence.hpp"
 #include "slurm/holds.hpp"
 #include "slurm/model.hpp"
+#include "slurm/reservation.hpp"
 
 namespace slurm {
 
 /// Drains nodes in the name of their owner, whose reason is given without prefix. Of a node that is draining already, a reason
-/// of the owner stays as it is, and so does somebody else's; beside that of another program of ours the owner's is added.
-/// Batched where the server can.
+/// of the owner stays as it is unless `renames`, and so does somebody else's; beside that of another program of ours the
+/// owner's is added. Batched where the server can.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Owner owner = Owner::kOperator;
   std::vector<std::string> nodes;
   std::string reason;
+  bool renames = false;  ///< Another reason of the owner's gives way to this one.
   [[nodiscard]] core::Json describe() const override;
 };
 
 /// Takes the owner's drain or down off a node, or a down of slurmctld's own: UNDRAIN when it is drained, RESUME when it is
 /// down. While other programs of ours hold the node, it stays as it is, and only the owner's word goes. Refused (kConflict)
-/// when the live node's reason is another, or when there is nothing to undo. Leaves a reason that is nobody's: before 26.05
+/// when the live node's reason is another, or when there is nothing to undo; with `seen`, also when the owner has given another
+/// reason since, as the preStop of a worker does in its name. Leaves a reason that is nobody's: before 26.05
 /// none goes by itself, and Slurm's next drain would keep it.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner = Owner::kOperator;
   std::string node;
+  std::string seen;  ///< The reason that this was decided by; "": any.
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Sets comment or features; never state.
+/// Sets comment, features, topology or weight; never state. With `own`, features are those that the live node has, but for what
+/// it says. A change of features or weight carries the topology that the live node has: Slurm may drop it otherwise.
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
-  NodeUpdate update;  ///< state and reason must be unset.
+  NodeUpdate update;  ///< state and reason must be unset; so must features with `own`.
+  std::optional<OwnFeatures> own{};
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Gives a node that drains with the reason `seen` the one that its drain has had before. Refused (kConflict) when the live
+/// node does not drain, or when its reason is another by now. Never changes its state.
+struct RestoreReason final : plan::Act {
+  ClusterKey cluster;
+  std::string node;
+  std::string seen, reason;
   [[nodiscard]] core::Json describe() const override;
 };
 
@@ -74,6 +89,16 @@ struct EndNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Requeues or cancels jobs on a drained node, those of the evidence and no others. Refused when the evidence is too old
+/// (kExpired), and unless the live node is still drained for the same purpose (kConflict). A job that no longer runs there, or
+/// has started anew since, is left alone.
+struct EndJobs final : plan::Act {
+  explicit EndJobs(DrainTimedOut why) : evidence(std::move(why)) {}
+  DrainTimedOut evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
 /// The fence that keeps the record: fails (kConflict, kBusy) unless Slurm, asked live, has the node, keeps it from work, and no
 /// job holds it; and when the evidence is too old (kExpired). Changes nothing.
 struct ConfirmIdle final : plan::Act {
@@ -88,23 +113,70 @@ struct ConfirmNoJobs final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// Fails (kBusy) while Slurm, asked live, has a job that is starting: before 26.11 a reconfigure or restart loses its launch.
+/// Changes nothing.
+struct ConfirmNoneStarts final : plan::Act {
+  ClusterKey cluster;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// `scontrol reconfigure`. A refused configuration is a failed outcome (kInvalid) with slurmctld's error.
 struct Reconfigure final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason);
-plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node);
-plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update);
+/// Asks for all reservations: the outcome is a list of what to_json(Reservation) makes. Changes nothing.
+struct ReadReservations final : plan::Act {
+  ClusterKey cluster;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Makes a reservation of the operator's. Refused (kConflict) when Slurm, asked live, has one of that name: it would be
+/// changed.
+struct MakeReservation final : plan::Act {
+  ClusterKey cluster;
+  ReservationWish wish;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Gives a reservation of the operator's these nodes instead of its own. Refused when the evidence is too old (kExpired), and
+/// unless Slurm, asked live, has the very one that was seen, whatever its nodes (kConflict).
+struct SetReservationNodes final : plan::Act {
+  SetReservationNodes(OwnReservation own, std::vector<std::string> names) : evidence(std::move(own)), nodes(std::move(names)) {}
+  OwnReservation evidence;
+  std::vector<std::string> nodes;  ///< Never none: Slurm would choose by itself.
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Deletes a reservation of the operator's. One that is gone counts as done. Refused as SetReservationNodes is.
+struct DeleteReservation final : plan::Act {
+  explicit DeleteReservation(OwnReservation own) : evidence(std::move(own)) {}
+  OwnReservation evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason,
+                         bool renames = false);
+plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen = "");
+plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update,
+                         std::optional<OwnFeatures> own = std::nullopt);
+plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
 /// Of a node that has no worker behind it, as it was `seen`.
 plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why,
                          std::optional<NodeEvidence::Live> expected = std::nullopt);
 /// Of a worker's node.
 plan::ActPtr delete_node(NodeEvidence evidence, std::string why);
 plan::ActPtr end_node(SlurmdEnded evidence);
+plan::ActPtr end_jobs(DrainTimedOut evidence);
 plan::ActPtr confirm_idle(Drained evidence);
 plan::ActPtr confirm_no_jobs(ClusterKey cluster);
+plan::ActPtr confirm_none_starts(ClusterKey cluster);
+plan::ActPtr read_reservations(ClusterKey cluster);
+plan::ActPtr make_reservation(ClusterKey cluster, ReservationWish wish);
+plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::string> nodes);
+plan::ActPtr delete_reservation(OwnReservation evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);
 
 }  // namespace slurm

@@ -36,6 +36,7 @@ TEST(Acts, OnlyDeletionTakesAway) {
   EXPECT_TRUE(delete_node("c", seen(), "gone")->destructive());
   EXPECT_FALSE(drain_nodes("c", Owner::kOperator, {"n"}, "r")->destructive());
   EXPECT_FALSE(resume_node("c", Owner::kOperator, "n")->destructive());
+  EXPECT_EQ(drain_nodes("c", Owner::kOperator, {"n"}, "r", true)->describe()["renames"], true);
 }
 
 }  // namespace

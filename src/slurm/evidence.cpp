@@ -14,7 +14,7 @@ std::optional<Drained> Drained::of(const plan::Observing& observing, const Snaps
   const Node* node = snapshot.node(id.name);
   if (node == nullptr) return std::nullopt;
   const NodeState& state = node->state;
-  if (!state.has("DRAIN") || state.has("UNDRAIN")) return std::nullopt;
+  if (!state.drains()) return std::nullopt;
   if (state.base != "IDLE" && state.base != "DOWN") return std::nullopt;
   for (const char* busy : {"COMPLETING", "ALLOCATED", "MIXED"}) {
     if (state.has(busy)) return std::nullopt;
@@ -58,6 +58,34 @@ std::optional<LeftBehind> LeftBehind::of(const plan::Observing& observing, const
   const Node* node = snapshot.node(id.name);
   if (node == nullptr || node->state.base != "DOWN") return std::nullopt;
   return LeftBehind(observing, std::move(id), "LeftBehind", std::move(why), end_of(snapshot), node->reason);
+}
+
+std::string_view to_string(EndOfJobs how) {
+  return how == EndOfJobs::kCancel ? "cancel" : "requeue";
+}
+
+bool drained_only_for(const Node& node, std::string_view why) {
+  if (!node.state.drains() || node.state.has("FAIL")) return false;
+  const Holds holds = Holds::read(node.reason);
+  return holds.why(Owner::kOperator) == why && !holds.others_than(Owner::kOperator);
+}
+
+bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how) {
+  return job.runs_on(node) && (how == EndOfJobs::kCancel || (job.batch && job.requeue));
+}
+
+std::optional<DrainTimedOut> DrainTimedOut::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id,
+                                               std::string_view why, EndOfJobs how, std::string detail) {
+  if (!snapshot.fresh(observing.now())) return std::nullopt;
+  const Node* node = snapshot.node(id.name);
+  if (node == nullptr || !drained_only_for(*node, why)) return std::nullopt;
+  std::vector<OneJob> jobs;
+  for (const auto& job : snapshot.jobs_on(id.name)) {
+    if (may_be_ended(*job, id.name, how)) jobs.push_back({job->id, job->full_id(), job->start});
+  }
+  if (jobs.empty()) return std::nullopt;
+  return DrainTimedOut(observing, *node, std::move(id), std::string(why), how, std::move(jobs), std::move(detail),
+                       end_of(snapshot));
 }
 
 }  // namespace slurm

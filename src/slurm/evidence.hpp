@@ -6,8 +6,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "plan/evidence.hpp"
+#include "slurm/holds.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace slurm {
@@ -21,8 +25,9 @@ class NodeEvidence : public plan::Evidence {
  public:
   /// What the live node has to be, if there still is one.
   enum class Live {
-    kKept,    ///< Drained or down.
-    kSilent,  ///< Down, and not responding.
+    kKept,     ///< Drained or down.
+    kDrained,  ///< Drained, whoever says so.
+    kSilent,   ///< Down, and not responding.
   };
 
   [[nodiscard]] const NodeId& node() const { return node_; }
@@ -106,6 +111,48 @@ class SlurmdEnded final : public NodeEvidence {
  private:
   core::WallTime slurmd_;
 };
+
+/// What is done to jobs that still run on a drained node when its time is over.
+enum class EndOfJobs {
+  kRequeue,  ///< Those that can be requeued are, and start anew elsewhere.
+  kCancel,   ///< All are cancelled.
+};
+[[nodiscard]] std::string_view to_string(EndOfJobs how);
+
+/// Jobs that its user lets us end: a fresh snapshot has the node drained by the operator alone, for the purpose `why`, and
+/// these jobs on it. Its caller knows that the drain has lasted for as long as the user wants to wait, and says so in `detail`.
+class DrainTimedOut final : public NodeEvidence {
+ public:
+  struct OneJob {
+    std::int64_t id;
+    std::string full_id;
+    std::optional<core::WallTime> start;  ///< Of this run of it.
+  };
+  /// Nothing if there is no job that it may be done to.
+  static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+                                         std::string_view why, EndOfJobs how, std::string detail);
+  [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }
+  [[nodiscard]] EndOfJobs how() const { return how_; }
+  /// The operator's word in the node's reason.
+  [[nodiscard]] const std::string& why() const { return why_; }
+
+ private:
+  DrainTimedOut(const plan::Observing& observing, const Node& node, NodeId id, std::string why, EndOfJobs how,
+                std::vector<OneJob> jobs, std::string detail, core::MonoTime good_until)
+      : NodeEvidence(observing, std::move(id), "DrainTimedOut", std::move(detail), good_until, node.reason),
+        why_(std::move(why)),
+        how_(how),
+        jobs_(std::move(jobs)) {}
+
+  std::string why_;
+  EndOfJobs how_;
+  std::vector<OneJob> jobs_;
+};
+
+/// The operator has the node drained, for the purpose `why`, and nobody else has.
+[[nodiscard]] bool drained_only_for(const Node& node, std::string_view why);
+/// It runs there, and this can be done to it.
+[[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 
 /// A worker has neither a node nor a job in a fresh snapshot, was never stamped as seen in Slurm (`stamped` false), and its
 /// slurmd could have registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get

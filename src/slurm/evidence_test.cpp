@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "plan/testing/observing.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/testing/jobs.hpp"
@@ -201,6 +203,62 @@ TEST(NodeEvidence, SaysLeftBehindOfARecordThatIsDown) {
   EXPECT_FALSE(left(snapshot_with({"IDLE", {"DRAIN"}}))) << "its slurmd runs";
   snapshot.health = Snapshot::Health::kStale;
   EXPECT_FALSE(left(snapshot));
+}
+
+std::optional<DrainTimedOut> timed_out(const Snapshot& snapshot, EndOfJobs how = EndOfJobs::kCancel) {
+  return DrainTimedOut::of(plan::testing::Observer::at(kNow), snapshot, {"c", "cpu-0"}, "scale in", how, "drained for 4h");
+}
+
+/// A job there, of which `change` says what is different.
+std::shared_ptr<const Job> job_there(std::int64_t id, const std::function<void(Job&)>& change = {}) {
+  Job out = *job(id, "RUNNING", {}, {"cpu-1", "cpu-0"});
+  out.batch = out.requeue = true;
+  if (change) change(out);
+  return std::make_shared<const Job>(out);
+}
+
+TEST(NodeEvidence, ADrainThatTimedOutNamesTheJobsThatMayBeEnded) {
+  Snapshot snapshot = snapshot_with({"MIXED", {"DRAIN"}});
+  EXPECT_FALSE(timed_out(snapshot)) << "there is none";
+  snapshot.jobs[1] = job_there(1);
+  snapshot.jobs[2] = job_there(2, [](Job& j) { j.requeue = false; });
+  snapshot.jobs[3] = job_there(3, [](Job& j) { j.batch = false; });
+  snapshot.jobs[4] = job_there(4, [](Job& j) { j.state = "SUSPENDED"; });
+  snapshot.jobs[5] = job_there(5, [](Job& j) { j.flags = {"COMPLETING"}; });
+  snapshot.jobs[6] = job_there(6, [](Job& j) { j.only_named = 1; });
+  snapshot.jobs[7] = job_there(7, [](Job& j) { j.nodes_unknown = true; });
+  snapshot.jobs[8] = job_there(8, [](Job& j) { j.nodes = {"cpu-1"}; });
+  snapshot.jobs[-1] = job_there(-1);
+  const auto ids = [](const std::optional<DrainTimedOut>& evidence) {
+    std::vector<std::int64_t> out;
+    for (const auto& one : evidence->jobs()) out.push_back(one.id);
+    return out;
+  };
+  EXPECT_EQ(ids(timed_out(snapshot)), (std::vector<std::int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(ids(timed_out(snapshot, EndOfJobs::kRequeue)), (std::vector<std::int64_t>{1, 4}));
+  snapshot.requested_at = kNow - kFresh - core::Duration{1};
+  EXPECT_FALSE(timed_out(snapshot)) << "it is old";
+  snapshot.requested_at = kNow;
+  snapshot.health = Snapshot::Health::kStale;
+  EXPECT_FALSE(timed_out(snapshot));
+}
+
+TEST(NodeEvidence, OnlyOurDrainForThatPurposeTimesOut) {
+  const auto with = [](NodeState state, const std::string& reason) {
+    Snapshot snapshot = snapshot_with(std::move(state));
+    Node node = *snapshot.nodes["cpu-0"];
+    node.reason = reason;
+    snapshot.nodes["cpu-0"] = std::make_shared<const Node>(node);
+    snapshot.jobs[1] = job_there(1);
+    return snapshot;
+  };
+  EXPECT_TRUE(timed_out(with({"MIXED", {"DRAIN"}}, "slurm-operator: scale in")));
+  EXPECT_TRUE(timed_out(with({"MIXED", {"DRAIN"}}, "slurm-operator: scale in : Not responding")));
+  EXPECT_FALSE(timed_out(with({"MIXED", {}}, "slurm-operator: scale in"))) << "left over";
+  EXPECT_FALSE(timed_out(with({"MIXED", {"DRAIN", "UNDRAIN"}}, "slurm-operator: scale in")));
+  EXPECT_FALSE(timed_out(with({"MIXED", {"DRAIN"}}, "slurm-operator: Node (a) was cordoned")));
+  EXPECT_FALSE(timed_out(with({"MIXED", {"DRAIN"}}, "slurm-operator: scale in; slurm-bridge: pods run there")));
+  EXPECT_FALSE(timed_out(with({"MIXED", {"DRAIN"}}, "scale in"))) << "a person's";
 }
 
 TEST(NodeEvidence, IsGoodForAsLongAsTheSnapshotThatItWasFoundIn) {

@@ -100,8 +100,15 @@ bool given_by_others(std::string_view reason, Owner than) {
   return holds.none() || holds.others_than(than);
 }
 
+std::string said_by_others(std::string_view reason, Owner than) {
+  if (!given_by_others(reason, than)) return {};
+  if (Holds holds = Holds::read(reason); !holds.none()) return holds.release(than).reason();
+  if (reason.ends_with(kAdded)) reason.remove_suffix(kAdded.size());
+  return std::string(reason);
+}
+
 bool drained_without(const Node& node, Owner owner) {
-  if (!node.state.has("DRAIN") || node.state.has("UNDRAIN")) return false;
+  if (!node.state.drains()) return false;
   const Holds holds = Holds::read(node.reason);
   return !holds.none() && !holds.has(owner);
 }

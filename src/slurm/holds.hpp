@@ -59,6 +59,8 @@ inline constexpr std::string_view kNotResponding = "Not responding";
 /// Somebody gave this reason who is neither slurmctld, for a slurmd that is away, nor this program alone: a person, or another
 /// program of ours.
 [[nodiscard]] bool given_by_others(std::string_view reason, Owner than);
+/// The part of a reason that given_by_others is about, without what slurmctld adds to it for silence.
+[[nodiscard]] std::string said_by_others(std::string_view reason, Owner than);
 /// It drains, and only other programs of ours say why: the word of this one can stand beside theirs.
 [[nodiscard]] bool drained_without(const Node& node, Owner owner);
 

@@ -59,6 +59,15 @@ TEST(Holds, AnotherProgramsWordIsSomebodyElses) {
   EXPECT_TRUE(given_by_others("slurm-operator: x; slurm-bridge: y", kOperator));
 }
 
+TEST(Holds, WhatOthersSayIsTold) {
+  EXPECT_EQ(said_by_others("bad disk", kOperator), "bad disk");
+  EXPECT_EQ(said_by_others("bad disk : Not responding", kOperator), "bad disk");
+  EXPECT_EQ(said_by_others("slurm-operator: y; slurm-bridge: x", kOperator), "slurm-bridge: x");
+  EXPECT_EQ(said_by_others("slurm-operator: y", kOperator), "");
+  EXPECT_EQ(said_by_others("Not responding", kOperator), "");
+  EXPECT_EQ(said_by_others("", kOperator), "");
+}
+
 TEST(Holds, AWordCanStandBesideThatOfAProgramOnly) {
   Node node;
   node.state = {"IDLE", {"DRAIN"}};

@@ -16,7 +16,7 @@ ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 RESOURCES = {  # by group and version: kind, plural, whether it has a namespace
     "v1": [("Secret", "secrets", True)],
     "apiextensions.k8s.io/v1": [("CustomResourceDefinition", "customresourcedefinitions", False)],
-    "slinky.slurm.net/v1beta1": [("LoginSet", "loginsets", True), ("Accounting", "accountings", True)],
+    "slinky.slurm.net/v1beta1": [("Controller", "controllers", True), ("LoginSet", "loginsets", True), ("Accounting", "accountings", True)],
 }
 
 

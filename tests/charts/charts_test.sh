@@ -1,5 +1,5 @@
 #!/bin/bash
-# The charts, without a cluster: what they render for which values, and what they refuse. Needs helm and python3-yaml.
+# The charts, without a cluster: what they render for which values, and what they refuse. Needs helm, promtool and python3-yaml.
 # Usage: tests/charts/charts_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
@@ -68,7 +68,7 @@ done
 deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
 shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "RoleBinding/slurm-operator", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-cluster-names", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
-shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--worker-priority-class=slurm-operator-workers", "--log-level=info"]'
+shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--drain-taints=ToBeDeletedByClusterAutoscaler,karpenter.sh/disrupted", "--worker-priority-class=slurm-operator-workers", "--log-level=info"]'
 # Operators of one namespace that act on different ones, each a release: each has a Lease of its own.
 for release in a b; do
   RELEASE=$release shows slurm-operator "o['Deployment/$release-slurm-operator']['spec']['template']['spec']['containers'][0]['args'][2]" \
@@ -93,6 +93,27 @@ shows slurm-operator 'len(o)' 0 --set operator.enabled=false
 shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
+# A Role in one namespace is enough where nothing is of the whole cluster. All but Kubernetes nodes is granted there.
+namespaced=(--set 'operator.clusterRole=false,operator.namespaces=a')
+shows slurm-operator 'sorted(o)' '["Deployment/slurm-operator", "Job/slurm-operator-uninstall", "Role/slurm-operator", "Role/slurm-operator-clusters", "Role/slurm-operator-uninstall", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-clusters", "RoleBinding/slurm-operator-uninstall", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall"]' "${namespaced[@]}"
+shows slurm-operator "${container}['args'][4:]" '["--namespaces=a", "--without-kubernetes-nodes", "--log-level=info"]' "${namespaced[@]}"
+shows slurm-operator "[a for a in ${container}['args'] if 'priority' in a]" '["--worker-priority-class=p"]' "${namespaced[@]}" --set workerPriorityClass.create=false,workerPriorityClass.name=p
+shows slurm-operator 'sorted({d["metadata"]["namespace"] for k, d in o.items() if k.endswith(("-clusters", "/slurm-operator-uninstall")) and k.startswith("Role")})' '["a"]' "${namespaced[@]}"
+shows slurm-operator '[o["RoleBinding/slurm-operator-clusters"][k] for k in ("roleRef", "subjects")]' '[{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "slurm-operator-clusters"}, [{"kind": "ServiceAccount", "name": "slurm-operator", "namespace": "ns"}]]' "${namespaced[@]}"
+rules=$(render slurm-operator 2>/dev/null | python3 -c '
+import json, sys, yaml
+(role,) = [d for d in yaml.safe_load_all(sys.stdin) if d and d["kind"] == "ClusterRole" and d["metadata"]["name"] == "slurm-operator"]
+for rule in role["rules"]:
+    rule["resources"] = [r for r in rule["resources"] if r != "nodes"]
+print(json.dumps([rule for rule in role["rules"] if rule["resources"]], sort_keys=True))')
+shows slurm-operator 'o["Role/slurm-operator-clusters"]["rules"]' "$rules" "${namespaced[@]}"
+for several in '' a,b; do
+  refuses slurm-operator "operator.namespaces: \"$several\", must be one namespace" --set operator.clusterRole=false,"operator.namespaces={$several}"
+done
+# What drains workers, and what is quoted of their Kubernetes nodes.
+drains="[a for a in ${container}['args'] if 'drain' in a or 'propagated' in a]"
+shows slurm-operator "$drains" '["--drain-taints=a,b", "--propagated-node-conditions=CPUProblem,GPUProblem"]' --set 'drainTaints={a,b},propagatedNodeConditions={CPUProblem,GPUProblem}'
+shows slurm-operator "$drains" '["--drain-taints="]' --set-json 'drainTaints=[]'
 # Workers' priority, and who may not end busy ones.
 priority="[[k for k in o if k.startswith('PriorityClass/')], [a for a in ${container}['args'] if 'priority' in a]]"
 shows slurm-operator "$priority" '[[], ["--worker-priority-class=mine"]]' --set workerPriorityClass.create=false,workerPriorityClass.name=mine
@@ -113,6 +134,24 @@ shows slurm-operator "[$flow['priorityLevelConfiguration']['name'], $flow['rules
 shows slurm-operator "[$flow['rules'][0]['subjects'], $deployment['spec']['serviceAccountName']]" '[[{"kind": "ServiceAccount", "serviceAccount": {"name": "mine", "namespace": "ns"}}], "mine"]' --set operator.serviceAccount.name=mine
 shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set operator.leaderElection=false
 shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set flowSchema.enabled=false
+# Its ServiceMonitor.
+monitor="o['ServiceMonitor/slurm-operator']"
+shows slurm-operator "[k for k in o if k.startswith('ServiceMonitor')]" '[]'
+shows slurm-operator "[$monitor['metadata']['labels']['release'], $monitor['spec']['endpoints'], $monitor['spec']['selector']['matchLabels'].items() <= o['Service/slurm-operator']['metadata']['labels'].items()]" '["prom", [{"interval": "15s", "path": "/metrics", "port": "metrics"}], true]' --set operator.serviceMonitor.enabled=true,operator.serviceMonitor.labels.release=prom,operator.serviceMonitor.interval=15s
+shows slurm-operator "$monitor['spec']['endpoints'][0]['authorization']['credentials']" '{"key": "token", "name": "scrapers"}' --set operator.serviceMonitor.enabled=true,operator.metricsTokenSecret=scrapers
+refuses slurm-operator 'operator.serviceMonitor.enabled: there are no metrics' --set operator.serviceMonitor.enabled=true,operator.metricsPort=0
+
+# Dashboards and alerts.
+shows slurm-operator "[k for k in o if 'dashboard' in k or k.startswith('PrometheusRule')]" '[]'
+shows slurm-operator "{k: [d['metadata']['labels']['grafana_dashboard'], [json.loads(t)['title'] for t in d['data'].values()]] for k, d in o.items() if 'dashboard' in k}" '{"ConfigMap/slurm-operator-dashboard-cluster": ["1", ["Slurm cluster"]], "ConfigMap/slurm-operator-dashboard-operator": ["1", ["slurm-operator"]]}' --set dashboards.enabled=true
+shows slurm-operator "[o['PrometheusRule/slurm-operator']['metadata']['labels']['release'], o['PrometheusRule/slurm-operator']['spec'] == yaml.safe_load(open('$top/charts/slurm-operator/files/alerts.yaml'))]" '["prom", true]' --set alerts.enabled=true,alerts.labels.release=prom
+
+if out=$("$top/tests/e2e/metrics_of.py" 2>&1); then pass; else fail "the metrics of dashboards and alerts" "$out"; fi
+for check in "check rules $top/charts/slurm-operator/files/alerts.yaml" "test rules $top/tests/charts/alerts_test.yaml"; do
+  # shellcheck disable=SC2086
+  if out=$(promtool $check 2>&1); then pass; else fail "promtool $check" "$out"; fi
+done
+
 # Its ports: nobody but who may read metrics.
 policy='o["NetworkPolicy/slurm-operator"]["spec"]'
 shows slurm-operator '[k for k in o if k.startswith("NetworkPolicy")]' '[]'
@@ -124,7 +163,7 @@ rights='{"/".join(filter(None, [g, r])): "".join(sorted(v[0] for v in rule["verb
 others='{k: v for k, v in RIGHTS.items() if not k.startswith("slinky.slurm.net/")}'
 of_ours='sorted({(k.partition("/")[2].partition("/")[2], v) for k, v in RIGHTS.items() if k.startswith("slinky.slurm.net/")})'
 role=${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}
-shows slurm-operator "${others/RIGHTS/$role}" '{"apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "nodes": "glw", "persistentvolumeclaims": "glw", "pods": "cdglpw", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
+shows slurm-operator "${others/RIGHTS/$role}" '{"apiextensions.k8s.io/customresourcedefinitions": "glw", "apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "monitoring.coreos.com/servicemonitors": "cdglpw", "nodes": "glw", "persistentvolumeclaims": "cdglpw", "pods": "cdglpw", "pods/ephemeralcontainers": "p", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
 # Each kind of ours is read and patched, its status is patched, and its finalizers are updated.
 shows slurm-operator "${of_ours/RIGHTS/$role}" '[["", "glpw"], ["finalizers", "u"], ["status", "gp"]]'
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
@@ -143,7 +182,7 @@ served() {
   local server
   python3 "$top/tests/charts/api_server.py" "$temp/kubeconfig" "$1" &
   server=$!
-  for _ in {1..100}; do [[ -e $temp/kubeconfig ]] || sleep 0.1; done
+  for _ in {1..600}; do [[ -e $temp/kubeconfig ]] || sleep 0.1; done
   KUBECONFIG=$temp/kubeconfig "${@:2}" --dry-run=server
   kill $server
   wait $server 2>/dev/null
@@ -155,30 +194,30 @@ released() { # RELEASE [ANNOTATIONS]: the metadata of an object of that release
 kept='"helm.sh/resource-policy": "keep"'
 
 # A release of slurm-operator 1.x, and what becomes of its definitions that this chart does not have.
-definition() { echo "[{\"apiVersion\": \"apiextensions.k8s.io/v1\", \"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"loginsets.slinky.slurm.net\"${1:+, $1}}}]"; }
+definition() { echo "[{\"apiVersion\": \"apiextensions.k8s.io/v1\", \"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"accountings.slinky.slurm.net\"${1:+, $1}}}]"; }
 served "$(definition "$(released slurm-operator-crds)")" \
-  refuses slurm-operator-crds "loginsets.slinky.slurm.net belongs to this release and is not part of this chart"
-served "$(definition "$(released slurm-operator-crds "$kept")")" shows slurm-operator-crds 'len(o)' 4
-served "$(definition "$(released slurm-operator)")" shows slurm-operator-crds 'len(o)' 4
-served "$(definition)" shows slurm-operator-crds 'len(o)' 4
+  refuses slurm-operator-crds "accountings.slinky.slurm.net belongs to this release and is not part of this chart"
+served "$(definition "$(released slurm-operator-crds "$kept")")" shows slurm-operator-crds 'len(o)' 5
+served "$(definition "$(released slurm-operator)")" shows slurm-operator-crds 'len(o)' 5
+served "$(definition)" shows slurm-operator-crds 'len(o)' 5
 
 # The operator's chart itself can hold the definitions. Its release does not lose them, be it of slurm-operator 1.x or of this chart.
 definitions() { # RELEASE [ANNOTATIONS]: two of them
   local IFS=, name all=()
-  for name in nodesets.slinky.slurm.net loginsets.slinky.slurm.net; do
+  for name in nodesets.slinky.slurm.net accountings.slinky.slurm.net; do
     all+=("{\"apiVersion\": \"apiextensions.k8s.io/v1\", \"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"$name\", $(released "$@")}}")
   done
   echo "[${all[*]}]"
 }
 for off in crds.enabled=false operator.enabled=false; do
   served "$(definitions slurm-operator)" refuses slurm-operator \
-    'crds.enabled: must be true: this release contains the definitions loginsets.slinky.slurm.net, nodesets.slinky.slurm.net, and the upgrade would delete them with every cluster; to take them out of the release first, run: kubectl annotate crd loginsets.slinky.slurm.net nodesets.slinky.slurm.net helm.sh/resource-policy=keep' \
+    'crds.enabled: must be true: this release contains the definitions accountings.slinky.slurm.net, nodesets.slinky.slurm.net, and the upgrade would delete them with every cluster; to take them out of the release first, run: kubectl annotate crd accountings.slinky.slurm.net nodesets.slinky.slurm.net helm.sh/resource-policy=keep' \
     --is-upgrade --set $off
 done
 served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len(o) > 0' true --is-upgrade
 served "$(definitions other)" shows slurm-operator 'len(o) > 0' true --is-upgrade
 served "$(definitions slurm-operator)" shows slurm-operator 'len(o) > 0' true
-served "$(definitions slurm-operator)" refuses slurm-operator "loginsets.slinky.slurm.net belongs to this release and is not part of this chart" \
+served "$(definitions slurm-operator)" refuses slurm-operator "accountings.slinky.slurm.net belongs to this release and is not part of this chart" \
   --is-upgrade --set crds.enabled=true
 served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} \
   --is-upgrade --set crds.enabled=true
@@ -186,6 +225,7 @@ served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len([k for 
 spec='o["Controller/slurm"]["spec"]'
 nodeset='o["NodeSet/slurm-worker-cpu"]["spec"]'
 shows slurm 'sorted(o)' '["Controller/slurm", "RestApi/slurm"]'
+shows slurm "[$spec['metrics']['enabled'], $spec['metrics']['serviceMonitor']['enabled'], $spec['metrics']['serviceMonitor']['tokenSecretRef']['name']]" '[true, true, "t"]' --set controller.metrics.enabled=true,controller.metrics.serviceMonitor.enabled=true --set-json 'controller.metrics.serviceMonitor.tokenSecretRef={"name":"t","key":"k"}'
 shows slurm "[k for k in ('slurmKeyRef', 'jwtKeyRef', 'clusterName', 'metrics', 'external') if k in $spec]" '[]'
 shows slurm "$spec['slurmKeyRef']" '{"key": "slurm.key", "name": "mine"}' --set slurmKey.create=false,slurmKey.secretRef.name=mine
 shows slurm "$spec['jwtKeyRef']" '{"key": "k", "name": "mine"}' --set jwtKey.secretRef.name=mine,jwtKey.secretRef.key=k
@@ -216,21 +256,31 @@ served "[$(key slurm-both a "$(released slurm)")]" shows slurm "[k for k in o if
 extra() { # KIND NAME METADATA
   echo "{\"apiVersion\": \"slinky.slurm.net/v1beta1\", \"kind\": \"$1\", \"metadata\": {\"name\": \"$2\", \"namespace\": \"ns\", $3}}"
 }
-has=(--api-versions slinky.slurm.net/v1beta1/LoginSet --api-versions slinky.slurm.net/v1beta1/Accounting)
+has=(--api-versions slinky.slurm.net/v1beta1/Accounting)
 lost() { # WORDS OBJECT...
   local words=$1 IFS=,
   served "[${*:2}]" refuses slurm "$words" --is-upgrade "${has[@]}" --set accounting.enabled=true
 }
-lost 'to keep it, run: kubectl annotate -n ns accountings/slurm loginsets/a loginsets/c secrets/slurm-sssd-conf helm.sh/resource-policy=keep' \
-  "$(extra LoginSet a "$(released slurm)")" "$(extra LoginSet b "$(released other)")" "$(extra LoginSet c "$(released slurm)")" \
-  "$(extra Accounting slurm "$(released slurm)")" "$(key slurm-sssd-conf sssd.conf "$(released slurm)")"
-lost 'accounting.enabled: must be false' "$(extra Accounting slurm "$(released slurm "$kept")")" "$(extra LoginSet a "$(released slurm "$kept")")"
-served "[$(extra LoginSet a "$(released other)")]" shows slurm 'len(o)' 2 --is-upgrade "${has[@]}"
+lost 'to keep it, run: kubectl annotate -n ns accountings/a accountings/c helm.sh/resource-policy=keep' \
+  "$(extra Accounting a "$(released slurm)")" "$(extra Accounting b "$(released other)")" "$(extra Accounting c "$(released slurm)")"
+lost 'accounting.enabled: must be false' "$(extra Accounting slurm "$(released slurm "$kept")")"
+served "[$(extra Accounting a "$(released other)")]" shows slurm 'len(o)' 2 --is-upgrade "${has[@]}"
 served "[]" shows slurm 'len(o)' 2 --is-upgrade
+# Nor is a cluster that another name, or namespace, would replace.
+has+=(--api-versions slinky.slurm.net/v1beta1/Controller)
+renamed() { served "[$(extra Controller "$1" "$(released slurm ${2:+"$2"})")]" "${@:3}" --is-upgrade "${has[@]}"; }
+renamed slurm '' shows slurm 'len(o)' 2
+renamed other '' refuses slurm 'controllers/other in namespace ns: part of this release; the upgrade would delete it with all of its jobs'
+renamed slurm '' refuses slurm 'namespaceOverride cannot be changed' --set namespaceOverride=b
+renamed other "$kept" shows slurm 'len(o)' 2
+served "[$(extra Controller other "$(released other)")]" shows slurm 'len(o)' 2 --is-upgrade "${has[@]}"
 shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled": true, "resources": {"requests": {"storage": "4Gi"}}}'
 shows slurm "$spec['persistence']['storageClassName']" '""' --set controller.persistence.storageClassName=-
 shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\n"' \
   --set-json 'controller.extraConfMap={"A":1,"B":"x y"}' --set partitions.all.enabled=true
+shows slurm "$spec['topology']" '{"nodeLabels": ["zone", "rack"], "type": "Tree"}' \
+  --set-json 'controller.topology={"type":"Tree","nodeLabels":["zone","rack"]}'
+refuses slurm "additional properties 'labels' not allowed" --set-json 'controller.topology={"labels":["zone"]}'
 shows slurm "[$spec['configFileRefs'], o['ConfigMap/slurm-config-extra']['data']]" '[[{"name": "slurm-config-extra"}, {"name": "mine"}], {"gres.conf": "AutoDetect=off"}]' \
   --set 'configFiles.gres\.conf=AutoDetect=off,configFileRefs[0].name=mine'
 # As slurm-operator 1.x does: a prefix by kind, for all files stand in one directory; and the text as it is.
@@ -258,7 +308,20 @@ shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.
 shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
 shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm", "app.kubernetes.io/name": "slurmrestd"}' --set restapi.pdb.enabled=true
 refuses slurm 'accounting.enabled: must be false' --set accounting.enabled=true
-refuses slurm 'loginsets.a: must be disabled or absent' --set loginsets.a.replicas=1
+refuses slurm 'loginsets.a.login.image.tag: required, unless there is a digest' --set loginsets.a.login.image.tag=null
+login='o["LoginSet/slurm-login-a"]["spec"]'
+shows slurm "[$login, [k for k in o if k.startswith('Secret')]]" \
+  '[{"controllerRef": {"name": "slurm"}, "login": {"image": "ghcr.io/slinkyproject/login:26.05-ubuntu26.04", "imagePullPolicy": "IfNotPresent", "securityContext": {"privileged": false}}, "replicas": 1, "service": {"spec": {"type": "LoadBalancer"}}, "template": {"metadata": {}, "spec": {"nodeSelector": {"kubernetes.io/os": "linux"}}}}, []]' \
+  --set-json 'loginsets.a={}'
+shows slurm "[$login[k] for k in ('replicas', 'rootSshAuthorizedKeys', 'authorizedKeysRefs', 'extraSshdConfig', 'strategy', 'service', 'initconf', 'sssdConfRef')]" \
+  '[0, "k\n", [{"name": "people"}], "Port 2222", {"type": "Recreate"}, {"port": 2222, "spec": {"type": "ClusterIP"}}, {"image": "i:1", "imagePullPolicy": "IfNotPresent"}, {"key": "sssd.conf", "name": "slurm-sssd-conf"}]' \
+  --set-json 'loginsetDefaults.strategy={"type":"Recreate"},loginsets.a={"replicas":0,"rootSshAuthorizedKeys":"k\n","authorizedKeysRefs":[{"name":"people"}],"extraSshdConfig":"Port 2222","service":{"port":2222,"spec":{"type":"ClusterIP"}},"initconf":{"image":"i:1"}}' \
+  --set sssd.conf=x
+shows slurm "o['Secret/slurm-sssd-conf']['stringData']" '{"sssd.conf": "[sssd]\n"}' --set-json 'sssd.conf="[sssd]\n"'
+shows slurm "[$login['sssdConfRef'], [k for k in o if k.startswith('Secret')]]" '[{"key": "k", "name": "mine"}, []]' \
+  --set sssd.conf=x,sssd.secretRef.name=mine,sssd.secretRef.key=k,loginsets.a.enabled=true
+shows slurm '[k for k in o if k.startswith("LoginSet")]' '[]' --set loginsets.a.enabled=false
+shows slurm '"helm.sh" in str(o["LoginSet/slurm-login-a"])' false --set loginsets.a.replicas=1
 refuses slurm 'partitions.p.nodesets: x, must be one of: ALL, cpu' --set nodesets.cpu.replicas=1,partitions.p.enabled=true,partitions.p.nodesets={x}
 refuses slurm 'partitions.p.nodesets: must name a nodeset, or ALL' --set partitions.p.enabled=true
 refuses slurm 'jwtKey.secretRef.name: required, unless jwtKey.create is true' --set jwtKey.create=false
@@ -266,22 +329,39 @@ refuses slurm "configFiles.slurm.conf: the operator writes this file" --set 'con
 refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
 refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
 # The definitions refuse it as well, but cannot say what to do.
-refuses slurm 'nodesets.a.ssh.enabled: must be false: ssh has no effect in this release' --set nodesets.a.ssh.enabled=true
-refuses slurm 'nodesets.a.ssh.enabled: must be false' --set nodesets.a.replicas=1,nodesetDefaults.ssh.enabled=true
-shows slurm "o['NodeSet/slurm-worker-a']['spec']['ssh']['sssdConfRef']['name']" '"s"' --set nodesets.a.ssh.enabled=true,nodesets.a.ssh.sssdConfRef.name=s
+daemons="[(o[k + '/slurm']['spec'].get('sssdConfRef') or {}).get('name') for k in ('Controller', 'RestApi')]"
+shows slurm "$daemons" '[null, null]' --set sssd.conf=x
+shows slurm "$daemons" '[null, null]' --set sssd.daemons=true
+shows slurm "$daemons" '["slurm-sssd-conf", "slurm-sssd-conf"]' --set sssd.conf=x,sssd.daemons=true
+shows slurm "$daemons" '[null, null]' --set sssd=null
+ssh="o['NodeSet/slurm-worker-a']['spec']['ssh']"
+shows slurm "$ssh['enabled'], 'sssdConfRef' in $ssh" '[true, false]' --set nodesets.a.ssh.enabled=true
+shows slurm "$ssh['sssdConfRef']['name']" '"s"' --set sssd.conf=x,nodesets.a.ssh.enabled=true,nodesets.a.ssh.sssdConfRef.name=s
+shows slurm "$ssh['sssdConfRef']" '{"key": "sssd.conf", "name": "mine"}' --set sssd.secretRef.name=mine,nodesets.a.replicas=1,nodesetDefaults.ssh.enabled=true
 tells slurm 'It has no workers yet: define some under nodesets.'
-tells slurm 'are not used: asciiArt, jwtKey.annotations, nodesets.a.taintKubeNodes, slurmKey.annotations, sssd.' \
-  --set asciiArt=true,sssd.conf=x,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodesets.a.taintKubeNodes=true
+tells slurm 'are not used: asciiArt, jwtKey.annotations, nodesets.a.taintKubeNodes, slurmKey.annotations.' \
+  --set asciiArt=true,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodesets.a.taintKubeNodes=true
 tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'
+tells slurm-operator "preempt them.\n  - The FlowSchema of the operator's Lease." "${namespaced[@]}"
 tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
 
 # A misspelt value is refused by its name, wherever it stands; and each value of values.yaml stands in the schema by its own.
 while IFS=$'\t' read -r verdict chart path detail; do
   case $verdict in
-    closed) refuses "$chart" "additional properties 'misspelt' not allowed" --set-json "${path:+$path.}misspelt=1" ;;
+    closed) refuses "$chart" "at '${path:+/${path//.//}}': additional properties 'misspelt' not allowed" --set-json "${path:+$path.}misspelt=1" ;;
     unknown | open | broken) fail "$chart $path" "$detail" ;;
   esac
 done < <(python3 "$top/tests/charts/schema.py" "$top/charts" || printf 'broken\tschemas\t\tschema.py failed\n')
+
+# The values of the Slinky operator's charts, key by key.
+while IFS= read -r line; do
+  if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+    passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) keys=done
+  else
+    echo "$line"
+  fi
+done < <(python3 "$top/tests/charts/go_values.py" "$top/charts" 2>&1)
+[[ ${keys:-} ]] || fail go_values.py "it did not end"
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]

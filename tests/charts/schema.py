@@ -12,8 +12,8 @@ import sys
 import yaml
 
 charts = sys.argv[1]
-# What Kubernetes defines, and what is refused as a whole.
-OPEN = {"slurm": {("definitions", "container"), ("properties", "accounting")}}
+# What Kubernetes defines.
+OPEN = {"slurm": {("definitions", "container")}}
 
 
 def read(path):
@@ -99,6 +99,10 @@ nodeset = fields("nodesets")
 for own in ("controllerRef", "template"):
     del nodeset[own]
 schemas["slurm"].compare(nodeset, ("nodesets", "some"))
+loginset = fields("loginsets")
+for own in ("controllerRef", "template", "sssdConfRef"):
+    del loginset[own]
+schemas["slurm"].compare(loginset, ("loginsets", "some"))
 controller, restapi = fields("controllers"), fields("restapis")
 for part in ("persistence", "metrics", "service", "externalConfig", "ha"):
     schemas["slurm"].compare(controller[part], ("controller", part))

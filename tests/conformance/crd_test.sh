@@ -74,8 +74,8 @@ definitions() {
       kubectl apply --server-side -f "$file" >/dev/null && installed+=("$file")
     fi
   done
-  kubectl wait --for=condition=Established --timeout=30s \
-    crd/{controllers,restapis,nodesets,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
+  kubectl wait --for=condition=Established --timeout=120s \
+    crd/{controllers,restapis,nodesets,loginsets,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
 }
 
 controllers() {
@@ -96,6 +96,9 @@ controllers() {
   refuse Controller "{clusterName: ${name40}x}" spec.clusterName 'may not be more than 40'
   refuse Controller '{clusterName: "a b"}' spec.clusterName "should match '^[A-Za-z0-9_.-]*\$'"
   refuse Controller '{clusterName: 7}' spec.clusterName 'must be of type string'
+  accept Controller '{sssdConfRef: {name: s, key: sssd.conf}}'
+  accept Controller '{sssdConfRef: null}'
+  refuse Controller '{sssdConfRef: {key: k}}' spec.sssdConfRef.name 'must not be empty'
   refuse Controller '{slurmKeyRef: {name: s}}' spec.slurmKeyRef.key 'Required value'
   refuse Controller '{slurmKeyRef: {key: k}}' spec.slurmKeyRef.name 'must not be empty'
   refuse Controller '{jwtKeyRef: {name: "", key: k}}' spec.jwtKeyRef.name 'must not be empty'
@@ -128,6 +131,7 @@ controllers() {
   change controllers '{"spec":{"jwtKeyRef":{"name":"j","key":"other"}}}' spec.jwtKeyRef 'cannot be changed, added or removed'
   change controllers '{"spec":{"persistence":{"enabled":false}}}' spec.persistence.enabled 'cannot be changed'
   change controllers '{"spec":{"persistence":{"existingClaim":"c"}}}' spec.persistence.existingClaim 'cannot be changed'
+  change controllers '{"spec":{"ha":{"enabled":true}}}' spec.ha 'cannot be changed'
   columns controllers 'NAME READY AGE'
   columns slurmctld 'NAME READY AGE'
 
@@ -141,9 +145,28 @@ controllers() {
   pass
 }
 
+loginsets() {
+  accept LoginSet '{controllerRef: {name: c}}'
+  accept LoginSet '{controllerRef: {name: c}, replicas: 0, login: {image: i}, initconf: {image: i}, template: {spec: {}}, service: {nodePort: 30000}, sssdConfRef: {name: s, key: sssd.conf}, rootSshAuthorizedKeys: k, extraSshdConfig: c, authorizedKeysRefs: [{name: a}]}'
+  accept LoginSet '{controllerRef: {name: c}, strategy: {type: Recreate, rollingUpdate: null}, authorizedKeysRefs: null}'
+  accept LoginSet '{controllerRef: {name: c}, strategy: {rollingUpdate: {maxSurge: 100%, maxUnavailable: 0}}}'
+  refuse LoginSet '{}' spec.controllerRef 'Required value'
+  refuse LoginSet '{controllerRef: {name: c}, sssdConfRef: {name: s}}' spec.sssdConfRef.key 'Required value'
+  refuse LoginSet '{controllerRef: {name: c}, strategy: {type: OnDelete}}' spec.strategy.type 'supported values: "RollingUpdate", "Recreate"'
+  refuse LoginSet '{controllerRef: {name: c}, strategy: {rollingUpdate: {maxSurge: some}}}' spec.strategy.rollingUpdate.maxSurge 'should match'
+  refuse LoginSet '{controllerRef: {name: c}, replicas: -1}' spec.replicas 'should be greater than or equal to 0'
+  refuse LoginSet '{controllerRef: {name: c}}' metadata.name 'begin with a letter' 7a
+  manifest LoginSet '{controllerRef: {name: none}, replicas: 0}' | kubectl create -f - >/dev/null || fail "create a LoginSet" ""
+  change loginsets '{"spec":{"replicas":1}}'
+  change loginsets '{"spec":{"controllerRef":{"name":"other"}}}' spec.controllerRef 'cannot be changed'
+  columns loginsets 'NAME REPLICAS READY AGE'
+}
+
 restapis() {
   accept RestApi '{controllerRef: {name: c}}'
   accept RestApi '{controllerRef: {name: c}, replicas: 0, slurmrestd: {image: i}, template: {spec: {}}, service: {nodePort: 30000}}'
+  accept RestApi '{controllerRef: {name: c}, sssdConfRef: {name: s, key: sssd.conf}}'
+  refuse RestApi '{controllerRef: {name: c}, sssdConfRef: {key: k}}' spec.sssdConfRef.name 'must not be empty'
   refuse RestApi '{}' spec.controllerRef 'Required value'
   refuse RestApi '{controllerRef: {}}' spec.controllerRef.name 'Required value'
   refuse RestApi '{controllerRef: {name: ""}}' spec.controllerRef.name 'should be at least 1 chars long'
@@ -166,6 +189,9 @@ nodesets() {
   accept NodeSet "{$ref, replicas: 0, scalingMode: DaemonSet, slurmd: {image: i}, logfile: {}, oversubscribeNode: true}"
   accept NodeSet "{$ref, template: {spec: {hostname: cpu-, priorityClassName: p}}, extraConf: 'Features=a Weight=2'}"
   accept NodeSet "{$ref, partition: {enabled: true, config: 'State=UP Default=YES'}, ssh: {enabled: false, sssdConfRef: {key: k}}}"
+  accept NodeSet "{$ref, ssh: {enabled: true, extraSshdConfig: c, sssdConfRef: {name: s, key: k}}}"
+  accept NodeSet "{$ref, ssh: {enabled: true}}"
+  accept NodeSet "{$ref, ssh: {enabled: true, sssdConfRef: null}}"
   accept NodeSet "{$ref, partition: {enabled: false, config: null}, volumeClaimTemplates: null}"
   accept NodeSet "{$ref, volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}]}"
   accept NodeSet "{$ref, updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}}"
@@ -202,7 +228,6 @@ nodesets() {
   refuse NodeSet "{$ref, pruneSlurmNodeRecords: Always}" spec.pruneSlurmNodeRecords 'supported values: "Never", "NodeNotFound"'
   refuse NodeSet "{$ref, persistentVolumeClaimRetentionPolicy: {whenDeleted: Keep}}" spec.persistentVolumeClaimRetentionPolicy.whenDeleted 'supported values: "Retain", "Delete"'
   refuse NodeSet "{$ref, ssh: {enabled: true, sssdConfRef: {key: k}}}" spec.ssh.sssdConfRef.name 'must not be empty'
-  refuse NodeSet "{$ref, ssh: {enabled: true}}" spec.ssh.sssdConfRef 'Required value'
 
   accept NodeSet "{$ref}" "${name60}a"
   accept NodeSet "{$ref}" 7a
@@ -266,6 +291,7 @@ all_defaults() {
   defaults Controller '{}' '{.spec}' '{"deletionPolicy":"Immediate","external":false,"inplaceReconfigure":false}'
   defaults Controller '{persistence: {}, metrics: {serviceMonitor: {}}, ha: {}}' '{.spec.persistence.enabled} {.spec.metrics} {.spec.ha}' \
     'true {"enabled":false,"serviceMonitor":{"enabled":false}} {"backups":1,"enabled":false}'
+  defaults LoginSet "{$ref}" '{.spec.replicas}' 1
   defaults RestApi "{$ref}" '{.spec.replicas}' 1
   defaults NodeSet "{$ref}" '{.spec.replicas} {.spec.scalingMode} {.spec.workloadDisruptionProtection} {.spec.pruneSlurmNodeRecords} {.spec.pinToNode} {.spec.oversubscribeNode} {.spec.ordinalPadding} {.spec.revisionHistoryLimit}' \
     '1 StatefulSet true Never false false 0 0'
@@ -279,6 +305,7 @@ kubectl version >/dev/null || exit 1
 definitions
 kubectl create namespace "$namespace" >/dev/null || exit 1
 controllers
+loginsets
 restapis
 nodesets
 tokens

@@ -40,15 +40,36 @@ again=$(status Pending '"started":false,"restartCount":1,"state":{"waiting":{}},
 failed_pod='{"status":{"phase":"Failed"}}'
 succeeded_pod='{"status":{"phase":"Succeeded"}}'
 
-# expect WORD USER STATUS [ANNOTATIONS [LABELS [NODE]]]: whether that user ("": the administrator) may delete a worker in that state.
-expect() {
-  local word=$1 user=$2 state=$3 annotations=${4:-} out
-  local labels=${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c} node=${6-nodeName: none,}
+# in_force WORD USER KIND NAME: waits until that user may delete it, or may not: the API server learns of what was changed a while later.
+in_force() {
+  local word=$1 user=$2 deadline=$((SECONDS + 120)) out answer
+  while ((SECONDS < deadline)); do
+    answer=
+    if out=$(kubectl -n "$namespace" delete "$3" "$4" --dry-run=server --wait=false ${user:+--as "$user"} 2>&1); then
+      answer=allowed
+    elif [[ $out == *"denied request"* ]]; then
+      answer=refused
+    fi
+    [[ $answer != "$word" ]] || return 0
+    sleep 0.5
+  done
+  echo "     not $word to $user: $out"
+}
+
+# worker STATUS ANNOTATIONS LABELS NODE: there is one in that state.
+worker() {
+  local state=$1 annotations=$2 labels=$3 node=$4
   idle
   kubectl -n "$namespace" delete pod worker --force --grace-period=0 >/dev/null 2>&1
   printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: worker, labels: {%s}, annotations: {%s}}\nspec: {%s schedulingGates: %s, containers: [{name: slurmd, image: i}]}\n' \
     "$labels" "$annotations" "$node" "$([[ $node ]] && echo '[]' || echo '[{name: test/hold}]')" | kubectl -n "$namespace" create -f - >/dev/null
   [[ -z $state ]] || kubectl -n "$namespace" patch pod worker --subresource=status -p "$state" >/dev/null
+}
+
+# expect WORD USER STATUS [ANNOTATIONS [LABELS [NODE]]]: whether that user ("": the administrator) may delete a worker in that state.
+expect() {
+  local word=$1 user=$2 state=$3 annotations=${4:-} out
+  worker "$state" "$annotations" "${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c}" "${6-nodeName: none,}"
   if out=$(kubectl -n "$namespace" delete pod worker --wait=false --force --grace-period=0 ${user:+--as "$user"} "${groups[@]}" 2>&1); then
     [[ $word == allowed ]]
   else
@@ -63,10 +84,13 @@ kubectl -n "$namespace" create serviceaccount default >/dev/null 2>&1
 if ! kubectl get validatingadmissionpolicy slurm-operator-slurmrestd >/dev/null 2>&1; then
   installed=yes
   policy | kubectl apply -f - >/dev/null || exit 1
-  sleep 2 # The API server learns of a policy within a second.
 fi
 
 prefix=system:serviceaccount:kube-system:
+worker "$running" '' 'app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c' 'nodeName: none,'
+in_force refused $prefix$collector pod worker
+worker "$running" '' 'app.kubernetes.io/name: slurmd, nodeset.slinky.slurm.net/pod-busy: "true"' 'nodeName: none,'
+in_force refused '' pod worker
 for user in $prefix$collector $prefix$cleaner; do
   expect refused "$user" "$running"
   expect refused "$user" "$crashed"
@@ -109,7 +133,6 @@ groups=()
 controller() { # deletionPolicy
   printf 'apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: c}\nspec: {deletionPolicy: %s}\n' "$1" |
     kubectl -n "$namespace" apply -f - >/dev/null
-  sleep 2
 }
 declare -A manifests=(
   [pod]='{apiVersion: v1, kind: Pod, spec: {schedulingGates: [{name: test/hold}], containers: [{name: c, image: i}]}'
@@ -119,12 +142,20 @@ declare -A manifests=(
   [secret]='{apiVersion: v1, kind: Secret'
   [restapis.slinky.slurm.net]='{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, spec: {controllerRef: {name: c}}'
 )
+thing() { # APP KIND [OWNERS]
+  kubectl -n "$namespace" delete "$2" thing --ignore-not-found --force --grace-period=0 >/dev/null 2>&1
+  echo "${manifests[$2]}, metadata: {name: thing, labels: {app.kubernetes.io/name: $1}${3:+, ownerReferences: $3}}}" |
+    kubectl -n "$namespace" create -f - >/dev/null
+}
+# settles WORD USER: waits until that user may delete a Service of slurmctld, or may not.
+settles() {
+  thing slurmctld service
+  in_force "$@" service thing
+}
 # keeps WORD USER APP KIND: whether that user may delete an object of that kind, labelled as that app's.
 keeps() {
   local word=$1 user=$2 app=$3 kind=$4 out
-  kubectl -n "$namespace" delete "$kind" thing --ignore-not-found --force --grace-period=0 >/dev/null 2>&1
-  echo "${manifests[$kind]}, metadata: {name: thing, labels: {app.kubernetes.io/name: $app}}}" |
-    kubectl -n "$namespace" create -f - >/dev/null
+  thing "$app" "$kind"
   if out=$(kubectl -n "$namespace" delete "$kind" thing --wait=false ${user:+--as "$user"} 2>&1); then
     [[ $word == allowed ]]
   else
@@ -135,8 +166,10 @@ keeps() {
 }
 restapi=restapis.slinky.slurm.net
 controller Immediate
+settles allowed $prefix$cleaner
 for kind in "${!manifests[@]}"; do keeps allowed $prefix$cleaner slurmctld "$kind"; done
 controller Drain
+settles refused $prefix$cleaner
 for kind in pod service endpointslice configmap secret; do
   keeps refused $prefix$cleaner slurmctld $kind
   keeps refused $prefix$cleaner slurmrestd $kind
@@ -151,23 +184,20 @@ keeps allowed '' slurmctld service
 if [[ $installed ]]; then
   kubectl -n "$namespace" patch controllers.slinky.slurm.net c --type=merge -p '{"metadata":{"finalizers":["controller.slinky.slurm.net/teardown"]}}' >/dev/null
   kubectl -n "$namespace" delete controllers.slinky.slurm.net c --wait=false >/dev/null
-  sleep 2
+  settles refused $prefix$collector
   keeps refused $prefix$collector slurmctld service
   kubectl -n "$namespace" patch controllers.slinky.slurm.net c --type=merge -p '{"metadata":{"finalizers":[]}}' >/dev/null
 fi
-kubectl -n "$namespace" delete controllers.slinky.slurm.net c --ignore-not-found --timeout=30s >/dev/null
-sleep 2
+kubectl -n "$namespace" delete controllers.slinky.slurm.net c --ignore-not-found --timeout=120s >/dev/null
+settles allowed $prefix$cleaner
 keeps allowed $prefix$cleaner slurmctld service
 if [[ $installed ]]; then
   echo '{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, metadata: {name: r, finalizers: [restapi.slinky.slurm.net/serve]}, spec: {controllerRef: {name: c}}}' |
     kubectl -n "$namespace" create -f - >/dev/null
   uid=$(kubectl -n "$namespace" get $restapi r -o 'jsonpath={.metadata.uid}')
   kubectl -n "$namespace" delete $restapi r --wait=false >/dev/null
-  sleep 2
-  keeps allowed $prefix$collector slurmrestd service
-  owned="ownerReferences: [{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, name: r, uid: $uid}]"
-  echo "${manifests[service]}, metadata: {name: thing, labels: {app.kubernetes.io/name: slurmrestd}, $owned}}" |
-    kubectl -n "$namespace" create -f - >/dev/null
+  thing slurmrestd service "[{apiVersion: slinky.slurm.net/v1beta1, kind: RestApi, name: r, uid: $uid}]"
+  in_force refused $prefix$collector service thing
   out=$(kubectl -n "$namespace" delete service thing --wait=false --as $prefix$collector 2>&1)
   if [[ $out == *"RestApi $namespace/r serves NodeSets that are being drained"* ]]; then
     passed=$((passed + 1))
@@ -175,6 +205,7 @@ if [[ $installed ]]; then
     failed=$((failed + 1))
     printf 'FAIL refused to the collector: a Service of a RestApi that ends\n     %s\n' "$out"
   fi
+  keeps allowed $prefix$collector slurmrestd service
   kubectl -n "$namespace" patch $restapi r --type=merge -p '{"metadata":{"finalizers":[]}}' >/dev/null
 fi
 

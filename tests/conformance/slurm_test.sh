@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 
 # tests LOG FILTER: what GoogleTest says, and a closing line.
 tests() {
-  timeout 1200 "$program" --gtest_filter="$2" >"$1" 2>&1
+  timeout 2400 "$program" --gtest_filter="$2" >"$1" 2>&1
   verdict $? "$1" | awk '{ print $1 " passed, " $2 " failed" }' >>"$1"
 }
 

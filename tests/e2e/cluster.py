@@ -8,6 +8,7 @@ import json
 import multiprocessing.util
 import os
 import pathlib
+import re
 import shlex
 import signal
 import statistics
@@ -28,15 +29,33 @@ class Failed(Exception):
     """A test's expectation did not hold, in words."""
 
 
-def run(*command, text=None, check=True, timeout=120):
+def run(*command, text=None, check=True, timeout=240):
     done = subprocess.run(command, input=text, capture_output=True, text=True, env=ENV, timeout=timeout)
     if check and done.returncode != 0:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
     return done
 
 
-def kubectl(*arguments, text=None, check=True, timeout=120):
-    return run("kubectl", *arguments, text=text, check=check, timeout=timeout)
+# What kubectl says of a request that nobody has begun to serve, so that it may be made again.
+NOT_BEGUN = re.compile(r"^(error:|Error from server|Unable to connect to the server|The connection to the server).*("
+                       r"error dialing backend|unable to upgrade connection|TLS handshake timeout|connect: connection refused|was refused)", re.M)
+
+# Commands of Slurm that only read, and what is said where slurmctld's container ends under one of them, or has not begun.
+READS = (("scontrol", "show"), ("scontrol", "ping"), ("squeue",), ("sinfo",))
+RESTARTS = re.compile(r"exit code 137|container not found|container is not created or running|Unable to contact slurm controller|"
+                      r"Connection refused")
+
+
+def kubectl(*arguments, text=None, check=True, timeout=240):
+    """A request that finds an API server or a kubelet that stands still is made again, three times."""
+    for pause in (1, 3, 9, 0):
+        done = run("kubectl", *arguments, text=text, check=False, timeout=timeout)
+        if done.returncode == 0 or not NOT_BEGUN.search(done.stderr):
+            break
+        time.sleep(pause)
+    if check and done.returncode != 0:
+        raise Failed(f"kubectl {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done
 
 
 class Api:
@@ -79,33 +98,59 @@ class Api:
 api = functools.cache(Api)
 
 
-def wait(what, condition, timeout=60, every=0.1):
-    """Until condition() is true; returns its value. A Failed of the condition counts as not yet, and so does looking into what is not there."""
+def wait(what, condition, timeout=180, every=0.1):
+    """Until condition() is true; returns its value. A Failed of the condition counts as not yet, and so does looking into what is not there,
+    or into an answer that was cut off.
+    By default as long as it may take on a slow and busy machine."""
     deadline, last = time.monotonic() + timeout, None
     while True:
         try:
             last = condition()
             if last:
                 return last
-        except (Failed, subprocess.TimeoutExpired, LookupError, TypeError) as error:
+        except (Failed, subprocess.TimeoutExpired, LookupError, TypeError, ValueError, AttributeError) as error:
             last = repr(error)
         if time.monotonic() > deadline:
             raise Failed(f"not within {timeout} s: {what} (last: {last})")
         time.sleep(every)
 
 
-@contextlib.contextmanager
-def kubelet_away(node):
-    """The kubelet of a node of the local cluster stands still, as long as the block takes; what it runs does not."""
-    mine = lambda words: words[:1] == ["kubelet"] and node in words
-    pids = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if mine(path.read_text().split("\0"))]
+def process(name, *words):
+    """The pid of the one program of this name, whatever its folder, with these among its arguments."""
+    def mine(path):
+        try:
+            program, *arguments = path.read_text(errors="replace").split("\0")
+        except OSError:  # It has just ended.
+            return False
+        return pathlib.PurePath(program).name == name and set(words) <= set(arguments)
+
+    pids = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if mine(path)]
     if len(pids) != 1:
-        raise Failed(f"{node} has {len(pids)} kubelets")
-    os.kill(pids[0], signal.SIGSTOP)
+        raise Failed(f"{len(pids)} processes are: {' '.join((name, *words))}")
+    return pids[0]
+
+
+@contextlib.contextmanager
+def standing_still(pid):
+    """The process does nothing, as long as the block takes; what it runs does."""
+    os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(pids[0], signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
+
+
+def kubelet_away(node):
+    """The kubelet of a node of the local cluster stands still."""
+    return standing_still(process("kubelet", node))
+
+
+def condition_of(found, condition):
+    """The condition of an object that was found, or None."""
+    for item in ((found or {}).get("status") or {}).get("conditions") or []:
+        if item["type"] == condition:
+            return item
+    return None
 
 
 class Namespace:
@@ -115,7 +160,7 @@ class Namespace:
         self.name, self.tag, self.cgroup_plugin = name, tag, cgroup_plugin
 
     def __enter__(self):
-        kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", timeout=180)
+        kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", timeout=400)
         kubectl("create", "namespace", self.name)
         return self
 
@@ -164,17 +209,16 @@ class Namespace:
 
     def condition(self, kind, name, condition):
         """The condition of an object, or None."""
-        found = self.get(kind, name)
-        for item in ((found or {}).get("status") or {}).get("conditions") or []:
-            if item["type"] == condition:
-                return item
-        return None
+        return condition_of(self.get(kind, name), condition)
 
-    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=90, saying=""):
-        """Until the condition has this status, and these words in "reason: message"."""
+    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=180, saying=""):
+        """Until the condition has this status, and these words in "reason: message". What was told before the operator saw the spec as it
+        is now does not count."""
         def holds():
-            item = self.condition(kind, name, condition)
-            if item and item["status"] == status and saying in f"{item['reason']}: {item['message']}":
+            found = self.get(kind, name) or {}
+            item, current = condition_of(found, condition), found.get("metadata", {}).get("generation")
+            if item and item["status"] == status and saying in f"{item['reason']}: {item['message']}" and (
+                    found["status"].get("observedGeneration", current) == current):
                 return item
             raise Failed(f"{kind}/{name} {condition}: {item}")
 
@@ -185,9 +229,17 @@ class Namespace:
         items = self.get("events", fieldSelector=f"involvedObject.name={name},reason={reason}")
         return "\n".join(item["message"] for item in items)
 
-    def slurm(self, *command, controller="demo", check=True, timeout=60):
-        """A Slurm command in the slurmctld pod."""
-        return self.kubectl("exec", f"{controller}-controller-0", "-c", "slurmctld", "--", *command, check=check, timeout=timeout)
+    def slurm(self, *command, controller="demo", check=True, timeout=120):
+        """A Slurm command in the slurmctld pod. One that only reads is made again where slurmctld restarts under it, for a minute."""
+        deadline = time.monotonic() + 60
+        while True:
+            done = self.kubectl("exec", f"{controller}-controller-0", "-c", "slurmctld", "--", *command, check=False, timeout=timeout)
+            if done.returncode == 0 or not check:
+                return done
+            reads = any(command[:len(words)] == words for words in READS)
+            if not (reads and RESTARTS.search(done.stderr)) or time.monotonic() > deadline:
+                raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+            time.sleep(1)
 
     def nodes(self, controller="demo"):
         """Slurm's nodes: name -> (set of states, reason)."""
@@ -196,7 +248,7 @@ class Namespace:
 
     def idle(self, controller="demo"):
         """Names of nodes that are idle and usable."""
-        usable = lambda states: "IDLE" in states and not states & {"DRAIN", "NOT_RESPONDING", "INVALID_REG"}
+        usable = lambda states: "IDLE" in states and not states & {"DRAIN", "NOT_RESPONDING", "INVALID_REG", "COMPLETING"}
         return sorted(name for name, (states, _) in self.nodes(controller).items() if usable(states))
 
     def jobs(self, controller="demo"):
@@ -229,11 +281,18 @@ class Namespace:
         return collections.Counter(fate(known.get(job)) for job in jobs)
 
     def submit_until_told(self, *options):
-        """A job that runs until `tell` ends it, well: so that no test depends on how long the steps before took."""
-        return self.submit("trap 'exit 0' USR1; sleep 600 & wait", *options)
+        """A job that runs until it is `told` to end, well: so that no test depends on how long the steps before took. The signal is one
+        that does nothing to a script that has not set its trap yet."""
+        return self.submit("trap 'exit 0' URG; sleep 3600 & wait", *options)
 
-    def tell(self, job):
-        self.slurm("scancel", "--batch", "--signal=USR1", str(job))
+    def tell(self, job, name="USR1"):
+        """Sends its script a signal."""
+        self.slurm("scancel", "--batch", f"--signal={name}", str(job))
+
+    def told(self, job):
+        """Until the job is over as it should be. It is told again: a job runs for slurmctld before its script does, and nobody keeps the
+        signal for it."""
+        wait("the job completes", lambda: self.completed(job) or self.tell(job, "URG"))
 
     def workers(self):
         """Worker pods that are not terminating, by name."""
@@ -259,6 +318,18 @@ def slurm_releases():
 
 def cgroup_plugin():
     return shell('. dev/cgroup.sh; slurm_cgroup_plugin "$(cgroup_version "$(cat /proc/mounts)")"')
+
+
+def expand_hostlist(text):
+    """The names in a hostlist of Slurm such as cpu-[0-2,5],extra-1."""
+    out = set()
+    for prefix, numbers, plain in re.findall(r"([a-z-]+)\[([\d,-]+)\]|([a-z0-9-]+)", text):
+        if plain:
+            out.add(plain)
+        for part in filter(None, numbers.split(",")):
+            first, _, last = part.partition("-")
+            out.update(f"{prefix}{number}" for number in range(int(first), int(last or first) + 1))
+    return out
 
 
 def figures_table(figures, floors, runs):

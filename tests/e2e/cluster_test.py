@@ -4,6 +4,7 @@
 import importlib.util
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
 from unittest import mock
@@ -21,6 +22,33 @@ def load(path):
 bench = load("bench/cluster.py")
 load("bench/scale.py")
 load("tests/e2e/run.py")
+soak = load("tests/e2e/soak.py")
+
+
+class Kubectl(unittest.TestCase):
+    """What is asked once more when it was not served."""
+
+    def asked(self, *errors):
+        """How often, when kubectl ends with these errors, one after the other, and then well."""
+        answers = [subprocess.CompletedProcess([], 1, "", error) for error in errors] + [subprocess.CompletedProcess([], 0, "good", "")]
+        with mock.patch.object(cluster.subprocess, "run", side_effect=answers) as run, mock.patch.object(cluster.time, "sleep"):
+            try:
+                self.assertEqual(cluster.kubectl("get", "pods").stdout, "good")
+            except cluster.Failed as failed:
+                self.assertIn(errors[-1], str(failed))
+            return run.call_count
+
+    def test_asks_again_where_nothing_has_begun(self):
+        self.assertEqual(self.asked("error: Internal error occurred: error dialing backend: EOF"), 2)
+        self.assertEqual(self.asked("Error from server: error dialing backend: EOF", "The connection to the server a:1 was refused - did you"), 3)
+
+    def test_asks_once_where_it_may_have(self):
+        for error in ("Error from server (NotFound): pods \"a\" not found", "Error from server: etcdserver: request timed out",
+                      "error: unexpected EOF", "ssh: connect to host login port 22: Connection refused"):
+            self.assertEqual(self.asked(error), 1, error)
+
+    def test_gives_up(self):
+        self.assertEqual(self.asked(*["error: unable to upgrade connection: container not found"] * 4), 4)
 
 
 class Audit(unittest.TestCase):
@@ -119,11 +147,141 @@ class Waiting(unittest.TestCase):
         answers = iter([None, {"metadata": {}}, {"metadata": {"uid": "u"}}])
         self.assertEqual(cluster.wait("a uid", lambda: next(answers)["metadata"]["uid"], every=0), "u")
 
+    def test_an_answer_that_was_cut_off_is_asked_for_again(self):
+        answers = iter(["", '{"nodes": [{"na', '{"nodes": ["cpu-0"]}'])
+        self.assertEqual(cluster.wait("nodes", lambda: json.loads(next(answers))["nodes"], every=0), ["cpu-0"])
+
+    def test_a_condition_of_the_spec_before_does_not_count(self):
+        seen = lambda generation, status: {"metadata": {"generation": 2}, "status": {"observedGeneration": generation, "conditions": [
+            {"type": "Ready", "status": status, "reason": "r", "message": str(generation)}]}}
+        answers = iter([None, {"metadata": {"generation": 2}}, seen(1, "True"), seen(2, "False"), seen(2, "True")])
+        ns = cluster.Namespace("a", "26.05")
+        with mock.patch.object(ns, "get", lambda *_: next(answers)), mock.patch("time.sleep"):
+            self.assertEqual(ns.wait_condition("nodesets", "cpu")["message"], "2")
+
+    def test_a_job_is_told_until_it_hears(self):
+        ns, told = cluster.Namespace("a", "26.05"), []
+        with mock.patch.object(ns, "tell", lambda job, _: told.append(job)), mock.patch.object(ns, "completed", lambda job: len(told) == 2), mock.patch("time.sleep"):
+            ns.told(7)
+        self.assertEqual(told, [7, 7])
+
     def test_keep_goes_on_beside_what_failed(self):
         with mock.patch.object(cluster, "kubectl") as kubectl, mock.patch.object(cluster, "KEEP", True):
             ns = cluster.Namespace("a", "26.05")
             ns.renew()
         self.assertNotIn("a", [call.args[2] for call in kubectl.call_args_list])
+
+
+class Processes(unittest.TestCase):
+    def test_one_stands_still_and_goes_on(self):
+        sleeper = subprocess.Popen(["sleep", "4242.25"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        state = lambda: pathlib.Path(f"/proc/{sleeper.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        pid = cluster.wait("it runs", lambda: cluster.process("sleep", "4242.25"))
+        self.assertEqual(pid, sleeper.pid)
+        with cluster.standing_still(pid):
+            cluster.wait("it stands still", lambda: state() == "T")
+        cluster.wait("it goes on", lambda: state() == "S")
+        with self.assertRaises(cluster.Failed):
+            cluster.process("sleep", "no such argument")
+
+    def test_others_may_end_while_they_are_looked_at(self):
+        gone = mock.Mock(read_text=mock.Mock(side_effect=ProcessLookupError))
+        with mock.patch.object(pathlib.Path, "glob", lambda *_: [gone]), self.assertRaises(cluster.Failed):
+            cluster.process("sleep")
+
+
+class Hostlist(unittest.TestCase):
+    def test_names(self):
+        self.assertEqual(cluster.expand_hostlist("cpu-1"), {"cpu-1"})
+        self.assertEqual(cluster.expand_hostlist("cpu-[0-2,5],extra-1"), {"cpu-0", "cpu-1", "cpu-2", "cpu-5", "extra-1"})
+
+
+class SoakJudgement(unittest.TestCase):
+    """What became of a job is told by the files that it leaves, and by nothing else."""
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        patched = mock.patch.object(soak, "PROOFS", pathlib.Path(self.dir.name))
+        patched.start()
+        self.addCleanup(patched.stop)
+        self.soak = soak.Soak(None, 1)
+
+    def job(self, name, *starts, done=True, known=True):
+        if starts:
+            pathlib.Path(self.dir.name, f"{name}.begun").write_text("".join(f"{at} {nodes}\n" for at, nodes in starts))
+        if done:
+            pathlib.Path(self.dir.name, f"{name}.done").write_text(f"{starts[-1][0] + 5} {starts[-1][1]}\n")
+        if known:
+            self.soak.submitted[name] = "7"
+        else:
+            self.soak.unknown.add(name)
+
+    def judged(self):
+        return list(self.soak.judge())
+
+    def test_done(self):
+        self.job("a", (100, "cpu-1"))
+        self.assertEqual(self.judged(), [])
+
+    def test_never_done_is_lost(self):
+        self.job("a", (100, "cpu-1"), done=False)
+        self.job("b", done=False)
+        self.assertEqual(len(self.judged()), 2)
+
+    def test_never_begun_and_forgotten_by_a_killed_slurmctld(self):
+        self.job("a", done=False)
+        self.soak.answered["a"] = 100
+        self.soak.kills = [110]
+        self.assertEqual(self.judged(), [])
+        self.soak.kills = [150]
+        self.assertEqual(len(self.judged()), 1)
+
+    def test_a_start_that_was_not_written_down(self):
+        self.job("a", (100, "cpu-1"), (120, "cpu-2"), (130, "cpu-2"))
+        self.soak.kills = [102]
+        self.assertEqual(self.judged(), [])
+
+    def test_started_again_for_no_reason(self):
+        self.job("a", (100, "cpu-[1-2]"), (200, "cpu-3"))
+        self.assertEqual(len(self.judged()), 1)
+
+    def test_started_again_for_a_machine(self):
+        self.job("a", (100, "cpu-[1-2]"), (200, "cpu-3"))
+        self.soak.outages = [(150, 500, {"cpu-2"})]
+        self.assertEqual(self.judged(), [])
+        self.soak.outages = [(150, 500, {"cpu-3"})]
+        self.assertEqual(len(self.judged()), 1)
+        self.soak.outages = [(10, 90, {"cpu-2"})]
+        self.assertEqual(len(self.judged()), 1)
+
+    def test_started_again_for_a_worker_that_was_deleted_in_its_first_second(self):
+        self.job("a", (100, "cpu-[1-2]"), (200, "cpu-3"))
+        for deletion, wrong in ((101.5, "cpu-2"), 0), ((105, "cpu-2"), 1), ((99, "cpu-2"), 1), ((101.5, "cpu-3"), 1):
+            self.soak.deletions = [deletion]
+            self.assertEqual(len(self.judged()), wrong, deletion)
+
+    def test_ended_right_before_slurmctld_was_killed(self):
+        self.job("a", (100, "cpu-1"), (200, "cpu-3"))
+        self.soak.kills = [206]
+        self.assertEqual(self.judged(), [])
+        self.soak.kills = [230]
+        self.assertEqual(len(self.judged()), 1)
+
+    def test_an_end_that_slurm_missed(self):
+        self.job("a", (100, "cpu-1"))
+        self.soak.missed = {"a"}
+        self.assertEqual(len(self.judged()), 1)
+        self.soak.kills = [110]
+        self.assertEqual(self.judged(), [])
+
+    def test_submission_without_an_answer(self):
+        self.job("never", done=False, known=False)
+        self.assertEqual(self.judged(), [])
+        self.job("lost", (100, "cpu-1"), done=False, known=False)
+        self.assertEqual(len(self.judged()), 1)
 
 
 if __name__ == "__main__":

@@ -8,70 +8,104 @@ KEEP=1 leaves the namespaces of failed tests for a look.
 
 import argparse
 import base64
+import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import fcntl
+import functools
+import http.server
 import json
 import os
+import pathlib
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
+import textwrap
+import threading
 import time
 import traceback
 import typing
+import urllib.parse
+import urllib.request
 
-from cluster import KEEP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, kubelet_away, slurm_releases, wait
-
-TESTS = []
-OWN_CLUSTERS = []
-ONCE = set()
-ALONE = set()
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+import faults  # pylint: disable=unused-import  # Its tests register themselves.
+import metrics_of
+from cluster import ENV, KEEP, TOP, Failed, Namespace, cgroup_plugin, kubectl, kubelet_away, run, slurm_releases, wait
+from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
+                   own_clusters, ready_cluster, running_on, runs, slurmctld_identity, test, with_a_backup)
 
 
-def once(function):
-    """What does not depend on the Slurm release."""
-    ONCE.add(function)
-    return function
+def documented(page, beginning):
+    """The manifest of a how-to that begins so."""
+    return textwrap.dedent(re.search(rf"```yaml\n( *{re.escape(beginning)}.*?)```", (TOP / "docs/how-to" / page).read_text(), re.S)[1])
 
 
-def alone(function):
-    """What disturbs all of the cluster, as a Kubernetes node that is cordoned does."""
-    ALONE.add(function)
-    return function
+def at_rest(ns):
+    """What is in force; None while something is on its way that no condition tells of: a pass that the operator has yet to make, a rollout,
+    or the second reconfigure for workers that were starting."""
+    its, config = "slinky.slurm.net/", ns.get("configmap", "demo-config")
+    notes, told = config["metadata"]["annotations"], ns.condition("controllers.slinky.slurm.net", "demo", "Reconfigured")
+    named = set(re.findall(r"^NodeSet=(\S+)", config["data"]["slurm.conf"], re.M))
+    ours, rest, pod = ns.get("statefulset", "demo-controller"), ns.get("deployment", "demo-restapi"), ns.get("pod", "demo-controller-0")
+    counts = [rest["status"].get(field) for field in ("replicas", "updatedReplicas", "readyReplicas")]
+    done = (
+        named == {nodeset["metadata"]["name"] for nodeset in ns.get("nodesets.slinky.slurm.net")}
+        and told["status"] == "True" and notes[its + "slurm-config-hash"] in told["message"] and its + "starting-at" not in notes
+        and all(owner["status"]["observedGeneration"] == owner["metadata"]["generation"] for owner in (ours, rest))
+        and pod["metadata"]["labels"]["controller-revision-hash"] == ours["status"]["updateRevision"]
+        and ours["status"].get("readyReplicas") == 1 and counts == [1, 1, 1]
+        and not any("nodeset.slinky.slurm.net/pod-busy" in worker["metadata"]["labels"] for worker in ns.workers().values()))
+    return (notes, pod["metadata"]["uid"], rest["metadata"]["generation"]) if done else None
 
 
-def own_clusters(function):
-    """A test with namespaces of its own."""
-    OWN_CLUSTERS.append(function)
-    return function
+def rests(ns):
+    before = at_rest(ns)
+    time.sleep(2)
+    return before is not None and at_rest(ns) == before
 
 
-def expect(condition, message):
-    if not condition:
-        raise Failed(message)
-
-
-def ready_cluster(ns, replicas=3):
-    """The demo's cluster in this namespace, Ready with this many idle workers."""
-    ns.apply(demo_manifest().replace("replicas: 3", f"replicas: {replicas}"))
+def as_each_test_finds_it(ns):
+    """What the test before has changed back at its end is in force, and what one of another lane did to Kubernetes nodes is over."""
     for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
         ns.wait_condition(f"{kind}.slinky.slurm.net", name)
-    wait("all workers idle", lambda: len(ns.idle()) == replicas)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Reconfigured")
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Progressing", "False")
+    wait("nothing is under way", lambda: rests(ns), every=0)
+    ready = lambda: {name for name in ns.workers() if (ns.condition("pod", name, "Ready") or {}).get("status") == "True"}
+    wait("3 idle workers", lambda: set(ns.workers()) == ready() == set(ns.idle()) == {"cpu-0", "cpu-1", "cpu-2"})
 
 
-def slurmctld_identity(ns):
-    """Its pod's UID and its restarts; Failed while the pod is not there, or has not begun to start."""
-    pod = ns.get("pod", "demo-controller-0") or {"status": {}}
-    for status in pod["status"].get("containerStatuses") or []:
-        if status["name"] == "slurmctld":
-            return pod["metadata"]["uid"], status["restartCount"]
-    raise Failed("slurmctld's pod tells no container of that name")
+def again_the_three(ns):
+    """After a test that leaves any workers: the others know three by name."""
+    ns.scale("cpu", 0)
+    wait("no worker", lambda: not ns.nodes() and not ns.workers())
+    ns.scale("cpu", 3)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+def moved(ns, name, taken):
+    """Makes an idle worker anew if its Kubernetes node is one of these. Others must not mind that these are cordoned for a while."""
+    if ns.workers()[name]["spec"]["nodeName"] not in taken:
+        return
+    try:
+        for node in taken:
+            kubectl("cordon", node)
+        wait("it is deleted", lambda: ns.kubectl("delete", "pod", name, "--wait=true"))
+        wait("it is elsewhere", lambda: ns.workers()[name]["spec"]["nodeName"] not in taken)
+    finally:
+        for node in taken:
+            kubectl("uncordon", node)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+def slurmd_start(ns, node):
+    """When the slurmd was started that registered last; a reconfigure counts as a start."""
+    return json.loads(ns.slurm("scontrol", "show", "node", node, "--json").stdout)["nodes"][0]["slurmd_start_time"]["number"]
 
 
 def evict(ns, name):
@@ -81,31 +115,13 @@ def evict(ns, name):
     return "" if out.returncode == 0 else out.stderr
 
 
-def runs(ns, job):
-    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
-    return job
-
-
-def running_on(ns, worker):
-    """A job that runs there until it is told to end, and is not requeued."""
-    return runs(ns, ns.submit_until_told("-N1", "-w", worker, "--exclusive", "--no-requeue"))
-
-
-def ends_well(ns, job):
-    """The job ran once, to its end."""
-    ns.tell(job)
-    wait("the job completes", lambda: ns.completed(job))
-    out = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
-    expect(out["restart_cnt"] == 0, f"the job was started {out['restart_cnt'] + 1} times")
-
-
 @test
 def a_cluster_runs_jobs(ns):
     out = ns.slurm("srun", "-N3", "hostname").stdout.split()
     expect(sorted(out) == ["cpu-0", "cpu-1", "cpu-2"], f"srun -N3 hostname printed {out}")
-    status = ns.get("nodesets.slinky.slurm.net", "cpu")["status"]
-    for field, wanted in (("replicas", 3), ("readyReplicas", 3), ("availableReplicas", 3), ("desired", 3)):
-        expect(status.get(field) == wanted, f"status.{field} is {status.get(field)}, not {wanted}")
+    # Counts alone may be written half a second later.
+    for field in ("replicas", "readyReplicas", "availableReplicas", "desired"):
+        wait(f"status.{field} is 3", lambda field=field: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get(field) == 3)
 
 
 @test
@@ -135,11 +151,14 @@ def slurm_states_show_on_pods(ns):
 def scales_out_and_in(ns):
     ns.scale("cpu", 5)
     wait("5 idle", lambda: ns.idle() == [f"cpu-{i}" for i in range(5)])
+    ns.wait_condition("nodesets.slinky.slurm.net", "cpu")  # One that is not ready goes first, whatever its name.
     ns.scale("cpu", 2)
     wait("2 workers", lambda: len(ns.workers()) == 2)
     wait("no records of the others", lambda: len(ns.nodes()) == 2)
     ns.scale("cpu", 3)
     wait("3 idle again", lambda: len(ns.idle()) == 3)
+    if set(ns.workers()) != {"cpu-0", "cpu-1", "cpu-2"}:
+        again_the_three(ns)
 
 
 @test
@@ -163,14 +182,10 @@ def no_job_is_lost_when_replicas_flap(ns):
         time.sleep(2)
     done = {("COMPLETED", 0): len(jobs)}
     wait("all jobs have ended", lambda: not any(
-        name.startswith(("PENDING", "RUNNING", "CONFIGURING")) or "COMPLETING" in name for name, _ in ns.fates(jobs)), 180, every=1)
+        name.startswith(("PENDING", "RUNNING", "CONFIGURING")) or "COMPLETING" in name for name, _ in ns.fates(jobs)), 280, every=1)
     expect(ns.fates(jobs) == done, f"jobs by state and restarts: {dict(ns.fates(jobs))}")
     wait("3 idle", lambda: len(ns.idle()) == 3)
-    # Any three may be left; the other tests know them by name.
-    ns.scale("cpu", 0)
-    wait("no worker", lambda: not ns.nodes())
-    ns.scale("cpu", 3)
-    wait("3 idle", lambda: len(ns.idle()) == 3)
+    again_the_three(ns)
 
 
 @test
@@ -183,9 +198,10 @@ def a_new_template_reaches_the_workers_under_jobs(ns):
     later = ns.submit("true", "-N1", "-w", "cpu-0", "--begin=now+1hour")
     ns.slurm("scontrol", "update", "nodename=cpu-2", "state=drain", "reason=admin: bad disk")
     site("one")
-    wait("the idle workers are replaced", lambda: replaced() == {"cpu-0", "cpu-2"}, 90)
+    wait("the idle workers are replaced", lambda: replaced() == {"cpu-0", "cpu-2"})
     wait("the busy one is drained", lambda: "being updated" in ns.nodes()["cpu-1"][1])
     wait("cpu-0 serves", lambda: ns.idle() == ["cpu-0"])
+    wait("cpu-2 is back", lambda: "IDLE" in ns.nodes()["cpu-2"][0] and "NOT_RESPONDING" not in ns.nodes()["cpu-2"][0])
     expect(ns.nodes()["cpu-2"][1] == "admin: bad disk", f"the administrator's drain of cpu-2 became {ns.nodes()['cpu-2']}")
     expect(ns.jobs()[later]["job_state"] == ["PENDING"], "the job that waits for cpu-0 by its name is gone")
     expect("cpu-1" not in replaced(), "the busy worker was replaced")
@@ -194,10 +210,154 @@ def a_new_template_reaches_the_workers_under_jobs(ns):
     ns.slurm("scancel", str(later))
     ns.slurm("scontrol", "update", "nodename=cpu-2", "state=resume")
     wait("3 idle", lambda: len(ns.idle()) == 3)
-    expect(ns.get("nodesets.slinky.slurm.net", "cpu")["status"]["updatedReplicas"] == 3, "not all workers count as updated")
+    wait("all workers count as updated", lambda: ns.get("nodesets.slinky.slurm.net", "cpu")["status"]["updatedReplicas"] == 3)
     before = uids()
     site(None)
-    wait("all workers have the former template again", lambda: len(replaced()) == 3 and len(ns.idle()) == 3, 120)
+    wait("all workers have the former template again", lambda: len(replaced()) == 3 and len(ns.idle()) == 3)
+
+
+@test
+def a_canary_goes_first(ns):
+    workers = lambda: {name: pod["metadata"]["uid"] for name, pod in ns.workers().items() if name.startswith("cpu-")}
+    new = lambda name, before: workers().get(name) not in (None, before[name]) and name in ns.idle()
+    before = workers()
+    put = lambda partition, value: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {
+        "updateStrategy": {"rollingUpdate": {"partition": partition}}, "template": {"metadata": {"annotations": {"canary": value}}}}})
+    job = running_on(ns, "cpu-1")
+    put(2, "one")
+    wait("the canary is replaced", lambda: new("cpu-2", before))
+    wait("nothing else is to come", lambda: ns.condition("nodesets.slinky.slurm.net", "cpu", "Progressing")["reason"] == "UpdatePartitioned")
+    expect(all(workers()[name] == before[name] for name in ("cpu-0", "cpu-1")), "a worker below the partition was replaced")
+    ns.kubectl("delete", "pod", "cpu-0", "--wait=false")
+    wait("cpu-0 comes back", lambda: new("cpu-0", before))
+    expect("canary" not in ns.workers()["cpu-0"]["metadata"].get("annotations", {}), "a worker below the partition got the new template")
+    ends_well(ns, job)
+    put(None, None)
+    wait("3 idle workers as before", lambda: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get("updatedReplicas") == 3
+         and len(ns.idle()) == 3)
+
+
+@test
+def workers_are_updated_in_a_window(ns):
+    kind, name = "nodesets.slinky.slurm.net", "SlurmOperatorMaint-cpu"
+    workers = lambda: {pod: its["metadata"]["uid"] for pod, its in ns.workers().items() if pod.startswith("cpu-")}
+    before = workers()
+    replaced = lambda: {pod for pod, uid in workers().items() if uid != before.get(pod)}
+    reservations = lambda: ns.slurm("scontrol", "show", "reservation", "-o").stdout
+    put = lambda strategy, value: ns.patch(kind, "cpu", {"spec": {
+        "updateStrategy": strategy, "template": {"metadata": {"annotations": {"window": value}}}}})
+    job = running_on(ns, "cpu-1")
+    start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 120))
+    put({"type": "ScheduledUpdate", "rollingUpdate": {"maxUnavailable": "100%"},
+         "scheduledUpdate": {"startTime": start, "duration": "5m"}}, "one")
+    if ns.tag < "25.05":
+        wait("it is refused by name", lambda: ns.condition(kind, "cpu", "Degraded")["reason"] == "ReservationsUnsupported")
+        wait("the NodeSet is Ready all the same", lambda: ns.condition(kind, "cpu", "Ready")["status"] == "True")
+        expect(not replaced(), f"{replaced()} were replaced")
+    else:
+        wait("the reservation is there", lambda: ns.condition(kind, "cpu", "ReservationCreated")["status"] == "True")
+        expect(f"ReservationName={name}" in reservations() and "Nodes=cpu-[0-2]" in reservations(), reservations())
+        wait("the update waits for the window", lambda: ns.condition(kind, "cpu", "Progressing")["reason"] == "UpdateScheduled")
+        expect(not replaced() and not any("updated" in reason for _, reason in ns.nodes().values()), "it begins before the window")
+        wait("the idle workers are replaced in the window", lambda: replaced() == {"cpu-0", "cpu-2"}, 300)
+        wait("the busy one is drained", lambda: "being updated" in ns.nodes()["cpu-1"][1])
+        expect("cpu-1" not in replaced(), "the busy worker was replaced")
+    ends_well(ns, job)
+    if ns.tag >= "25.05":
+        wait("it is replaced after its job", lambda: len(replaced()) == 3)
+        wait("all are updated", lambda: ns.get(kind, "cpu")["status"].get("updatedReplicas") == 3)
+        expect("Nodes=cpu-[0-2]" in reservations(), f"the reservation has lost nodes: {reservations()}")
+    put(None, None)
+    wait("the reservation is gone", lambda: name not in reservations())
+    if ns.tag < "25.05":
+        ns.wait_condition(kind, "cpu", "Degraded", "False")
+    wait("3 idle workers as before", lambda: ns.get(kind, "cpu")["status"].get("updatedReplicas") == 3 and len(ns.idle()) == 3, 300)
+    wait("the finalizer is gone", lambda: "nodeset.slinky.slurm.net/reservation" not in ns.get(kind, "cpu")["metadata"]["finalizers"])
+
+
+@test
+def features_of_extra_conf_reach_running_workers(ns):
+    workers = lambda: {name: pod["metadata"]["uid"] for name, pod in ns.workers().items() if name.startswith("cpu-")}
+    before = workers()
+    nodeset = lambda: ns.get("nodesets.slinky.slurm.net", "cpu")
+    conf = nodeset()["spec"].get("extraConf", "")
+    put = lambda text: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"extraConf": text}})
+    features = lambda name: set(ns.slurm("sinfo", "-h", "-N", "-n", name, "-o", "%b").stdout.split()[0].split(","))
+    updated = lambda: (lambda of: of["status"].get("updatedReplicas") == 3
+                       and of["status"]["observedGeneration"] == of["metadata"]["generation"])(nodeset())
+    job = running_on(ns, "cpu-1")
+    put((conf + " Features=e2e").strip())
+    wait("all workers have the feature", lambda: all(features(name) == {"cpu", "e2e"} for name in before))
+    wait("they count as updated", updated)
+    runs_well(ns, "true", "-N1", "-C", "e2e")
+    ns.slurm("scontrol", "reconfigure")
+    time.sleep(2)
+    expect(features("cpu-0") == {"cpu", "e2e"}, f"a reconfigure leaves {features('cpu-0')}")
+    put(conf or None)
+    wait("the feature is gone", lambda: all(features(name) == {"cpu"} for name in before))
+    wait("they count as updated", updated)
+    expect(workers() == before, "a worker was replaced for its features")
+    ends_well(ns, job)
+
+
+@test
+def weights_of_extra_conf_reach_running_workers(ns):
+    uids = lambda: {name: pod["metadata"]["uid"] for name, pod in ns.workers().items() if name.startswith("cpu-")}
+    before = uids()
+    nodeset = lambda: ns.get("nodesets.slinky.slurm.net", "cpu")
+    conf = nodeset()["spec"].get("extraConf", "")
+    put = lambda text: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"extraConf": text}})
+    weights = lambda: {name: int(ns.slurm("sinfo", "-h", "-N", "-n", name, "-o", "%w").stdout.split()[0]) for name in before}
+    updated = lambda: (lambda of: of["status"].get("updatedReplicas") == 3
+                       and of["status"]["observedGeneration"] == of["metadata"]["generation"])(nodeset())
+    job = running_on(ns, "cpu-1")
+    put((conf + " Weight=7").strip())
+    wait("all workers have the weight", lambda: set(weights().values()) == {7})
+    wait("they count as updated", updated)
+    ns.slurm("scontrol", "reconfigure")
+    time.sleep(2)
+    wait("they have it again after a reconfigure", lambda: set(weights().values()) == {7})
+    put((conf + " Weight=1").strip())
+    wait("they have the next one", lambda: set(weights().values()) == {1} and updated())
+    expect(uids() == before, "a worker was replaced for its weight")
+    ends_well(ns, job)
+    put(conf or None)
+    wait("they are as they were", lambda: updated() and len(ns.idle()) == 3)
+
+
+@test
+def a_drain_outlives_its_record(ns):
+    """Slurm takes another extraConf only with a new node record. The new worker registers drained, and has the old reason. A node that a waiting job names keeps its record, and the job."""
+    nodeset = lambda: ns.get("nodesets.slinky.slurm.net", "cpu")
+    conf = nodeset()["spec"].get("extraConf", "")
+    put = lambda text: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"extraConf": text}})
+    updated = lambda count: (lambda of: of["status"].get("updatedReplicas") == count
+                             and of["status"]["observedGeneration"] == of["metadata"]["generation"])(nodeset())
+    show = lambda: ns.slurm("scontrol", "-o", "show", "node", "cpu-1").stdout
+    uid = lambda: ns.get("pod", "cpu-1")["metadata"]["uid"]
+    reason, before = """bad "disk"; it's $HOME""", uid()
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=drain", f"reason={reason}")
+    waiting = ns.submit_until_told("--hold", "-N1", "-w", "cpu-2")
+    job = running_on(ns, "cpu-0")
+    put((conf + " TmpDisk=7").strip())
+    wait("the new record is drained as the old one was",
+         lambda: "TmpDisk=7 " in show() and "+DRAIN" in show() and f"Reason={reason} [" in show())
+    expect(uid() != before, "the pod is the old one")
+    wait("it is not noted any more", lambda: not nodeset()["status"].get("drainsToRestore"))
+    wait("slurmd does not say it again",
+         lambda: "nodeset.slinky.slurm.net/first-conf" not in ns.get("pod", "cpu-1")["metadata"]["annotations"])
+    ends_well(ns, job)
+    wait("all that can be updated is", lambda: updated(2))
+    ns.wait_condition("nodesets.slinky.slurm.net", "cpu", "Progressing", "False", saying=f"cpu-2 is required by pending jobs ({waiting})")
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=undrain")
+    ns.slurm("scontrol", "reconfigure")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+    expect(ns.jobs()[waiting]["job_state"] == ["PENDING"], "the job that names cpu-2 is gone")
+    ns.slurm("scontrol", "release", str(waiting))
+    ends_well(ns, runs(ns, waiting))
+    wait("the last one is updated", lambda: updated(3) and len(ns.idle()) == 3)
+    put(conf or None)
+    wait("they are as they were", lambda: updated(3) and len(ns.idle()) == 3)
 
 
 @test
@@ -208,8 +368,9 @@ def scale_in_spares_busy_workers(ns):
         for c in ns.get("pod", "cpu-2")["status"]["conditions"]))
     wait("the busy worker is protected", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get(
         "nodeset.slinky.slurm.net/pod-protect") == "true")
+    before = ns.get("pod", "cpu-0")["metadata"]["uid"]
     ns.kubectl("delete", "--wait=false", "pod", "cpu-0")
-    wait("cpu-0 is usable again", lambda: len(ns.idle()) == 2 and "cpu-0" in ns.idle())
+    wait("cpu-0 is usable again", lambda: ns.get("pod", "cpu-0")["metadata"]["uid"] != before and len(ns.idle()) == 2 and "cpu-0" in ns.idle())
     ends_well(ns, job)
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
@@ -260,12 +421,79 @@ def an_eviction_waits_for_a_job_that_has_just_started(ns):
 @once
 @alone
 def an_idle_worker_leaves_a_cordoned_node_at_once(ns):
-    node = ns.get("pod", "cpu-0")["spec"]["nodeName"]
+    before = ns.get("pod", "cpu-0")
+    node = before["spec"]["nodeName"]
     expect("disruption budget" in evict(ns, "cpu-0"), "a worker that may get a job at any moment was evicted")
     try:
         kubectl("cordon", node)
-        wait("the eviction goes through", lambda: not evict(ns, "cpu-0"), 20)
+        wait("the eviction goes through", lambda: not evict(ns, "cpu-0"))
     finally:
+        kubectl("uncordon", node)
+    wait("another pod", lambda: ns.get("pod", "cpu-0")["metadata"]["uid"] != before["metadata"]["uid"])
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+@alone
+def a_daemonset_follows_the_kubernetes_nodes(ns):
+    label = "e2e.slurm.test/pool"
+    kube = [name for name in sorted(item["metadata"]["name"] for item in json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"])][:2]
+    hosts = [name.split(".")[0] for name in kube]
+    mode = lambda name, selector: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {
+        "scalingMode": name, "template": {"spec": {"nodeSelector": selector}}}})
+    try:
+        kubectl("label", "node", "--overwrite", *kube, f"{label}={ns.name}")
+        old = running_on(ns, "cpu-1")
+        mode("DaemonSet", {label: ns.name})
+        wait("a worker on each node", lambda: set(hosts) <= set(ns.idle()))
+        wait("the idle workers have gone", lambda: set(ns.nodes()) == {"cpu-1", *hosts})
+        ends_well(ns, old)
+        wait("the last one has gone", lambda: set(ns.nodes()) == set(hosts) and len(ns.workers()) == len(hosts))
+        wait("desired is the number of nodes", lambda: ns.get("nodesets.slinky.slurm.net", "cpu")["status"]["desired"] == len(hosts))
+
+        job = running_on(ns, hosts[0])
+        kubectl("label", "node", kube[0], f"{label}-")
+        wait("its worker is drained", lambda: "DRAIN" in ns.nodes()[hosts[0]][0])
+        time.sleep(3)
+        expect(len(ns.workers()) == len(hosts), "a busy worker was deleted")
+        ends_well(ns, job)
+        wait("its worker has gone", lambda: hosts[0] not in ns.nodes() and len(ns.workers()) == len(hosts) - 1)
+
+        kubectl("cordon", kube[0])
+        try:
+            kubectl("label", "node", kube[0], f"{label}={ns.name}")
+            wait("a worker is made on a cordoned node", lambda: len(ns.workers()) == len(hosts), every=0.1)
+            wait("it takes no jobs", lambda: "DRAIN" in ns.nodes().get(hosts[0], ([],))[0])
+        finally:
+            kubectl("uncordon", kube[0])
+        wait("it is idle", lambda: set(ns.idle()) == set(hosts))
+        mode("StatefulSet", None)
+        wait("the workers with numbers are back", lambda: ns.idle() == [f"cpu-{i}" for i in range(3)] and len(ns.nodes()) == 3)
+    finally:
+        kubectl("label", "node", *kube, f"{label}-")
+
+
+@test
+@once
+@alone
+def a_worker_leaves_a_node_that_an_autoscaler_removes_when_its_job_has_ended(ns):
+    before = ns.get("pod", "cpu-1")
+    job, node = running_on(ns, "cpu-1"), before["spec"]["nodeName"]
+    taint = "ToBeDeletedByClusterAutoscaler=1:NoSchedule"
+    try:
+        kubectl("taint", "node", node, taint)
+        wait("it is drained", lambda: "has the taint ToBeDeletedByClusterAutoscaler" in ns.nodes()["cpu-1"][1])
+        kubectl("taint", "node", node, taint + "-")
+        wait("it is given back", lambda: "DRAIN" not in ns.nodes()["cpu-1"][0])
+        kubectl("taint", "node", node, taint)
+        wait("it is drained again", lambda: "DRAIN" in ns.nodes()["cpu-1"][0])
+        time.sleep(3)
+        expect("disruption budget" in evict(ns, "cpu-1"), "a worker that runs a job was evicted")
+        ends_well(ns, job)
+        kubectl("drain", node, "--pod-selector=app.kubernetes.io/name=slurmd", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
+        wait("the pod is gone", lambda: (ns.get("pod", "cpu-1") or before)["metadata"]["uid"] != before["metadata"]["uid"])
+    finally:
+        kubectl("taint", "node", node, taint + "-", check=False)
         kubectl("uncordon", node)
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
@@ -297,7 +525,11 @@ def a_busy_worker_is_not_preempted(ns):
     millis = lambda text: int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)
     requests = lambda pod: sum(millis(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for c in pod["spec"]["containers"])
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json").stdout)["items"]
-    others = sum(requests(pod) for pod in pods if pod["metadata"]["uid"] != worker["metadata"]["uid"])
+    namespaces = json.loads(kubectl("get", "namespaces", "-o", "json").stdout)["items"]
+    stay = {item["metadata"]["name"] for item in namespaces if "deletionTimestamp" not in item["metadata"]}
+    # Those that are about to go would leave room that needs no preemption.
+    others = sum(requests(pod) for pod in pods if pod["metadata"]["uid"] != worker["metadata"]["uid"] and pod["metadata"]["namespace"] in stay
+                 and "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in ("Succeeded", "Failed"))
     room = millis(json.loads(kubectl("get", "node", node, "-o", "json").stdout)["status"]["allocatable"]["cpu"]) - others
     expect(0 < requests(worker) <= room, f"the worker requests {requests(worker)}m of {room}m")
     ns.apply(f"""
@@ -332,7 +564,9 @@ spec:
 @alone
 def a_kubelet_that_is_away_costs_no_job(ns):
     home = ns.get("pod", "demo-controller-0")["spec"]["nodeName"]
-    name, worker = next((n, p) for n, p in sorted(ns.workers().items()) if p["spec"]["nodeName"] != home)
+    name = next((n for n, p in sorted(ns.workers().items()) if p["spec"]["nodeName"] != home), "cpu-2")
+    moved(ns, name, {home})
+    worker = ns.get("pod", name)
     node, away = worker["spec"]["nodeName"], ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     limits = lambda: [t["tolerationSeconds"] for t in ns.get("pod", name)["spec"]["tolerations"] if "tolerationSeconds" in t]
     expect(not limits(), "the worker would leave a node whose kubelet is away")
@@ -343,13 +577,399 @@ def a_kubelet_that_is_away_costs_no_job(ns):
     job = running_on(ns, name)
     with kubelet_away(node):
         taints = lambda: json.loads(kubectl("get", "node", node, "-o", "json").stdout)["spec"].get("taints", [])
-        wait("its node is given up", lambda: any(t["effect"] == "NoExecute" for t in taints()), 90, every=1)
+        wait("its node is given up", lambda: any(t["effect"] == "NoExecute" for t in taints()), every=1)
         time.sleep(15)
         found = ns.get("pod", name)["metadata"]
         expect("deletionTimestamp" not in found, "the worker was deleted")
         ends_well(ns, job)
     wait("its node is back", lambda: not any(t["effect"] == "NoExecute" for t in taints()))
     expect(ns.get("pod", name)["metadata"]["uid"] == worker["metadata"]["uid"], "the worker was replaced")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+# As much of the Prometheus operator as the operator needs.
+SERVICE_MONITORS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: ServiceMonitor, listKind: ServiceMonitorList, plural: servicemonitors, singular: servicemonitor}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+class Prometheus:
+    """A Prometheus on this machine that scrapes this namespace's slurmctld, as its ServiceMonitor says, and the operator."""
+
+    def __init__(self, ns, monitor):
+        self.directory = tempfile.TemporaryDirectory()
+        pods = json.loads(kubectl("-n", "slurm-operator", "get", "pods", "-l", "app.kubernetes.io/name=slurm-operator", "-o", "json").stdout)["items"]
+        operators = [{"targets": [f"{pod['status']['podIP']}:8080"], "labels": {"namespace": "slurm-operator", "service": "slurm-operator", "pod": pod["metadata"]["name"], "endpoint": "metrics"}}
+                     for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        slurmctld = {"targets": [f"{ns.get('pod', 'demo-controller-0')['status']['podIP']}:6817"],
+                     "labels": {"namespace": ns.name, "service": "demo-controller", "pod": "demo-controller-0", "endpoint": "slurmctld"}}
+        jobs = [{"job_name": "operator", "static_configs": operators}]
+        jobs += [{"job_name": endpoint["path"], "metrics_path": endpoint["path"], "static_configs": [slurmctld]} for endpoint in monitor["spec"]["endpoints"]]
+        config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+                  "rule_files": [str(metrics_of.FILES / "alerts.yaml")], "scrape_configs": jobs}
+        path = pathlib.Path(self.directory.name, "prometheus.json")
+        path.write_text(json.dumps(config))
+        self.port = 19000 + os.getpid() % 1000
+        self.process = subprocess.Popen(["prometheus", f"--config.file={path}", f"--storage.tsdb.path={self.directory.name}/data",
+                                         f"--web.listen-address=127.0.0.1:{self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
+
+    def get(self, path, **arguments):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(arguments)}", timeout=10) as answer:
+                return json.loads(answer.read())["data"]
+        except OSError as error:
+            raise Failed(f"Prometheus, {path}, {arguments}: {error} {error.read() if hasattr(error, 'read') else ''}")
+
+
+def dashboards_and_alerts_have_data(ns, monitor):
+    with Prometheus(ns, monitor) as prometheus:
+        def scraped():
+            targets = prometheus.get("targets")["activeTargets"]
+            return len(targets) >= 5 and all(target["health"] == "up" for target in targets)
+
+        wait("Prometheus scrapes all targets", scraped)
+        time.sleep(8)
+        for where, query in metrics_of.queries().items():
+            # One that is scraped slowly has fewer samples by then.
+            wait(f"there are the metrics of {where}: {query}", lambda query=query: metrics_of.metrics(query) <= set(prometheus.get("metadata")) | {"up"})
+            own = {"namespace": "slurm-operator"} if where.startswith("slurm-operator.json") else {"namespace": ns.name, "service": "demo-controller"}
+            found = lambda: prometheus.get("query", query=metrics_of.filled(query, {**own, "__rate_interval": "10s"}))["result"]
+            # What fails or is withheld has no series before it does.
+            wait(f"data of {where}", lambda: found() or where.startswith("alerts.yaml") or "failed" in query)
+        rules = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
+        expect(rules and all(rule["health"] == "ok" for rule in rules), f"a rule cannot be evaluated: {[r for r in rules if r['health'] != 'ok']}")
+        expect(not any(rule["state"] == "firing" for rule in rules), "an alert fires although all is well")
+
+
+@test
+@alone  # Another lane may replace the operator, which is scraped here.
+def metrics_are_served_where_slurm_has_them(ns):
+    metrics = lambda enabled: ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"metrics": {
+        "enabled": enabled, "serviceMonitor": {"enabled": enabled, "labels": {"release": "prometheus"}, "interval": "5s"}}}})
+    monitor = lambda: json.loads(ns.kubectl("get", "servicemonitors.monitoring.coreos.com", "-o", "json").stdout)["items"]
+    told = lambda status, saying: ns.wait_condition("controllers.slinky.slurm.net", "demo", "MetricsServed", status, saying=saying)
+    metrics(True)
+    if ns.tag.startswith("24.11"):
+        told("False", "has no metrics")
+        metrics(False)
+        return
+    told("False", "NoServiceMonitors")
+    try:
+        kubectl("apply", "-f", "-", text=SERVICE_MONITORS)
+        told("True", "Served")
+        [made] = monitor()
+        expect(made["metadata"]["name"] == "demo-controller" and made["metadata"]["labels"]["release"] == "prometheus",
+               f"the ServiceMonitor is {made['metadata']}")
+        pod = ns.get("pod", "demo-controller-0")["status"]["podIP"]
+        for endpoint in made["spec"]["endpoints"]:
+            wait(f"metrics under {endpoint['path']}", lambda endpoint=endpoint: "# TYPE slurm_" in run(
+                "curl", "-fsS", "-m", "10", f"http://{pod}:6817{endpoint['path']}").stdout)
+        dashboards_and_alerts_have_data(ns, made)
+        ns.kubectl("delete", "servicemonitors.monitoring.coreos.com", "demo-controller")
+        wait("the ServiceMonitor is made again", monitor)
+        metrics(False)
+        wait("there is none", lambda: not monitor())
+        wait("nothing is told of metrics", lambda: not ns.condition("controllers.slinky.slurm.net", "demo", "MetricsServed"))
+    finally:
+        kubectl("delete", "crd", "servicemonitors.monitoring.coreos.com", check=False)
+
+
+KUBECONFIG = TOP / ".local/kubeconfig"
+
+
+def aggregated(ns, name, api, port):
+    """What an API of the API server needs (api is VERSION.GROUP) that a process of this machine serves: a Service of this namespace."""
+    server = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)["clusters"][0]["cluster"]["server"]
+    version, group = api.split(".", 1)
+    return f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: {ns.name}}}
+spec: {{ports: [{{port: 443, targetPort: {port}}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: {name}, namespace: {ns.name}, labels: {{kubernetes.io/service-name: {name}}}}}
+addressType: IPv4
+ports: [{{port: {port}, protocol: TCP}}]
+endpoints: [{{addresses: [{urllib.parse.urlparse(server).hostname}], conditions: {{ready: true}}}}]
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {{name: {api}}}
+spec:
+  group: {group}
+  version: {version}
+  insecureSkipTLSVerify: true
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  service: {{name: {name}, namespace: {ns.name}}}
+"""
+
+
+class MetricsServer:
+    """A metrics server on this machine, which the API server reaches by a Service of this namespace."""
+
+    def __init__(self, ns):
+        self.directory = tempfile.TemporaryDirectory()
+        port = 20000 + os.getpid() % 1000
+        self.objects = aggregated(ns, "metrics-server", "v1beta1.metrics.k8s.io", port)
+        self.process = subprocess.Popen(
+            [TOP / ".local/bin/metrics-server", f"--secure-port={port}", f"--cert-dir={self.directory.name}", "--metric-resolution=10s", "--kubelet-request-timeout=5s",
+             "--kubelet-insecure-tls", "--kubelet-preferred-address-types=InternalIP",
+             *(f"--{what}={KUBECONFIG}" for what in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"))],
+            stdout=subprocess.DEVNULL, stderr=open(pathlib.Path(self.directory.name, "log"), "w"))
+
+    def __enter__(self):
+        # Before it answers, no namespace could be deleted.
+        wait("the metrics server listens", lambda: "Serving securely" in pathlib.Path(self.directory.name, "log").read_text())
+        kubectl("apply", "-f", "-", text=self.objects)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        kubectl("delete", "-f", "-", "--ignore-not-found", text=self.objects, check=False)
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
+
+
+@test
+@once
+def an_autoscaler_scales_by_real_metrics(ns):
+    """By memory, of which each worker has more than a megabyte, and less than 100 GB."""
+    autoscaler = lambda target: ns.apply(f"""
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: cpu}}
+spec:
+  scaleTargetRef: {{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, name: cpu}}
+  minReplicas: 1
+  maxReplicas: 4
+  metrics: [{{type: Resource, resource: {{name: memory, target: {{type: AverageValue, averageValue: {target}}}}}}}]
+  behavior: {{scaleDown: {{stabilizationWindowSeconds: 0}}}}
+""")
+    with MetricsServer(ns):
+        wait("workers have metrics", lambda: len(kubectl("top", "pods", "-n", ns.name, "--no-headers", "-l", "app.kubernetes.io/name=slurmd",
+                                                         check=False).stdout.split("\n")) > 3)
+        job = running_on(ns, "cpu-2")
+        autoscaler("100G")
+        wait("idle workers go, and the busy one stays", lambda: set(ns.workers()) == {"cpu-2"})
+        ends_well(ns, job)
+        autoscaler("1M")
+        wait("there are as many as may be", lambda: len(ns.idle()) == 4)
+    ns.kubectl("delete", "horizontalpodautoscalers", "cpu")
+    # Of four, one that is not ready yet would go first, whatever its name.
+    again_the_three(ns)
+
+
+def free_ports(count):
+    """Ports of this machine that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+@contextlib.contextmanager
+def keda(ns):
+    """KEDA for this namespace, on this machine: its operator, which scales between nothing and one, and its adapter, by whose metrics a
+    HorizontalPodAutoscaler does the rest. dev/build.sh keda builds them."""
+    definitions = TOP / ".local/bin/keda-crds.yaml"
+    expect(definitions.exists(), "KEDA is not built: dev/build.sh keda")
+    service, health, secure, metrics = free_ports(4)
+    objects = aggregated(ns, "keda", "v1beta1.external.metrics.k8s.io", secure)
+    env = ENV | {"KUBECONFIG": str(KUBECONFIG), "WATCH_NAMESPACE": ns.name, "POD_NAMESPACE": ns.name, "KEDA_CLUSTER_OBJECT_NAMESPACE": ns.name}
+    processes = []
+    with tempfile.TemporaryDirectory() as files:
+        # The two know each other by one certificate.
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=keda",
+            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{files}/tls.key", "-out", f"{files}/tls.crt")
+        shutil.copy(f"{files}/tls.crt", f"{files}/ca.crt")
+        programs = {
+            "operator": [f"--metrics-service-bind-address=127.0.0.1:{service}", f"--health-probe-bind-address=127.0.0.1:{health}",
+                         "--enable-prometheus-metrics=false", f"--cert-dir={files}"],
+            "adapter": [f"--metrics-service-address=127.0.0.1:{service}", f"--secure-port={secure}", f"--port={metrics}", f"--cert-dir={files}",
+                        f"--tls-cert-file={files}/tls.crt", f"--tls-private-key-file={files}/tls.key",
+                        *(f"--{what}-kubeconfig={KUBECONFIG}" for what in ("lister", "authentication", "authorization"))]}
+        try:
+            kubectl("apply", "--server-side", "-f", str(definitions))
+            kubectl("wait", "--for=condition=Established", "-f", str(definitions), "--timeout=60s")
+            for name, arguments in programs.items():
+                with open(f"{files}/{name}.log", "w", encoding="utf-8") as log:
+                    processes.append(subprocess.Popen([TOP / f".local/bin/keda-{name}", *arguments], env=env, stdout=log, stderr=log))
+            # Before it answers, no namespace could be deleted.
+            wait("KEDA's adapter listens", lambda: "Serving securely" in pathlib.Path(files, "adapter.log").read_text())
+            kubectl("apply", "-f", "-", text=objects)
+            yield
+        finally:
+            # Only a KEDA that runs takes its finalizer away.
+            ns.kubectl("delete", "scaledobjects.keda.sh", "--all", "--timeout=60s", check=False)
+            kubectl("delete", "-f", "-", "--ignore-not-found", text=objects, check=False)
+            for process in processes:
+                process.kill()
+                process.wait()
+            kubectl("delete", "-f", str(definitions), "--ignore-not-found", "--timeout=60s", check=False)
+
+
+class Wanted:
+    """An HTTP server on this machine that says how many workers are wanted."""
+
+    def __init__(self):
+        self.workers = 0
+
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(answer):  # pylint: disable=no-self-argument,invalid-name
+                answer.send_response(200)
+                answer.end_headers()
+                answer.wfile.write(json.dumps({"workers": self.workers}).encode())
+
+            def log_message(answer, *_):  # pylint: disable=no-self-argument
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@test
+@once
+@alone  # Its definitions and its API are there once in a cluster.
+@long
+def keda_scales_to_nothing_and_back(ns):
+    """With the ScaledObject of the documentation, but sooner and with a number that the test says."""
+    scaled = documented("scale.md", "apiVersion: keda.sh")
+    named = lambda: set(ns.workers())
+    with Wanted() as wanted, keda(ns):
+        job = running_on(ns, "cpu-2")
+        scaled = scaled.replace("http://queue.example.com/workers", wanted.url)
+        ns.apply(re.sub(r"(pollingInterval|cooldownPeriod): \d+", r"\1: 2", scaled))
+        wait("idle workers go, and the busy one stays", lambda: named() == {"cpu-2"} and not ns.get("nodesets.slinky.slurm.net", "cpu")["spec"]["replicas"])
+        ends_well(ns, job)
+        wait("no worker", lambda: not ns.nodes() and not named())
+
+        submit = lambda: ns.submit_until_told("-N1", "--exclusive", "--no-requeue")
+        if ns.tag == "24.11":
+            refusal = ns.slurm("sbatch", "--wrap=true", check=False).stderr
+            expect("Requested node configuration is not available" in refusal, f"a job for a partition without nodes is not refused: {refusal}")
+        else:
+            job = submit()
+        wanted.workers = 1
+        if ns.tag == "24.11":
+            job = wait("a job is taken", submit)
+        runs(ns, job)
+        first = ns.jobs()[job]["nodes"]
+        wanted.workers = 3
+        wait("three workers", lambda: len(ns.idle()) == 2 and len(named()) == 3)
+        wanted.workers = 0
+        wait("only the busy one is left", lambda: named() == {first})
+        ends_well(ns, job)
+        wait("no worker again", lambda: not ns.nodes() and not named())
+    again_the_three(ns)
+
+
+@test
+def a_configuration_waits_for_prologs(ns):
+    """The scripts of batch jobs that wait for a prolog would never be started."""
+    conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"].get("extraConf", "")
+    spec = lambda **fields: ns.patch("controllers.slinky.slurm.net", "demo", {"spec": fields})
+    flags = f"{conf}\nPrologFlags=Alloc,DeferBatch\n"
+    reconfigured = lambda status="True", saying="Loaded": ns.wait_condition("controllers.slinky.slurm.net", "demo", "Reconfigured", status, saying=saying)
+    script = "until [ -e /tmp/prolog-may-end ]; do sleep 0.2; done"
+    ns.kubectl("create", "configmap", "slow-prolog", f"--from-literal=slow.sh=#!/bin/sh\n{script}\n")
+    may_end = lambda worker: ns.kubectl("exec", worker, "-c", "slurmd", "--", "touch", "/tmp/prolog-may-end")
+    try:
+        spec(extraConf=flags, prologScriptRefs=[{"name": "slow-prolog"}])
+        wait("it is loaded", lambda: "slow.sh" in ns.slurm("scontrol", "show", "config").stdout)
+        reconfigured()
+        wait("slurmds have it", lambda: ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "sh", "-c", "ls /run/slurm/conf /var/spool/slurmd/conf-cache 2>/dev/null | grep slow.sh"))
+        timeout = lambda: int(re.search(r"MessageTimeout\s*= (\d+) sec", ns.slurm("scontrol", "show", "config").stdout)[1])
+        # Nobody is waited for, which would take a minute. It takes 3 s, and each look half of one; a busy machine is given more.
+        begun = time.monotonic()
+        spec(extraConf=f"{flags}MessageTimeout=76\n")
+        wait("it is loaded", lambda: timeout() == 76)
+        took = time.monotonic() - begun
+        print(f"  loaded in {took:.1f} s")
+        expect(took < 55, f"without a prolog it was loaded after {took:.1f} s")
+        reconfigured()
+        job = ns.submit("sleep 1", "-N1", "-w", "cpu-1")
+        wait("its prolog runs", lambda: ns.jobs()[job]["state_reason"] == "Prolog")
+        spec(extraConf=f"{flags}MessageTimeout=77\n")
+        reconfigured("Unknown", "WaitingForProlog")
+        time.sleep(4)
+        expect(timeout() == 76, "slurmctld was reconfigured under a prolog")
+        may_end("cpu-1")
+        ended = time.monotonic()
+        reconfigured()
+        expect(time.monotonic() - ended < 45, f"it was loaded {time.monotonic() - ended:.1f} s after the prolog")
+        wait("the job completes", lambda: ns.completed(job))
+        expect(not ns.condition("controllers.slinky.slurm.net", "demo", "JobsInDoubt"), "a job counts as cut short")
+        if ns.tag.startswith("26.05"):
+            # A minute is waited at most.
+            job = ns.submit("sleep 1", "-N1", "-w", "cpu-0")
+            wait("its prolog runs", lambda: ns.jobs()[job]["state_reason"] == "Prolog")
+            spec(extraConf=f"{flags}MessageTimeout=78\n")
+            ns.wait_condition("controllers.slinky.slurm.net", "demo", "JobsInDoubt", saying=f": {job}. ")
+            reconfigured()
+            wait("an event names the job", lambda: str(job) in ns.events("demo", "PrologCutShort"))
+            may_end("cpu-0")
+            print(f"  after its prolog the job is {dict(ns.fates([job]))}")
+            ns.slurm("scancel", str(job))
+            wait("nothing is told of it any more", lambda: not ns.condition("controllers.slinky.slurm.net", "demo", "JobsInDoubt"))
+    finally:
+        for worker in ("cpu-0", "cpu-1"):
+            wait("its prologs may end", lambda worker=worker: may_end(worker), 60)
+        spec(extraConf=conf, prologScriptRefs=None)
+    reconfigured()
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def workers_that_start_get_the_new_configuration(ns):
+    """slurmctld tells only those that have registered; a slurmd that has fetched the former configuration would keep it."""
+    conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"].get("extraConf", "")
+    workers = ("cpu-0", "cpu-1", "cpu-2")
+    paths = "/run/slurm/conf/slurm.conf /var/spool/slurmd/conf-cache/slurm.conf"
+    has = lambda worker, line: line in ns.kubectl("exec", worker, "-c", "slurmd", "--", "sh", "-c", f"cat {paths} 2>/dev/null; true", check=False).stdout
+    try:
+        for round in range(4):
+            line = f"MessageTimeout={61 + round}"
+            for worker in workers:
+                wait("it is deleted", lambda worker=worker: ns.kubectl("delete", "pod", worker, "--wait=false"))
+            wait("others are made", lambda: len(ns.workers()) == 3)
+            # At another moment of their start each time.
+            time.sleep(0.4 + 0.4 * round)
+            ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": f"{conf}\n{line}\n"}})
+            wait(f"all slurmds have {line}", lambda: all(has(worker, line) for worker in workers))
+    finally:
+        ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Reconfigured", "True", saying="Loaded")
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
@@ -385,10 +1005,75 @@ def a_slurm_that_lost_its_nodes_is_not_believed(ns):
     expect(len(ns.workers()) == 3 and "DRAIN" not in ns.nodes()["cpu-0"][0], "Slurm was believed")
     ns.scale("cpu", 3)
     ns.kubectl("delete", "pod", "cpu-1", "cpu-2", "--wait=true")
-    wait("its nodes are back", lambda: len(ns.idle()) == 2, 90)
+    wait("its nodes are back", lambda: len(ns.idle()) == 2)
     wait("it goes on", lambda: ns.condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped") is None)
     ends_well(ns, job)
     wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+@once
+@alone
+def another_version_of_a_kind_harms_nothing(ns):
+    """The steps of docs/how-to/version-a-resource.md, with one that is the same but for its name."""
+    kind = "nodesets.slinky.slurm.net"
+    definition = lambda: json.loads(kubectl("get", "crd", kind, "-o", "json").stdout)
+    in_version = lambda version: json.loads(ns.kubectl("get", f"nodesets.{version}.slinky.slurm.net", "cpu", "-o", "json").stdout)
+    operator = lambda: kubectl("get", "pods", "-n", "slurm-operator", "-o=jsonpath={..restartCount}").stdout
+    (first,) = definition()["spec"]["versions"]
+    second = first | {"name": "v1beta2", "storage": False}
+
+    def have(*versions):
+        kubectl("patch", "crd", kind, "--type=json", "-p", json.dumps([{"op": "replace", "path": "/spec/versions", "value": versions}]))
+
+    def written_anew(meta):
+        """One of a namespace that is being deleted may have gone."""
+        done = kubectl("patch", kind, meta["name"], "-n", meta["namespace"], "--type=merge", "-p", "{}", check=False)
+        return done.returncode == 0 or "not found" in done.stderr
+
+    def migrate(version):
+        # The API server learns of the definition a moment after it has been written, and nothing tells when.
+        time.sleep(5)
+        for item in json.loads(kubectl("get", kind, "-A", "-o", "json").stdout)["items"]:
+            wait("it is written anew", lambda item=item: written_anew(item["metadata"]))
+        kubectl("patch", "crd", kind, "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"storedVersions": [version]}}))
+
+    def same():
+        one, other = in_version("v1beta1"), in_version("v1beta2")
+        for found in (one, other):
+            found["metadata"].pop("managedFields", None)
+        return other["apiVersion"].endswith("v1beta2") and one["metadata"] == other["metadata"] and one["spec"] == other["spec"]
+
+    job, slurmctld, restarts = running_on(ns, "cpu-0"), slurmctld_identity(ns), operator()
+    worker = ns.get("pod", "cpu-0")["metadata"]["uid"]
+    try:
+        have(first, second)
+        wait("both versions show the same object", same)
+        # Written in the new version, acted on by who reads the old one.
+        ns.kubectl("patch", "nodesets.v1beta2.slinky.slurm.net", "cpu", "--type=merge", "-p", '{"spec":{"replicas":2}}')
+        wait("a worker goes", lambda: len(ns.workers()) == 2)
+        have(first | {"storage": False}, second | {"storage": True})
+        wait("it is stored", lambda: "v1beta2" in definition()["status"]["storedVersions"])
+        migrate("v1beta2")
+        # The API server may not serve another definition at once.
+        wait("it is scaled out", lambda: ns.scale("cpu", 3) is None)
+        wait("it comes back", lambda: len(ns.idle()) == 2 and len(ns.workers()) == 3)
+        wait("both versions show the same object", same)
+    finally:
+        have(first, second)
+        wait("the old version is stored", lambda: "v1beta1" in definition()["status"]["storedVersions"])
+        migrate("v1beta1")
+        have(first)
+    expect(definition()["spec"]["versions"] == [first], "the definition is not what it was")
+    wait("the object is read in the version that is left", lambda: in_version("v1beta1")["spec"]["replicas"] == 3)
+    wait("it is scaled in", lambda: ns.scale("cpu", 2) is None)
+    wait("the operator goes on", lambda: len(ns.workers()) == 2)
+    wait("it is scaled out", lambda: ns.scale("cpu", 3) is None)
+    ends_well(ns, job)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+    expect(ns.get("pod", "cpu-0")["metadata"]["uid"] == worker, "the busy worker was replaced")
+    expect(slurmctld_identity(ns) == slurmctld, "slurmctld was restarted")
+    expect(operator() == restarts, "the operator was restarted")
 
 
 @test
@@ -402,9 +1087,10 @@ def a_deleted_pod_comes_back_usable(ns):
 @test
 def a_foreign_drain_survives_everything(ns):
     ns.slurm("scontrol", "update", "nodename=cpu-0", "state=drain", "reason=admin: bad memory")
+    before = slurmd_start(ns, "cpu-0")
     ns.kubectl("delete", "pod", "cpu-0", "--wait=true")
-    wait("the pod is ready again", lambda: any(c["type"] == "Ready" and c["status"] == "True"
-                                               for c in ns.get("pod", "cpu-0")["status"]["conditions"]))
+    wait("the pod is ready again", lambda: ns.condition("pod", "cpu-0", "Ready")["status"] == "True")
+    wait("it has registered", lambda: slurmd_start(ns, "cpu-0") not in (0, before))
     time.sleep(5)
     states, reason = ns.nodes()["cpu-0"]
     expect("DRAIN" in states and "bad memory" in reason, f"the admin's drain is gone: {states} {reason}")
@@ -438,7 +1124,10 @@ spec:
   extraConf: CPUs=1 RealMemory=500
   partition: {enabled: true, config: State=UP}
 """)
-    wait("srun on the new partition", lambda: ns.slurm("srun", "-p", "gpu", "hostname", timeout=20).stdout.strip() == "gpu-0")
+    ns.wait_condition("nodesets.slinky.slurm.net", "gpu")
+    wait("its worker is idle", lambda: "gpu-0" in ns.idle())
+    wait_for_partition(ns, "gpu", "gpu-0")
+    wait("srun on the new partition", lambda: ns.slurm("srun", "-p", "gpu", "hostname", timeout=60).stdout.strip() == "gpu-0")
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "gpu", "--wait=true")
     wait("the partition goes", lambda: "gpu" not in ns.slurm("sinfo", "-h", "-o", "%R").stdout.split())
     expect(slurmctld_identity(ns) == before, "slurmctld was restarted")
@@ -446,16 +1135,199 @@ spec:
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
+# A NodeSet whose workers have volumes of their own.
+WITH_VOLUMES = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: vol}
+spec:
+  controllerRef: {name: demo}
+  replicas: 2
+  oversubscribeNode: true
+  slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent, volumeMounts: [{name: scratch, mountPath: /scratch}]}
+  partition: {enabled: true, config: State=UP}
+  extraConf: CPUs=1 RealMemory=500
+  volumeClaimTemplates:
+  - metadata: {name: scratch}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Mi}}}
+"""
+
+
+def runs_well(ns, script, *options):
+    """A job with this script completes."""
+    job = ns.submit(script, *options)
+    wait("the job completes", lambda: ns.completed(job))
+
+
+def wait_for_partition(ns, name, *nodes):
+    """Nodes may come into it a moment after it is there."""
+    wait(f"partition {name}", lambda: set(nodes) <= set(ns.slurm("sinfo", "-h", "-N", "-p", name, "-o", "%N").stdout.split()))
+
+
+@test
+@once
+def volumes_outlast_workers(ns):
+    claims = lambda: {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in ns.get("persistentvolumeclaims")
+                      if claim["metadata"]["name"].startswith("scratch-")}
+    serves = lambda count: lambda: [name for name in ns.idle() if name.startswith("vol-")] == [f"vol-{i}" for i in range(count)]
+    there = ("-p", "vol", "-N1")
+    ns.apply(WITH_VOLUMES)
+    wait("2 workers with volumes", serves(2))
+    wait_for_partition(ns, "vol", "vol-0", "vol-1")
+    made = claims()
+    expect(sorted(made) == ["scratch-vol-0", "scratch-vol-1"], made)
+    for i in range(2):
+        runs_well(ns, f"echo was here {i} >/scratch/mark", *there, "-w", f"vol-{i}")
+    before = {name: pod["metadata"]["uid"] for name, pod in ns.workers().items() if name.startswith("vol-")}
+    ns.patch("nodesets.slinky.slurm.net", "vol", {"spec": {"template": {"metadata": {"annotations": {"site": "new"}}}}})
+    wait("an update replaces both", lambda: all(ns.workers()[name]["metadata"]["uid"] != uid for name, uid in before.items())
+         and serves(2)())
+    ns.scale("vol", 0)
+    wait("no worker is left", lambda: not any(name.startswith("vol-") for name in [*ns.nodes(), *ns.workers()]))
+    ns.scale("vol", 2)
+    wait("2 workers again", serves(2))
+    wait_for_partition(ns, "vol", "vol-0", "vol-1")
+    expect(claims() == made, f"the claims {made} became {claims()}")
+    for i in range(2):
+        runs_well(ns, f"grep -x 'was here {i}' /scratch/mark", *there, "-w", f"vol-{i}")
+    policy = lambda **when: ns.patch("nodesets.slinky.slurm.net", "vol", {"spec": {"persistentVolumeClaimRetentionPolicy": when}})
+    policy(whenScaled="Delete")
+    job = runs(ns, ns.submit_until_told(*there, "-w", "vol-1", "--no-requeue"))
+    wait("the operator knows who is busy", lambda: [
+        name for name in ("vol-0", "vol-1") if "nodeset.slinky.slurm.net/pod-busy" in ns.get("pod", name)["metadata"]["labels"]] == ["vol-1"])
+    ns.patch("nodesets.slinky.slurm.net", "vol", {"spec": {"replicas": 1}})
+    wait("the idle one goes, with its claim", lambda: list(claims()) == ["scratch-vol-1"])
+    ends_well(ns, job)
+    runs_well(ns, "grep -x 'was here 1' /scratch/mark", *there, "-w", "vol-1")
+    policy(whenScaled="Retain", whenDeleted="Delete")
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "vol", "--wait=true")
+    wait("the claims go with their NodeSet", lambda: not claims())
+
+
+@test
+@once
+def a_worker_whose_claim_gets_no_volume_is_told(ns):
+    ns.apply(WITH_VOLUMES.replace("ReadWriteOnce]", "ReadWriteOnce], storageClassName: nosuch"))
+    ns.wait_condition("nodesets.slinky.slurm.net", "vol", "Degraded", saying='"nosuch" not found')
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "vol", "--wait=true")
+    ns.kubectl("delete", "pvc", "scratch-vol-0", "scratch-vol-1", "--ignore-not-found")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+# A NodeSet whose workers are pinned.
+PINNED = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: pin}
+spec:
+  controllerRef: {name: demo}
+  replicas: 2
+  oversubscribeNode: true
+  pinToNode: true
+  nodeFeatureLabels: [kubernetes.io/hostname]
+  slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
+  partition: {enabled: true, config: State=UP}
+  extraConf: CPUs=1 RealMemory=500
+"""
+
+
+@test
+def workers_know_their_kubernetes_nodes(ns):
+    pins = lambda: ns.get("nodesets.slinky.slurm.net", "pin")["status"].get("ordinalToNode")
+    hosts = lambda: {name[4:]: pod["spec"]["nodeName"] for name, pod in ns.workers().items() if name.startswith("pin-")}
+    serves = lambda: [name for name in ns.idle() if name.startswith("pin-")] == ["pin-0", "pin-1"]
+    features = lambda name: set(ns.slurm("sinfo", "-h", "-N", "-n", name, "-o", "%b").stdout.strip().split(","))
+    ns.apply(PINNED)
+    wait("2 workers", serves)
+    wait_for_partition(ns, "pin", "pin-0", "pin-1")
+    before = hosts()
+    wait("their Kubernetes nodes are remembered", lambda: pins() == before)
+    for i, host in before.items():
+        wait("the label is a feature", lambda: features(f"pin-{i}") == {"pin", f"k8s/{host}"})
+        runs_well(ns, "true", "-p", "pin", "-N1", "-w", f"pin-{i}", f"--constraint=pin&k8s/{host}")
+    ns.scale("pin", 0)
+    wait("no worker is left", lambda: not hosts())
+    ns.scale("pin", 2)
+    wait("2 workers again", serves)
+    expect(hosts() == before, f"workers of {before} came to {hosts()}")
+    ns.kubectl("delete", "nodesets.slinky.slurm.net", "pin", "--wait=true")
+
+
+@test
+@alone
+def annotations_of_kubernetes_nodes_reach_slurm(ns):
+    host = ns.get("pod", "cpu-0")["spec"]["nodeName"]
+    there = sorted(name for name, pod in ns.workers().items() if pod["spec"]["nodeName"] == host)
+    spec = "features.slinky.slurm.net/spec"
+    nodes = lambda: {n["name"]: n for n in json.loads(ns.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]}
+    try:
+        kubectl("annotate", "node", host, f"{spec}=rack-7,fast")
+        wait("the features are there", lambda: all(set(nodes()[name]["features"]) == {"cpu", "k8s/rack-7", "k8s/fast"} for name in there))
+        runs_well(ns, "true", "-N1", "-w", there[0], "--constraint=k8s/rack-7&cpu")
+        ns.slurm("scontrol", "reconfigure")
+        time.sleep(2)
+        expect("k8s/fast" in nodes()[there[0]]["features"], "a reconfigure drops the features")
+    finally:
+        kubectl("annotate", "node", host, f"{spec}-")
+    wait("the features are gone", lambda: all(nodes()[name]["features"] == ["cpu"] for name in there))
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+@alone
+def labels_of_kubernetes_nodes_make_the_topology(ns):
+    kind = "controllers.slinky.slurm.net"
+    host = lambda name: ns.get("pod", name)["spec"]["nodeName"]
+    leaf = lambda name, value: kubectl("label", "--overwrite", "node", host(name), "e2e.example/zone=a", f"e2e.example/leaf={value}")
+    places = lambda: {n["name"]: n.get("topology", "") for n in json.loads(ns.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]}
+    way = lambda value: f"default:k8s:k8s/a:k8s/a/{value}"
+    # It is to be the only one on another leaf.
+    for name in ("cpu-0", "cpu-2"):
+        moved(ns, name, {host("cpu-1")})
+    hosts = [host(name) for name in ("cpu-0", "cpu-1", "cpu-2")]
+    job = running_on(ns, "cpu-1")
+    try:
+        leaf("cpu-0", "one"), leaf("cpu-1", "two"), leaf("cpu-2", "one")
+        ns.patch(kind, "demo", {"spec": {"topology": {"nodeLabels": ["e2e.example/zone", "e2e.example/leaf"]}}})
+        if ns.tag < "25.05":
+            wait("it is refused by name", lambda: ns.condition(kind, "demo", "Degraded")["reason"] == "TopologyNotSupported")
+        else:
+            wait("each node has its place", lambda: places() == {"cpu-0": way("one"), "cpu-1": way("two"), "cpu-2": way("one")})
+            shown = ns.slurm("scontrol", "show", "topology").stdout
+            expect(re.search(r"SwitchName=k8s/a/one .*Nodes=cpu-\[0,2\]", shown), shown)
+            ends_well(ns, job)
+            together = ns.slurm("srun", "-N2", "--exclusive", "--switches=1", "hostname").stdout.split()
+            expect(sorted(together) == ["cpu-0", "cpu-2"], f"a job of one leaf ran on {together}")
+            job, before = running_on(ns, "cpu-1"), slurmctld_identity(ns)
+            leaf("cpu-1", "three")
+            wait("its node has another place", lambda: places()["cpu-1"] == way("three"))
+            shown = lambda: ns.slurm("scontrol", "show", "topology").stdout
+            wait("its switch is there", lambda: "k8s/a/three" in shown())
+            wait("a switch that nobody names goes", lambda: "k8s/a/two" not in shown())
+            expect(slurmctld_identity(ns) == before, "slurmctld was restarted for another label")
+            wait("each has its place", lambda: places() == {"cpu-0": way("one"), "cpu-1": way("three"), "cpu-2": way("one")})
+            wait("nothing is left to do", lambda: ns.condition(kind, "demo", "Degraded")["status"] == "False")
+    finally:
+        ns.patch(kind, "demo", {"spec": {"topology": None}})
+        for name in hosts:
+            kubectl("label", "node", name, "e2e.example/zone-", "e2e.example/leaf-")
+    wait("no node has a place", lambda: not any(places().values()))
+    ends_well(ns, job)
+    wait("slurmctld has no topology.yaml any more", lambda: not ns.slurm("ls", "/etc/slurm/topology.yaml", check=False).stdout)
+    ns.wait_condition(kind, "demo", "Progressing", "False")
+    ns.wait_condition(kind, "demo")
+    wait("3 idle workers as before", lambda: len(ns.idle()) == 3)
+
+
 @test
 def a_refused_configuration_is_rolled_back_and_mended(ns):
     before = slurmctld_identity(ns)
     good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "SchedulerType=sched/nonesuch\n"}})
-    bad = ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 60)
-    expect(bad["message"], "the condition has no message")
-    expect(ns.slurm("scontrol", "ping").stdout.find("UP") >= 0, "slurmctld is down")
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", saying="ConfigRefused")
+    wait("slurmctld answers", lambda: "UP" in ns.slurm("scontrol", "ping").stdout)
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "MessageTimeout=15\n"}})
-    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 60)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
     wait("the new value is loaded", lambda: "MessageTimeout          = 15" in ns.slurm("scontrol", "show", "config").stdout)
     expect(slurmctld_identity(ns) == before, "slurmctld was restarted")
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
@@ -521,7 +1393,7 @@ def the_state_of_slurmctld_survives_its_pod(ns):
     running = runs(ns, ns.submit("sleep 600", "-N3", "--exclusive"))
     queued = ns.submit("true", "-N3", "--exclusive")
     ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
-    jobs = wait("slurmctld answers again", lambda: uid() not in (None, before) and ns.jobs(), 90)
+    jobs = wait("slurmctld answers again", lambda: uid() not in (None, before) and ns.jobs())
     states = {job: jobs[job]["job_state"] for job in jobs}
     expect(states == {running: ["RUNNING"], queued: ["PENDING"]}, f"the jobs are now: {states}")
     after = ns.submit("true", "-N1")
@@ -551,14 +1423,294 @@ spec:
                   "X-SLURM-USER-NAME: slurm\\r\\nX-SLURM-USER-TOKEN: %s\\r\\n\\r\\n' \"$(cat)\" >&3; cat <&3")
         return ns.kubectl("exec", "-i", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script, text=token).stdout
 
-    versions = re.findall(r"slurm\\?/v0\.0\.(\d+)\\?/nodes", ask("/openapi/v3"))  # it writes / as \/
-    expect(versions, "slurmrestd tells no version of its API")
-    answer = ask(f"/slurm/v0.0.{max(map(int, versions))}/nodes/")
-    expect('"cpu-0"' in answer, f"slurmrestd answered: {answer[:300]}")
+    # It writes / as \/.
+    versions = wait("slurmrestd tells versions of its API", lambda: re.findall(r"slurm\\?/v0\.0\.(\d+)\\?/nodes", ask("/openapi/v3")))
+
+    def tells_nodes():
+        answer = ask(f"/slurm/v0.0.{max(map(int, versions))}/nodes/")
+        expect('"cpu-0"' in answer, f"slurmrestd answered: {answer[:300]}")
+        return True
+
+    wait("it tells the nodes", tells_nodes)
+
+
+LOGINSET = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: LoginSet
+metadata: {name: login}
+spec:
+  controllerRef: {name: demo}
+  login: {image: "local/login:${TAG}", imagePullPolicy: IfNotPresent}
+"""
+
+
+def client(ns, *command, **options):
+    """A command in a pod that has ssh and is no login node."""
+    return ns.kubectl("exec", "client", "--", *command, **options)
+
+
+def have_client(ns):
+    ns.kubectl("delete", "pod", "client", "--ignore-not-found")
+    ns.apply("""
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: client, image: "local/login:${TAG}", imagePullPolicy: IfNotPresent, command: [sleep, infinity]}]
+""")
+    ns.kubectl("wait", "--for=condition=Ready", "pod/client", "--timeout=180s")
+
+
+def made_key(ns, name):
+    """The public key of a new SSH key of the client."""
+    return client(ns, "bash", "-c", f"ssh-keygen -q -t ed25519 -N '' -C {name} -f /tmp/{name} && cat /tmp/{name}.pub").stdout
+
+
+def ssh_command(key, user, *command, host="login"):
+    """A host key that has changed is refused."""
+    return ["ssh", "-i", f"/tmp/{key}", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+            "StrictHostKeyChecking=accept-new", f"{user}@{host}", *command]
+
+
+def ssh(ns, key, user, *command, host="login", **options):
+    return client(ns, *ssh_command(key, user, *command, host=host), **options)
+
+
+def login_pods(ns):
+    return {p["metadata"]["uid"]: p for p in ns.get("pods", labelSelector="app.kubernetes.io/name=login")}
+
+
+def no_login_nodes(ns):
+    ns.kubectl("delete", "loginsets.slinky.slurm.net", "login", "--ignore-not-found")
+    wait("the login nodes are gone", lambda: not login_pods(ns))
 
 
 @test
 @once
+def users_log_in_and_run_jobs(ns):
+    have_client(ns)
+    first, second = made_key(ns, "first"), made_key(ns, "second")
+    # The keys that do not open yet, or any more, would have sshd turn the client away for a while.
+    patient = "PerSourcePenalties no\n"
+    ns.apply(LOGINSET + f"  rootSshAuthorizedKeys: {json.dumps(first)}\n  extraSshdConfig: {json.dumps(patient)}\n")
+    ns.wait_condition("loginsets.slinky.slurm.net", "login")
+    wait("one login node", lambda: len(login_pods(ns)) == 1)
+    # kube-proxy follows what is ready.
+    wait("the Service leads to it", lambda: ssh(ns, "first", "root", "true", check=False).returncode == 0)
+    out = ssh(ns, "first", "root", "srun", "hostname").stdout.strip()
+    expect(out.startswith("cpu-"), f"srun hostname printed {out}")
+    wait("its worker is free again", lambda: len(ns.idle()) == 3)
+    pods = set(login_pods(ns))
+
+    ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"rootSshAuthorizedKeys": second}})
+    wait("the other key opens", lambda: ssh(ns, "second", "root", "true", check=False).returncode == 0)
+    expect(ssh(ns, "first", "root", "true", check=False).returncode == 255, "the key that was taken away opens still")
+    expect(set(login_pods(ns)) == pods, "the pod was replaced for its keys")
+
+    # A pod that is to go waits for its sessions, and for the jobs that end with it. New ones reach the next one.
+    session = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
+        "second", "root", "srun", "-w", "cpu-1", "sh", "-c", "'until test -e /tmp/told; do sleep 0.2; done; echo done on $(hostname)'")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    try:
+        wait("the job runs", lambda: session.poll() is not None or [job["job_state"] for job in ns.jobs().values()] == [["RUNNING"]])
+        expect(session.poll() is None, f"the session ended with {session.returncode}: {session.poll() is not None and session.stderr.read()}")
+        ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": patient + "MaxSessions 7"}})
+        wait("the next pod serves alone", lambda: [p["metadata"]["uid"] in pods for p in login_pods(ns).values()
+                                                   if "deletionTimestamp" not in p["metadata"]] == [False])
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
+        wait("new sessions reach the new sshd", lambda: "MaxSessions 7" in ssh(ns, "second", "root", "cat", "/etc/ssh/sshd_config").stdout)
+        expect(pods < set(login_pods(ns)), "the pod did not wait for its session")
+        expect(session.poll() is None, "the session was ended")
+        ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "touch", "/tmp/told")
+        expect(session.communicate(timeout=180)[0].strip() == "done on cpu-1", "the job that ran from the session did not end well")
+    finally:
+        session.kill()
+    wait("the former pod is gone", lambda: not pods & set(login_pods(ns)))
+    ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "rm", "/tmp/told")
+
+    ns.kubectl("scale", "loginsets.slinky.slurm.net", "login", "--replicas=0")
+    wait("none is left", lambda: not login_pods(ns))
+    wait("the status tells of none", lambda: ns.get("loginsets.slinky.slurm.net", "login")["status"]["replicas"] == 0)
+    ns.wait_condition("loginsets.slinky.slurm.net", "login")
+    no_login_nodes(ns)
+    ns.kubectl("delete", "pod", "client")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@contextlib.contextmanager
+def directory(ns):
+    """An LDAP server that knows alice, the Secret sssd for it, and the ConfigMap people with the key that the client has for her."""
+    have_client(ns)
+    # The one of a test before may still be ending.
+    ns.kubectl("delete", "pod", "ldap", "--ignore-not-found")
+    public = made_key(ns, "alice")
+    ns.apply("""
+apiVersion: v1
+kind: Pod
+metadata: {name: ldap, labels: {app: ldap}}
+spec:
+  containers: [{name: ldap, image: "local/ldap:${TAG}", imagePullPolicy: IfNotPresent, readinessProbe: {tcpSocket: {port: 389}, periodSeconds: 1}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ldap}
+spec: {selector: {app: ldap}, ports: [{port: 389}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: sssd}
+stringData:
+  sssd.conf: |
+    [sssd]
+    services = nss,pam
+    domains = example
+    [domain/example]
+    id_provider = ldap
+    ldap_uri = ldap://ldap
+    ldap_search_base = dc=example,dc=com
+    ldap_id_use_start_tls = false
+""")
+    ns.kubectl("create", "configmap", "people", f"--from-literal=alice={public}")
+    try:
+        ns.kubectl("wait", "--for=condition=Ready", "pod/ldap", "--timeout=180s")
+        yield
+    finally:
+        ns.kubectl("delete", "pod/ldap", "pod/client", "service/ldap", "secret/sssd", "configmap/people", "--wait=false")
+
+
+@test
+def users_of_a_directory_log_in(ns):
+    with directory(ns):
+        try:
+            ns.apply(LOGINSET + "  sssdConfRef: {name: sssd, key: sssd.conf}\n  authorizedKeysRefs: [{name: people}]\n"
+                     "  extraSshdConfig: PerSourcePenalties no\n")
+            ns.wait_condition("loginsets.slinky.slurm.net", "login")
+            who = wait("alice logs in", lambda: ssh(ns, "alice", "alice", "id").stdout.strip())
+            expect(who.startswith("uid=5001(alice) gid=5001(alice)") and "5002(lab)" in who, f"id printed {who}")
+            out = ssh(ns, "alice", "alice", "srun", "sh", "-c", "'id -u; id -G'").stdout.split()
+            expect(out[0] == "5001" and set(out[1:]) == {"5001", "5002"}, f"in a job id printed {out}")
+            job = int(ssh(ns, "alice", "alice", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
+            wait("her batch job completes", lambda: ns.completed(job))
+        finally:
+            no_login_nodes(ns)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def daemons_know_users_of_a_directory(ns):
+    conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+
+    def submit_as(uid):
+        """From a pod that knows neither the user nor the group."""
+        return int(ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sbatch",
+                              "--parsable", "--partition=lab", "--output=/dev/null", "--wrap=true").stdout)
+
+    def shown(job):
+        return ns.slurm("scontrol", "show", "job", str(job)).stdout
+
+    def daemons(ref, more=""):
+        before = slurmctld_identity(ns)
+        for kind in ("controllers", "restapis"):
+            ns.patch(f"{kind}.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": ref}})
+        ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf + more}})
+        wait("another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
+        for kind in ("controllers", "restapis"):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", "demo", "Progressing", "False")
+            ns.wait_condition(f"{kind}.slinky.slurm.net", "demo")
+
+    with directory(ns):
+        long = running_on(ns, "cpu-1")
+        try:
+            daemons({"name": "sssd", "key": "sssd.conf"}, "PartitionName=lab Nodes=cpu AllowGroups=lab\n")
+            wait_for_partition(ns, "lab", "cpu-0", "cpu-1", "cpu-2")
+            job, others = submit_as(5001), submit_as(5003)
+            wait("her job completes", lambda: ns.completed(job))
+            expect("UserId=alice(5001)" in shown(job), "her name is not shown")
+            wait("another user's waits", lambda: "not in group permitted" in shown(others).replace("_", " "))
+            ns.slurm("scancel", str(others))
+            ends_well(ns, long)
+        finally:
+            ns.slurm("scancel", "--partition=lab", check=False)
+            daemons(None)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+def users_log_in_where_their_jobs_run(ns):
+    conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+    reach = functools.partial(ssh, ns, "alice", "alice", host="shell-0.slurm-workers-demo", check=False)
+
+    def refused():
+        told = reach("true")
+        expect(told.returncode == 255 and "Access denied by pam_slurm_adopt" in told.stderr, f"{told.returncode}: {told.stderr}")
+        return True
+
+    def job_of_alice():
+        out = ns.kubectl("exec", "shell-0", "-c", "slurmd", "--", "setpriv", "--reuid=alice", "--regid=alice", "--init-groups", "sbatch",
+                         "--parsable", "--partition=shell", "--output=/dev/null", "--wrap=sleep 600").stdout
+        return runs(ns, int(out))
+
+    with directory(ns):
+        try:
+            ns.apply("""
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: shell}
+spec:
+  controllerRef: {name: demo}
+  oversubscribeNode: true
+  slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent, volumeMounts: [{name: people, mountPath: /people}]}
+  template: {spec: {volumes: [{name: people, configMap: {name: people}}]}}
+  extraConf: CPUs=2 RealMemory=1000
+  partition: {enabled: true}
+  ssh:
+    enabled: true
+    sssdConfRef: {name: sssd, key: sssd.conf}
+    extraSshdConfig: |
+      AuthorizedKeysCommand /usr/bin/cat /people/%u
+      AuthorizedKeysCommandUser root
+      PerSourcePenalties no
+""")
+            ns.wait_condition("nodesets.slinky.slurm.net", "shell", "Degraded", saying="PrologFlags=Contain")
+            wait("its slurmd has registered", lambda: "shell-0" in ns.idle())
+            before = slurmd_start(ns, "shell-0")
+            ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf + "PrologFlags=Contain\n"}})
+            ns.wait_condition("nodesets.slinky.slurm.net", "shell", "Degraded", "False")
+            ns.wait_condition("nodesets.slinky.slurm.net", "shell")
+            # A job that starts before has no step that sessions could join.
+            wait("slurmd has got it", lambda: "Contain" in ns.kubectl("exec", "shell-0", "-c", "slurmd", "--", "cat", "/run/slurm/conf/slurm.conf").stdout)
+            wait("it has registered with it", lambda: slurmd_start(ns, "shell-0") not in (0, before))
+            ns.wait_condition("controllers.slinky.slurm.net", "demo", "Progressing", "False")
+            wait("its node is idle", lambda: "shell-0" in ns.idle())
+            wait_for_partition(ns, "shell", "shell-0")
+            wait("who has no job there is refused", refused)
+            job = job_of_alice()
+            who = wait("alice logs in where her job runs", lambda: reach("id").stdout.strip())
+            expect(who.startswith("uid=5001(alice) gid=5001(alice)"), f"id printed {who}")
+            expect(ssh(ns, "alice", "alice", "true", host="cpu-0.slurm-workers-demo", check=False).returncode == 255, "a worker without ssh answers")
+            ns.slurm("scancel", str(job))
+            wait("the job is over", lambda: "shell-0" in ns.idle())
+            wait("she is refused again", refused)
+            # The client would refuse another host key, in other words.
+            pod = ns.get("pod", "shell-0")["metadata"]["uid"]
+            wait("it runs no job any more, as its label says",
+                 lambda: "nodeset.slinky.slurm.net/pod-busy" not in ns.get("pod", "shell-0")["metadata"]["labels"])
+            ns.kubectl("delete", "pod", "shell-0")
+            wait("another pod", lambda: ns.get("pod", "shell-0")["metadata"]["uid"] != pod)
+            ns.kubectl("wait", "--for=condition=Ready", "pod/shell-0", "--timeout=180s")
+            wait("it has the same host keys", refused)
+        finally:
+            ns.slurm("scancel", "--partition=shell", check=False)
+            ns.kubectl("delete", "nodesets.slinky.slurm.net", "shell", "--ignore-not-found")
+            ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf}})
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Progressing", "False")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+@once
+@alone
 def the_operator_may_restart_while_a_worker_drains(ns):
     slurmctld = slurmctld_identity(ns)
     job = runs(ns, ns.submit_until_told("-N3", "--exclusive"))
@@ -579,10 +1731,9 @@ def the_garbage_collector_may_not_kill_busy_workers(ns):
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=foreground", "--wait=false")
     wait("only the busy one is left", lambda: list(ns.workers()) == ["cpu-0"])
     expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job was killed")
-    ns.tell(job)
+    ns.told(job)
     wait("the NodeSet goes when its job has ended", lambda: ns.get("nodesets.slinky.slurm.net", "cpu") is None)
     expect(not ns.nodes(), f"records were left: {ns.nodes()}")
-    expect(ns.completed(job), "the job did not complete")
     ready_cluster(ns)
 
 
@@ -593,13 +1744,25 @@ def queue_while(ns, what):
     may be lost. Each of the others leaves a line on the worker where it ended."""
     jobs = ns.submit_many(18, "sleep 3; echo $SLURM_JOB_ID >>/tmp/ended", "--no-requeue", "--exclusive", "-N1")
     wait("a job runs on cpu-1", lambda: any(job["nodes"] == "cpu-1" for job in ns.jobs().values() if job["job_id"] in jobs))
+    before = ns.get("pod", "cpu-1")["metadata"]["uid"]
     what()
-    ended_at = time.time()
+    told_at = time.time()
+
+    def takes_no_more():
+        """Or its successor does, and nobody looked in between."""
+        node, pod = ns.nodes().get("cpu-1"), ns.get("pod", "cpu-1")
+        return node is None or node[0] & {"DRAIN", "DOWN"} or (
+            pod["metadata"]["uid"] != before and ns.condition("pod", "cpu-1", "Ready")["status"] == "True")
+
+    # A deletion is answered before the kubelet and the operator see it.
+    wait("it takes no more jobs", takes_no_more)
+    # A look that came late excuses nothing.
+    ended_at = min(time.time(), told_at + 45)
     wait("the queue is empty", lambda: not any(job["job_state"][0] in ("PENDING", "RUNNING", "COMPLETING")
-                                               for number, job in ns.jobs().items() if number in jobs), 180)
+                                               for number, job in ns.jobs().items() if number in jobs), 240)
     wait("3 idle", lambda: len(ns.idle()) == 3)
-    ended = "".join(ns.kubectl("exec", pod, "-c", "slurmd", "--", "sh", "-c", "cat /tmp/ended 2>/dev/null || true").stdout
-                    for pod in ns.workers()).split()
+    ended = "".join(wait("their lines", lambda: [
+        ns.kubectl("exec", pod, "-c", "slurmd", "--", "sh", "-c", "cat /tmp/ended 2>/dev/null || true").stdout for pod in ns.workers()])).split()
     for number in jobs:
         job = json.loads(ns.slurm("scontrol", "show", "job", str(number), "--json").stdout)["jobs"][0]
         if job["nodes"] == "cpu-1" and (job["job_state"] == ["COMPLETED"] or job["start_time"]["number"] <= ended_at + 1):
@@ -645,20 +1808,76 @@ def an_admins_drain_and_down_outlive_their_workers(ns):
         nodes = ns.nodes()
         expect("DRAIN" in nodes["cpu-1"][0] and "bad disk" in nodes["cpu-1"][1], f"{when}: the drain is gone: {nodes['cpu-1']}")
         expect("DOWN" in nodes["cpu-2"][0] and "power supply" in nodes["cpu-2"][1], f"{when}: the down is gone: {nodes['cpu-2']}")
+        return True
+
+    def stays(when):
+        wait(f"{when}: the drain and the down are there", lambda: held(when))
+        time.sleep(5)
+        held(when)
 
     ns.slurm("scontrol", "reconfigure")  # As when a NodeSet is added: all slurmds register.
-    time.sleep(8)
-    held("after a reconfigure")
+    time.sleep(3)
+    stays("after a reconfigure")
     ns.scale("cpu", 0)
     wait("no worker", lambda: not ns.workers())
     ns.scale("cpu", 3)
-    wait("cpu-0 is idle", lambda: ns.idle() == ["cpu-0"], 90)
-    wait("all are ready", lambda: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get("readyReplicas") == 3, 90)
-    time.sleep(5)
-    held("after scaling in and out")
+    wait("cpu-0 is idle", lambda: ns.idle() == ["cpu-0"])
+    wait("all are ready", lambda: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get("readyReplicas") == 3)
+    stays("after scaling in and out")
     for name in ("cpu-1", "cpu-2"):
         ns.slurm("scontrol", "update", f"nodename={name}", "state=resume")
     wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+# --- Drain policies --------------------------------------------------------------------------------------------------------
+
+def drain_policy(ns, policy):
+    ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"drainPolicy": policy}})
+
+
+def goes_first(ns, worker):
+    ns.kubectl("annotate", "pod", worker, "nodeset.slinky.slurm.net/pod-deletion-cost=-1000")
+
+
+@test
+def jobs_of_a_worker_that_goes_are_requeued_where_the_user_says_so(ns):
+    # Time enough to look before it.
+    drain_policy(ns, {"timeout": "60s", "onTimeout": "Requeue"})
+    job = a_job_that_may_run_elsewhere(ns, "cpu-2")
+    worker = ns.jobs()[job]["nodes"]
+    goes_first(ns, worker)
+    ns.scale("cpu", 2)
+    progress = lambda: ns.condition("nodesets.slinky.slurm.net", "cpu", "Progressing")["message"]
+    wait("people read when", lambda: f"{worker} runs 1 job" in progress() and "requeued at" in progress())
+    expect(ns.jobs()[job]["restart_cnt"] == 0, "the job was requeued before its time")
+    if ns.tag < "26.05":
+        ns.wait_condition("nodesets.slinky.slurm.net", "cpu", "Degraded", saying="cannot requeue")
+        expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job does not run any more")
+        ends_well(ns, job)
+    else:
+        runs_elsewhere(ns, job, worker)
+        wait("an event names the job", lambda: ns.events("cpu", "RequeueingJobs"))
+    wait("2 workers", lambda: len(ns.workers()) == 2 and worker not in ns.workers())
+    drain_policy(ns, None)
+    ns.scale("cpu", 3)
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+
+
+@test
+def jobs_of_a_worker_that_goes_are_cancelled_where_the_user_says_so(ns):
+    drain_policy(ns, {"timeout": "3s", "onTimeout": "Cancel"})
+    # One that is idle and not ready for a moment would go first, whatever the costs.
+    ended, *others = (running_on(ns, name) for name in ("cpu-2", "cpu-0", "cpu-1"))
+    goes_first(ns, "cpu-2")
+    ns.scale("cpu", 2)
+    wait("the job is cancelled", lambda: ns.fates([ended]) == {("CANCELLED", 0): 1})
+    wait("2 workers", lambda: sorted(ns.workers()) == ["cpu-0", "cpu-1"])
+    wait("an event names the job", lambda: ns.events("cpu", "CancellingJobs"))
+    for other in others:
+        ends_well(ns, other)
+    drain_policy(ns, None)
+    ns.scale("cpu", 3)
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
 
 
 # --- Workers whose end nothing told Slurm -----------------------------------------------------------------------------------
@@ -673,14 +1892,19 @@ def a_job_that_may_run_elsewhere(ns, worker):
     return job
 
 
-def runs_elsewhere(ns, job, worker, within):
-    """It is requeued within so many seconds, starts on another worker, and ends well."""
-    wait("the job is requeued", lambda: ns.jobs()[job]["restart_cnt"] == 1, within, every=1)
-    # slurmctld lets two minutes pass before it starts it anew.
-    ns.slurm("scontrol", "update", f"jobid={job}", "starttime=now", "excnodelist=" + worker, check=False)
-    wait("the job runs again", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"] and ns.jobs()[job]["nodes"] != worker, 150, every=1)
-    ns.tell(job)
-    wait("the job completes", lambda: ns.completed(job), 60)
+def runs_elsewhere(ns, job, worker):
+    """It is requeued, starts on another worker, and ends well."""
+    wait("the job is requeued", lambda: ns.jobs()[job]["restart_cnt"] == 1, every=1)
+
+    def elsewhere():
+        """slurmctld lets two minutes pass before it starts it anew, and refuses the update while it has no such node."""
+        found = ns.jobs()[job]
+        if found["job_state"] == ["PENDING"]:
+            ns.slurm("scontrol", "update", f"jobid={job}", "starttime=now", "excnodelist=" + worker, check=False)
+        return found["job_state"] == ["RUNNING"] and found["nodes"] != worker
+
+    wait("the job runs again", elsewhere, 300, every=1)
+    ns.told(job)
 
 
 @test
@@ -691,9 +1915,13 @@ def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
     # What must live on: their old processes do not end before their kubelet is back.
     needed = [pod["spec"].get("nodeName") for pod in pods if pod["metadata"]["name"].startswith("slurm-operator-")
               or "demo-controller-0" == pod["metadata"]["name"]]
-    mine = [ns.get("pod", "demo-controller-0")["spec"]["nodeName"], next(
-        pod["spec"]["nodeName"] for pod in pods if pod["metadata"]["name"].startswith("slurm-operator-"))]
-    home = {name: pod["spec"]["nodeName"] for name, pod in sorted(ns.workers().items())}
+    mine = {ns.get("pod", "demo-controller-0")["spec"]["nodeName"], next(
+        pod["spec"]["nodeName"] for pod in pods if pod["metadata"]["name"].startswith("slurm-operator-"))}
+    where = lambda: {name: pod["spec"]["nodeName"] for name, pod in sorted(ns.workers().items())}
+    home = where()
+    if set(home.values()) <= mine:
+        moved(ns, "cpu-2", mine)
+        home = where()
     worker = next((w for w in home if home[w] not in needed), None) or next(w for w in home if home[w] not in mine)
     node = json.loads(kubectl("get", "node", home[worker], "-o", "json").stdout)
     job = a_job_that_may_run_elsewhere(ns, worker)
@@ -705,21 +1933,21 @@ def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
         kubectl("delete", "node", home[worker])
         try:
             # The garbage collector of pods looks every 20 s, and waits for 40.
-            runs_elsewhere(ns, job, worker, 120)
+            runs_elsewhere(ns, job, worker)
         finally:
             kubectl("create", "-f", "-", text=json.dumps(again))
     wait("its Kubernetes node is back", lambda: any(
         c["type"] == "Ready" and c["status"] == "True"
-        for c in json.loads(kubectl("get", "node", home[worker], "-o", "json").stdout)["status"].get("conditions", [])), 90, every=1)
-    wait("3 idle", lambda: len(ns.idle()) == 3, 120)
+        for c in json.loads(kubectl("get", "node", home[worker], "-o", "json").stdout)["status"].get("conditions", [])), every=1)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
 @test
 def a_job_of_a_worker_that_is_removed_by_force_starts_anew(ns):
     job = a_job_that_may_run_elsewhere(ns, "cpu-1")
     delete_though_busy(ns, "cpu-1", "--force", "--grace-period=0")
-    runs_elsewhere(ns, job, "cpu-1", 120)
-    wait("3 idle", lambda: len(ns.idle()) == 3, 120)
+    runs_elsewhere(ns, job, "cpu-1")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
 # --- Names, configuration and clients -----------------------------------------------------------------------------------
@@ -742,7 +1970,7 @@ def a_cluster_whose_name_slurm_refuses_is_refused(ns):
 def srun_in_slurmctlds_pod_may_have_to_wait(ns):
     # It ends when another one waits.
     runs(ns, ns.submit("until squeue -h -t PENDING | grep -q .; do sleep 1; done; sleep 2", "-N3", "--exclusive"))
-    done = ns.slurm("srun", "-N3", "--exclusive", "hostname", timeout=60)
+    done = ns.slurm("srun", "-N3", "--exclusive", "hostname")
     expect("queued and waiting" in done.stderr, f"srun did not have to wait: {done.stderr}")
     expect(sorted(done.stdout.split()) == ["cpu-0", "cpu-1", "cpu-2"], f"srun printed {done.stdout}")
 
@@ -772,7 +2000,7 @@ spec:
     expect(sorted(ns.workers()) == ["cpu-0", "cpu-1", "cpu-2"], f"there are {sorted(ns.workers())}")
     expect(ns.jobs()[job]["partition"] == "cpu" and ns.jobs()[job]["job_state"] == ["RUNNING"], "the partition or its job is gone")
     for name in ("a", "b"):
-        ns.kubectl("delete", "nodesets.slinky.slurm.net", name, "--wait=true", timeout=60)
+        ns.kubectl("delete", "nodesets.slinky.slurm.net", name, "--wait=true")
     expect(sorted(ns.nodes()) == ["cpu-0", "cpu-1", "cpu-2"], "records went with the NodeSets that had none")
     ends_well(ns, job)
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
@@ -784,11 +2012,11 @@ def a_job_needs_the_nodes_that_it_names(ns):
     job = ns.submit_until_told("-N1", "-n1", "-w", "cpu-[0-2]")
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     ns.scale("cpu", 2)
-    wait("its worker is drained", lambda: "DRAIN" in ns.nodes()["cpu-2"][0])
+    (goes,) = wait("a worker is drained", lambda: [name for name, (states, _) in ns.nodes().items() if "DRAIN" in states])
     conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf.rstrip() + "\nKillWait=31\n"}})
     wait("slurmctld reconfigures", lambda: "31 sec" in ns.slurm("scontrol", "show", "config").stdout)
-    expect("cpu-2" in ns.nodes(), "the node that the job names is gone")
+    expect(goes in ns.nodes(), "the node that the job names is gone")
     ends_well(ns, job)
     wait("the worker goes", lambda: len(ns.workers()) == 2)
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf}})
@@ -802,34 +2030,34 @@ def a_logfile_does_not_keep_slurmctld_down(ns):
     job = runs(ns, ns.submit_until_told("-N1", "--exclusive"))
     before = slurmctld_identity(ns)
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"logfile": {"imagePullPolicy": "IfNotPresent"}}})
-    wait("slurmctld runs with it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 90)
+    wait("slurmctld runs with it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle())
     before = slurmctld_identity(ns)
     ns.kubectl("delete", "pod", "demo-controller-0", "--wait=false")
     # Its grace is 60 s.
-    wait("it is gone", lambda: (ns.get("pod", "demo-controller-0") or {"metadata": {"uid": ""}})["metadata"]["uid"] != before[0], 40)
-    wait("another slurmctld answers", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 90)
-    printed = ns.kubectl("logs", "demo-controller-0", "-c", "logfile").stdout
-    expect("Running as primary controller" in printed, f"the sidecar printed {printed[:300]}")
+    wait("it is gone", lambda: (ns.get("pod", "demo-controller-0") or {"metadata": {"uid": ""}})["metadata"]["uid"] != before[0], 50)
+    wait("another slurmctld answers", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle())
+    printed = lambda: ns.kubectl("logs", "demo-controller-0", "-c", "logfile").stdout
+    wait("the sidecar prints the log", lambda: "Running as primary controller" in printed())
     ends_well(ns, job)
     before = slurmctld_identity(ns)
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"logfile": None}})
-    wait("slurmctld runs without it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle(), 90)
+    wait("slurmctld runs without it", lambda: slurmctld_identity(ns)[0] != before[0] and ns.idle())
 
 
 @test
 def a_job_with_an_odd_name_hinders_nothing(ns):
     """Its name is one byte that is no UTF-8: what prints it cannot be decoded here, so its state is asked for alone."""
-    script = "sbatch --parsable --output=/dev/null -N1 --exclusive -J $'\\xe9' --wrap='sleep 20'"
+    script = "sbatch --parsable --output=/dev/null -N1 --exclusive -J $'\\xe9' --wrap=\"trap 'exit 0' URG; sleep 3600 & wait\""
     job = int(ns.slurm("bash", "-c", script).stdout.strip().split(";")[0])
     fields = lambda: ns.slurm("bash", "-c", f"scontrol show job {job} | grep -aoE '(JobState|Restarts)=[A-Z0-9_]+'").stdout.split()
     wait("the job runs", lambda: "JobState=RUNNING" in fields())
-    busy = lambda: [p for p in ns.workers().values() if p["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true"]
+    busy = lambda: [p for p in ns.workers().values() if p["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-busy") == "true"]
     wait("its worker is known to be busy", busy)
     ns.scale("cpu", 1)
     wait("the other workers go, it stays", lambda: len(ns.workers()) == 1)
     for kind, name in (("controllers.slinky.slurm.net", "demo"), ("nodesets.slinky.slurm.net", "cpu")):
         expect(ns.condition(kind, name, "Degraded")["status"] == "False", f"{name} is Degraded")
-    wait("the job completes", lambda: "JobState=COMPLETED" in fields())
+    wait("the job completes", lambda: "JobState=COMPLETED" in fields() or ns.tell(job, "URG"))
     expect("Restarts=0" in fields(), f"the job was requeued: {fields()}")
     ns.scale("cpu", 3)
     wait("3 idle again", lambda: len(ns.idle()) == 3)
@@ -844,11 +2072,12 @@ def batch_file(ns, job, path):
 
 
 @test
+@alone  # It replaces the operator.
 def a_partition_goes_when_its_last_job_has_ended(ns):
     proof = "/tmp/withheld"
-    script = f"trap 'echo $SLURM_JOB_ID > {proof}; exit 0' USR1; sleep 600 & wait"
-    running = runs(ns, ns.submit(script, "-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=10"))
-    waiting = ns.submit_until_told("-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=10")
+    script = f"trap 'echo $SLURM_JOB_ID > {proof}; exit 0' URG; sleep 3600 & wait"
+    running = runs(ns, ns.submit(script, "-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=60"))
+    waiting = ns.submit_until_told("-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=60")
     ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"partition": {"enabled": False}}})
     # The one that waits may be known a look later.
     for job in (running, waiting):
@@ -858,12 +2087,10 @@ def a_partition_goes_when_its_last_job_has_ended(ns):
     kubectl("-n", "slurm-operator", "delete", "pod", "-l", "app.kubernetes.io/name=slurm-operator", "--wait=true")
     time.sleep(10)
     expect(ns.jobs()[running]["job_state"] == ["RUNNING"], "the job ended with its partition")
-    ns.tell(running)
-    wait("the job completes", lambda: ns.completed(running))
-    expect(batch_file(ns, running, proof), "the job left no proof of its end")
+    ns.told(running)
+    wait("the job has left a proof of its end", lambda: batch_file(ns, running, proof), 60)
     wait("the one that waited runs", lambda: ns.jobs()[waiting]["job_state"] == ["RUNNING"])
-    ns.tell(waiting)
-    wait("it completes", lambda: ns.completed(waiting))
+    ns.told(waiting)
     wait("the partition goes", lambda: ns.slurm("scontrol", "show", "partition", "cpu", check=False).returncode != 0)
     wait("and is not told any more", lambda: ns.condition("controllers.slinky.slurm.net", "demo", "ChangesWithheld") is None)
     ready_cluster(ns)
@@ -874,15 +2101,16 @@ def a_refused_file_reaches_no_new_slurmd(ns):
     """slurmctld 26.05 hands out what it has refused, until it reads other files."""
     good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "JobContainerType=job_container/tmpfs\n"}})
-    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 60)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True")
     time.sleep(5)
     before = ns.get("pod", "cpu-2")["metadata"]["uid"]
-    ns.kubectl("delete", "pod", "cpu-2")
-    wait("its successor is idle", lambda: ns.get("pod", "cpu-2")["metadata"]["uid"] != before and len(ns.idle()) == 3)
+    wait("it is deleted", lambda: ns.kubectl("delete", "pod", "cpu-2", "--wait=false"))
+    wait("its successor is idle", lambda: ns.get("pod", "cpu-2")["metadata"]["uid"] != before
+         and ns.condition("pod", "cpu-2", "Ready")["status"] == "True" and len(ns.idle()) == 3)
     restarts = [status["restartCount"] for status in ns.get("pod", "cpu-2")["status"]["containerStatuses"]]
     expect(sum(restarts) == 0, f"its containers were restarted: {restarts}")
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
-    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 60)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
 
 
 @test
@@ -890,13 +2118,12 @@ def a_table_is_not_made_too_small_for_what_is_in_it(ns):
     good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
     jobs = [running_on(ns, f"cpu-{i}") for i in range(3)]
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "MaxNodeCount=2\nMaxJobCount=2\n"}})
-    bad = ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True", 60)
-    expect(bad["reason"] == "TableTooSmall", bad)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", saying="TableTooSmall: ")
     time.sleep(5)
     for job in jobs:
         ends_well(ns, job)
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
-    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False", 60)
+    ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
 
 
 @test
@@ -908,7 +2135,7 @@ def without_a_restapi_a_withheld_partition_outlives_its_configmap(ns):
     ns.kubectl("delete", "configmap", "demo-config")
     wait("it is made again", lambda: "PartitionName=cpu" in ns.get("configmap", "demo-config")["data"]["slurm.conf"])
     ns.kubectl("delete", "pod", "demo-controller-0")
-    wait("slurmctld is back", lambda: "UP" in ns.slurm("scontrol", "ping", check=False).stdout, timeout=120)
+    wait("slurmctld is back", lambda: "UP" in ns.slurm("scontrol", "ping", check=False).stdout)
     ends_well(ns, job)
     ready_cluster(ns)
     wait("the partition is back", lambda: "State=UP" in ns.slurm("scontrol", "show", "partition", "cpu").stdout)
@@ -934,52 +2161,248 @@ def put_key(ns, name, data):
                          "data": {key: base64.b64encode(value).decode() for key, value in data.items()}}))
 
 
+class Session:
+    """Somebody who has logged in and waits for a job to end, until he is told to go on."""
+
+    def __init__(self, ns, name, worker):
+        self.ns, self.name, self.worker = ns, name, worker
+        script = f"'touch /tmp/{name}.runs; until test -e /tmp/{name}.told; do sleep 0.2; done; echo done on $(hostname)'"
+        self.process = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
+            "mine", "root", "srun", "-w", worker, "-n1", "--overlap", "--mem=100", "sh", "-c", script)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+        wait("its job runs", lambda: self.ended() or ns.kubectl("exec", worker, "-c", "slurmd", "--", "ls", f"/tmp/{name}.runs"))
+        expect(not self.ended(), f"the session ended: {self.ended() and self.process.stderr.read()}")
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def ends_well(self):
+        expect(not self.ended(), f"the session has ended: {self.ended() and self.process.stderr.read()}")
+        self.ns.kubectl("exec", self.worker, "-c", "slurmd", "--", "touch", f"/tmp/{self.name}.told")
+        out, error = self.process.communicate(timeout=180)
+        expect(out.strip() == f"done on {self.worker}", f"the job of the session said {out} {error}")
+
+
+def key_rotates(ns, manifest, logins=False):
+    """Other data in the Secret of slurmKeyRef: a job goes on and starts steps all the time, others start, a worker joins, people log in
+    and stay, and nobody receives a message that he cannot verify."""
+    keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
+    put_key(ns, "site", keys)
+    # More jobs than its two CPUs have room for.
+    ns.apply(manifest.replace("replicas: 3", "replicas: 1").replace("State=UP", "State=UP OverSubscribe=FORCE:8").replace(
+        "  extraConf: |\n", '  slurmKeyRef: {name: site, key: slurm}\n  jwtKeyRef: {name: site, key: jwt}\n  extraConf: |\n', 1))
+    for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+        ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+    wait("the worker is idle", lambda: ns.idle() == ["cpu-0"])
+    restarts = lambda pod: [status["restartCount"] for status in ns.get("pod", pod)["status"]["containerStatuses"]]
+    identity = lambda: (ns.get("pod", "cpu-0")["metadata"]["uid"], restarts("cpu-0"), slurmctld_identity(ns),
+                        ns.get("pod", "demo-controller-0")["metadata"]["labels"]["controller-revision-hash"])
+    before = identity()
+    steps = "trap told=1 USR1; until [ $told ]; do srun --overlap -n1 echo well || echo ill; sleep 1; done; echo end"
+    job = runs(ns, ns.submit(steps, "-w", "cpu-0", "-n1", "--mem=100", "--no-requeue", "--output=/tmp/steps.out"))
+    told = lambda: (lambda found: found and f"{found['reason']}: {found['message']}")(
+        ns.condition("controllers.slinky.slurm.net", "demo", "KeyChanged")) or ""
+    key = lambda name="slurm.key": base64.b64decode(ns.get("secret", "demo-keyring")["data"].get(name, ""))
+    sessions = []
+    if logins:
+        have_client(ns)
+        ns.apply(LOGINSET + f"  rootSshAuthorizedKeys: {json.dumps(made_key(ns, 'mine'))}\n")
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
+        # kube-proxy follows what is ready.
+        wait("the Service leads to it", lambda: ssh(ns, "mine", "root", "true", check=False).returncode == 0)
+        (former,) = login_pods(ns)
+        sessions.append(Session(ns, "first", "cpu-0"))
+
+    def others():
+        expect(ns.slurm("srun", "-w", "cpu-0", "-n1", "--overlap", "--mem=100", "hostname").stdout.split() == ["cpu-0"], "no other job runs")
+        if logins:
+            out = ssh(ns, "mine", "root", "srun", "-w", "cpu-0", "-n1", "--overlap", "--mem=100", "hostname").stdout.split()
+            expect(out == ["cpu-0"], f"srun on a login node said {out}")
+
+    others()
+    keys["slurm"] = os.urandom(1024)
+    put_key(ns, "site", keys)
+    wait("it rotates", lambda: told().startswith("Rotating: ") and "Secret site" in told())
+    others()
+    if logins:
+        wait("a login pod with a session is waited for", lambda: "step 2 of 4" in told() and "login pods with the previous key" in told(), 420)
+        wait("the next pod serves", lambda: [uid for uid, p in login_pods(ns).items() if "deletionTimestamp" not in p["metadata"]] != [former])
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
+        wait("new sessions reach it", lambda: ssh(ns, "mine", "root", "test", "-e", "/etc/slurm/slurm.jwks", check=False).returncode == 0)
+        others()
+        sessions.append(Session(ns, "second", "cpu-0"))
+        sessions.pop(0).ends_well()
+    wait("all sign with the new key", lambda: "step 3 of 4" in told() and "Until " in told(), 600)
+    expect(key() == keys["slurm"], "slurm.key is not the new key")
+    others()
+    ns.scale("cpu", 2)
+    wait("a worker joins", lambda: "cpu-1" in ns.nodes() and "IDLE" in ns.nodes()["cpu-1"][0])
+    wait("it goes on to the last step", lambda: "step 4 of 4" in told(), 600)
+    others()
+    wait("it is over", lambda: not told(), 300)
+    others()
+    expect(key() == keys["slurm"] and not key("other.key") and not key("slurm.jwks") and not key("login.jwks"),
+           "the keyring is not that of the new key alone")
+    for session in sessions:
+        session.ends_well()
+    if logins:
+        expect(len(login_pods(ns)) == 1, "login pods were replaced more than once")
+        ns.kubectl("delete", "loginsets.slinky.slurm.net", "login")
+    ns.tell(job)
+    wait("the job completes, in its first start", lambda: ns.fates([job]) == {("COMPLETED", 0): 1})
+    said = ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "cat", "/tmp/steps.out").stdout.splitlines()
+    expect(len(said) > 20 and said[-1] == "end" and set(said[:-1]) == {"well"}, f"its steps said {collections.Counter(said)}")
+    expect(identity() == before, f"a pod was replaced or restarted: {identity()}, not {before}")
+    refused = re.compile("could not find kid|jwt_decode|Protocol authentication error|Invalid authentication credential", re.I)
+    for pod in ns.get("pods"):
+        for container in ("slurmctld", "slurmd", "logfile"):
+            log = ns.kubectl("logs", pod["metadata"]["name"], "-c", container, check=False).stdout
+            expect(not refused.search(log),
+                   f"{pod['metadata']['name']} refused a message: {[line for line in log.splitlines() if refused.search(line)][:3]}")
+
+
 @own_clusters
 @once
-def another_key_waits_for_the_end_of_workers(tag, plugin):
-    """Other data in the Secret of slurmKeyRef, and a reconfigure: the job runs on. Without workers they come into force."""
+def a_key_rotates_under_jobs(tag, plugin):
     with Namespace(f"e2e-key-{tag.replace('.', '-')}", tag, plugin) as ns:
-        keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
-        put_key(ns, "site", keys)
-        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1").replace(
-            "  extraConf: |\n", '  slurmKeyRef: {name: site, key: slurm}\n  jwtKeyRef: {name: site, key: jwt}\n  extraConf: |\n', 1))
-        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
-            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
-        wait("the worker is idle", lambda: ns.idle() == ["cpu-0"])
-        worker, slurmctld = ns.get("pod", "cpu-0")["metadata"]["uid"], slurmctld_identity(ns)
-        job = ns.submit_until_told("-w", "cpu-0")
-        wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
+        key_rotates(ns, demo_manifest(), logins=True)
 
-        put_key(ns, "site", {**keys, "slurm": os.urandom(1024)})
-        told = lambda: (ns.condition("controllers.slinky.slurm.net", "demo", "KeyChanged") or {}).get("message", "")
-        wait("the Secret and its key are named", lambda: f"Secret {ns.name}/site, key slurm" in told(), 30)
-        # A kubelet would have swapped a mounted Secret by then.
-        time.sleep(100)
-        conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
-        ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf + "MessageTimeout=11\n"}})
-        wait("slurmctld has reconfigured",
-             lambda: re.search(r"MessageTimeout\s*= 11 ", ns.slurm("scontrol", "show", "config").stdout), 60)
-        time.sleep(20)
-        ns.slurm("scontrol", "ping")
-        states = ns.nodes()["cpu-0"][0]
-        expect(states & {"ALLOCATED", "MIXED"} and not states & {"DOWN", "NOT_RESPONDING"}, f"the worker is cut off: {states}")
-        expect(slurmctld_identity(ns) == slurmctld, "slurmctld was restarted")
-        ns.tell(job)
-        wait("the job completes, in its first start", lambda: ns.fates([job]) == {("COMPLETED", 0): 1}, 60)
-        expect(ns.get("pod", "cpu-0")["metadata"]["uid"] == worker, "the worker was replaced")
 
-        ns.scale("cpu", 0)
-        wait("the other key is in force", lambda: not told() and slurmctld_identity(ns) != slurmctld, 120)
-        ns.scale("cpu", 1)
-        wait("the worker is idle again", lambda: ns.idle() == ["cpu-0"], 120)
-        expect(ns.slurm("srun", "-N1", "hostname").stdout.split() == ["cpu-0"], "no job runs with the other key")
+@own_clusters
+@once
+@long
+def a_key_rotates_with_a_backup(tag, plugin):
+    """The backup is made anew in each step, and may take over in any."""
+    with Namespace(f"e2e-key-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
+        key_rotates(ns, with_a_backup(demo_manifest()))
+
+
+def slurm_plugin(ns, *arguments, code=0, timeout=300):
+    """What `kubectl slurm` prints: its result, and what else it says."""
+    done = subprocess.run([TOP / "build/release/kubectl-slurm", *arguments, "-n", ns.name], capture_output=True, text=True, env=ENV, timeout=timeout)
+    expect(done.returncode == code, f"kubectl slurm {' '.join(arguments)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout, done.stderr
+
+
+def plugin_worker(ns, name):
+    """A worker as `kubectl slurm status` tells of it."""
+    (found,) = json.loads(slurm_plugin(ns, "status", "-o", "json")[0])["items"]
+    expect(found["slurm"]["answers"], found["slurm"]["message"])
+    return next((w for w in found["nodeSets"][0]["workers"] if w["pod"] == name), None)
+
+
+@test
+def kubectl_slurm_drains_without_loss(ns):
+    job = running_on(ns, "cpu-1")
+    wait("status shows the job", lambda: plugin_worker(ns, "cpu-1")["jobs"] == [job])
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        drain = pool.submit(slurm_plugin, ns, "drain", "cpu-1", "--reason", "bad disk", "--wait")
+        wait("it is drained in Slurm", lambda: drain.done() or "DRAIN" in ns.nodes()["cpu-1"][0])
+        expect(not drain.done(), f"it ended: {drain.done() and (drain.exception() or drain.result())}")
+        reason = ns.nodes()["cpu-1"][1]
+        expect(re.fullmatch("slurm-operator: drained by .+: bad disk", reason), f"the reason is {reason}")
+        wait("status shows it", lambda: "bad disk" in plugin_worker(ns, "cpu-1")["drain"]["reason"])
+        time.sleep(5)
+        expect(not drain.done(), "it did not wait for the job")
+        ends_well(ns, job)
+        expect("cpu-1: drained" in drain.result(180)[1], "it does not say that the worker is drained")
+    slurm_plugin(ns, "resume", "cpu-1")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=drain", "reason=admin: mine")
+    wait("its pod tells", lambda: "admin: mine" in slurm_plugin(ns, "resume", "cpu-1", code=4)[1])
+    expect("DRAIN" in ns.nodes()["cpu-1"][0], "an administrator's drain was undone")
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=resume")
+    wait("3 idle again", lambda: len(ns.idle()) == 3)
+
+
+@test
+@once
+def kubectl_slurm_undoes_an_update(ns):
+    ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"revisionHistoryLimit": 5}})
+    before = {name: pod["metadata"]["uid"] for name, pod in ns.workers().items()}
+    image = ns.get("nodesets.slinky.slurm.net", "cpu")["spec"]["slurmd"]["image"]
+    job = running_on(ns, "cpu-0")
+    slurm_plugin(ns, "rollout", "pause", "cpu")
+    ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"slurmd": {"image": "local/none:at-all"}}})
+    wait("it says that it is paused", lambda: "paused" in slurm_plugin(ns, "rollout", "status", "cpu", "--once", code=3)[0])
+    slurm_plugin(ns, "rollout", "resume", "cpu")
+    # Images that cannot be pulled stop the update at the first worker.
+    wait("a worker is replaced", lambda: any(pod["metadata"]["uid"] not in before.values() for pod in ns.workers().values()))
+    slurm_plugin(ns, "rollout", "undo", "cpu")
+    expect(ns.get("nodesets.slinky.slurm.net", "cpu")["spec"]["slurmd"]["image"] == image, "the image is not what it was")
+    wait("the job runs on", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    expect(ns.workers()["cpu-0"]["metadata"]["uid"] == before["cpu-0"], "the busy worker was replaced")
+    ends_well(ns, job)
+    out = slurm_plugin(ns, "rollout", "status", "cpu", "--timeout", "180s")[0]
+    expect("is up to date: 3 workers" in out, out)
+    (row,) = [r for r in json.loads(slurm_plugin(ns, "rollout", "history", "cpu", "-o", "json")[0])["items"] if r["inForce"]]
+    expect(row["image"] == image and row["workers"] == 3, f"the history says {row}")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+@once
+@alone
+def kubectl_slurm_gives_a_cluster_back(ns):
+    objects = (("controllers.slinky.slurm.net", "demo"), ("restapis.slinky.slurm.net", "demo"), ("nodesets.slinky.slurm.net", "cpu"))
+    finalizers = lambda: [ns.get(kind, name)["metadata"].get("finalizers", []) for kind, name in objects]
+    before = {name: pod["metadata"]["uid"] for name, pod in ns.workers().items()}
+    job = running_on(ns, "cpu-0")
+    slurm_plugin(ns, "release", "demo", "--yes", code=4)
+    expect(all(finalizers()), "it was given back although the operator runs")
+    scale = lambda replicas: kubectl("-n", "slurm-operator", "scale", "deployment/slurm-operator", f"--replicas={replicas}")
+    scale(0)
+    try:
+        wait("it is given back", lambda: slurm_plugin(ns, "release", "demo", "--yes"), every=2)
+        expect(not any(finalizers()), f"finalizers are left: {finalizers()}")
+        expect(not any("nodeset.slinky.slurm.net/registered" in pod["metadata"]["annotations"] for pod in ns.workers().values()), "stamps are left")
+    finally:
+        scale(1)
+        kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=180s")
+    wait("the operator takes it over again", lambda: all(finalizers()))
+    expect({name: pod["metadata"]["uid"] for name, pod in ns.workers().items()} == before, "a worker was replaced")
+    ends_well(ns, job)
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
+@once
+def kubectl_slurm_bundles_no_secret(ns):
+    planted = "Pl4nted-in-a-Secret"
+    ns.apply(f"""
+apiVersion: v1
+kind: Secret
+metadata: {{name: planted}}
+stringData: {{password: {planted}}}
+""")
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=drain", f"reason=admin: {planted}")
+    ns.slurm("scontrol", "update", "nodename=cpu-1", "state=resume")
+    secrets = [base64.b64decode(value) for secret in ns.get("secrets") for value in secret.get("data", {}).values()]
+
+    def whole():
+        """It leaves out what it cannot get, as where an exec does not get through."""
+        with tempfile.TemporaryDirectory() as directory:
+            slurm_plugin(ns, "support-bundle", "-o", f"{directory}/bundle.tar.gz")
+            with tarfile.open(f"{directory}/bundle.tar.gz") as archive:
+                found = {entry.name: archive.extractfile(entry).read() for entry in archive}
+        for part in ("controller/demo.yaml", "nodeset/cpu.yaml", "secret/planted.yaml", "slurmctld.log", "/nodes.json", "status.txt", "pod/cpu-0.yaml"):
+            expect(any(name.endswith(part) for name in found), f"no {part} among {sorted(found)}")
+        return found
+
+    files = wait("the bundle is whole", whole)
+    for name, content in files.items():
+        for secret in secrets:
+            expect(secret not in content and base64.b64encode(secret) not in content, f"{name} has a secret")
+        expect(not re.search(rb"eyJ[A-Za-z0-9_-]{10,}\.", content), f"{name} has a token")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
 @test
 @once
 def no_secret_is_told(ns):
     key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]
-    log = kubectl("-n", "slurm-operator", "logs", "-l", "app.kubernetes.io/name=slurm-operator", "--tail=-1").stdout
+    # Another lane may have replaced the operator a moment ago.
+    log = wait("the operator's log", lambda: kubectl("-n", "slurm-operator", "logs", "-l", "app.kubernetes.io/name=slurm-operator", "--tail=-1").stdout)
     events = ns.kubectl("get", "events", "-o", "json").stdout
     for where, text in (("log", log), ("events", events)):
         expect(key not in text, f"the JWT key stands in the {where}")
@@ -988,8 +2411,110 @@ def no_secret_is_told(ns):
 
 @test
 def ends_with_its_controller(ns):
-    ns.kubectl("delete", "controllers.slinky.slurm.net", "demo", "--wait=true", timeout=120)
+    ns.kubectl("delete", "controllers.slinky.slurm.net", "demo", "--wait=true")
     wait("the workers go", lambda: not ns.workers())
+
+
+@own_clusters
+@from_older
+def slurm_is_upgraded_under_a_job(tag, plugin):
+    """All images at once, as with a chart: slurmctld goes first, the job runs on, and there is no way back."""
+    newest = max(slurm_releases())
+    with Namespace(f"e2e-release-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 2"))
+        kinds = {"controllers": "slurmctld", "restapis": "slurmrestd", "nodesets": "slurmd"}
+        names = {"controllers": "demo", "restapis": "demo", "nodesets": "cpu"}
+        for kind, name in names.items():
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait("the workers are idle", lambda: ns.idle() == ["cpu-0", "cpu-1"])
+        job = running_on(ns, "cpu-0")
+        image = lambda kind, release: {"spec": {kinds[kind]: {"image": f"local/{kinds[kind]}:{release}"}}}
+        release = lambda pod, container: next(c["image"] for c in pod["spec"]["containers"] if c["name"] == container).split(":")[1]
+        # Those that have to wait come first.
+        for kind in ("nodesets", "restapis"):
+            ns.patch(f"{kind}.slinky.slurm.net", names[kind], image(kind, newest))
+            ns.wait_condition(f"{kind}.slinky.slurm.net", names[kind], "Progressing", saying="nothing may be newer than slurmctld")
+        time.sleep(5)
+        expect([release(pod, "slurmd") for pod in ns.workers().values()] == [tag, tag], "a worker is newer than slurmctld")
+        ns.patch("controllers.slinky.slurm.net", "demo", image("controllers", newest))
+        wait(f"slurmctld is of {newest}", lambda: newest in ns.slurm("scontrol", "--version", check=False).stdout)
+        wait("the idle worker is updated", lambda: release(ns.workers()["cpu-1"], "slurmd") == newest and "cpu-1" in ns.idle(), 300)
+        ns.kubectl("rollout", "status", "deployment/demo-restapi", "--timeout=180s")
+        expect(release(ns.workers()["cpu-0"], "slurmd") == tag, "a worker was updated under its job")
+        expect(ns.fates([job]) == {("RUNNING", 0): 1}, f"the job did not run on: {ns.fates([job])}")
+        wait("a job runs on an updated worker", lambda: ns.slurm("srun", "-w", "cpu-1", "hostname", timeout=60).stdout.strip() == "cpu-1")
+        ends_well(ns, job)
+        wait("the other worker is updated", lambda: "cpu-0" in ns.workers() and release(ns.workers()["cpu-0"], "slurmd") == newest and ns.idle() == ["cpu-0", "cpu-1"], 300)
+        before = slurmctld_identity(ns)
+        ns.patch("controllers.slinky.slurm.net", "demo", image("controllers", tag))
+        ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", saying="ReleaseRefused")
+        time.sleep(5)
+        expect(slurmctld_identity(ns) == before, "slurmctld was replaced by one that cannot read its state")
+
+
+@own_clusters
+@once
+def services_may_have_other_ports(tag, plugin):
+    """Workers and the operator go to the ports that the Services offer, also when these change."""
+    with Namespace(f"e2e-ports-{tag.replace('.', '-')}", tag, plugin) as ns:
+        port = lambda number: f"spec:\n  service: {{port: {number}}}\n"
+        manifest = demo_manifest().replace("replicas: 3", "replicas: 1")
+        manifest = manifest.replace("spec:\n  slurmctld:", port(7817) + "  slurmctld:", 1).replace("spec:\n  controllerRef:", port(7820) + "  controllerRef:", 1)
+        ns.apply(manifest)
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        ports = lambda name: [item["port"] for item in ns.get("service", name)["spec"]["ports"]]
+        expect(ports("demo-controller") == [7817, 6817] and ports("demo-restapi") == [7820], f"{ports('demo-controller')}, {ports('demo-restapi')}")
+        expect("demo-controller." + ns.name + ":7817" in " ".join(ns.get("pod", "cpu-0")["spec"]["containers"][0]["args"]), "the worker goes to another port")
+        wait("a job runs", lambda: ns.slurm("srun", "hostname").stdout.strip() == "cpu-0")
+        listens = [{"name": "slurmrestd", "containerPort": 7900}]
+        ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"service": {"port": 7821}, "slurmrestd": {"ports": listens}}})
+        wait("the Service has the new port", lambda: ports("demo-restapi") == [7821])
+        ns.kubectl("rollout", "status", "deployment/demo-restapi", "--timeout=180s")
+        ns.scale("cpu", 2)
+        wait("the operator has found it", lambda: ns.idle() == ["cpu-0", "cpu-1"])
+        ns.scale("cpu", 1)
+        wait("and scales in", lambda: len(ns.nodes()) == len(ns.workers()) == 1)
+
+
+@own_clusters
+def slurm_finds_gpus_by_itself(tag, plugin):
+    """What a driver shows of two GPUs, in a worker that has none: Slurm reads it, and jobs get them. From 26.05 on without a word about it."""
+    driver = """
+mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci/drivers
+for i in 0 1; do
+  bus=0000:0$i:00.0
+  mkdir -p /proc/driver/nvidia/gpus/$bus /sys/bus/pci/drivers/nvidia/$bus
+  printf 'Model: \\t\\t NVIDIA H100\\nGPU UUID: \\t GPU-%s\\nDevice Minor: \\t %s\\n' $i $i >/proc/driver/nvidia/gpus/$bus/information
+  echo 0-1 >/sys/bus/pci/drivers/nvidia/$bus/local_cpulist
+  [ -e /dev/nvidia$i ] || mknod /dev/nvidia$i c 1 3
+done
+exec entrypoint.sh "$@"
+"""
+    explicit = tag.startswith("24.11")
+    with Namespace(f"e2e-gpus-{tag.replace('.', '-')}", tag, plugin) as ns:
+        manifest = demo_manifest().replace("replicas: 3", "replicas: 1").replace("    TaskPlugin=task/none\n", "    TaskPlugin=task/none\n    GresTypes=gpu\n")
+        command = json.dumps(["/bin/bash", "-euc", driver, "slurmd"])
+        manifest = manifest.replace("    image: local/slurmd:${TAG}\n", f"    image: local/slurmd:${{TAG}}\n    command: {command}\n")
+        if explicit:
+            ns.apply('''
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: gres}
+data: {gres.conf: AutoDetect=nvidia}
+''')
+            manifest = manifest.replace("    - name: demo-files\n", "    - name: demo-files\n    - name: gres\n").replace(
+                "  extraConf: CPUs=2 RealMemory=1000\n", "  extraConf: CPUs=2 RealMemory=1000 Gres=gpu:nvidia_h100:2\n")
+        ns.apply(manifest)
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait("the worker is idle", lambda: ns.idle() == ["cpu-0"])
+        wait("Slurm knows two of their model", lambda: "gpu:nvidia_h100:2" in ns.slurm("scontrol", "show", "node", "cpu-0").stdout)
+        for wanted, seen in (("gpu:1", "0"), ("gpu:nvidia_h100:2", "0,1")):
+            job = ns.submit(f"test $CUDA_VISIBLE_DEVICES = {seen}", f"--gres={wanted}")
+            wait(f"the job with {wanted} completes", lambda job=job: ns.completed(job))
+        expect("Requested node configuration is not available" in ns.slurm("sbatch", "--gres=gpu:3", "--wrap=true", check=False).stderr,
+               "a job gets more than there are")
 
 
 @own_clusters
@@ -1000,7 +2525,272 @@ def two_clusters(tag, plugin):
         for ns in (a, b):
             ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1"))
         for ns in (a, b):
-            wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0", 120)
+            ns.wait_condition("nodesets.slinky.slurm.net", "cpu")
+            wait("the worker is idle", lambda ns=ns: ns.idle() == ["cpu-0"])
+            wait("srun", lambda ns=ns: ns.slurm("srun", "hostname", timeout=60).stdout.strip() == "cpu-0")
+
+
+@own_clusters
+def a_job_has_what_the_site_gives_it(tag, plugin):
+    """Devices by gres.conf, prolog, epilog and a node health check from ConfigMaps, and MPI's ranks: each shows in a job, or after it."""
+    with Namespace(f"e2e-site-files-{tag.replace('.', '-')}", tag, plugin) as ns:
+        # Device files that any container has.
+        ns.apply("""
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: gres}
+data: {gres.conf: "Name=gpu File=/dev/zero\\nName=gpu File=/dev/full\\n"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: prolog}
+data: {10-prolog.sh: "#!/bin/sh\\necho begin $SLURM_JOB_ID >>/tmp/site-log\\n"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: epilog}
+data: {90-epilog.sh: "#!/bin/sh\\necho end $SLURM_JOB_ID >>/tmp/site-log\\n"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: health}
+data:
+  check.sh: |
+    #!/bin/sh
+    [ ! -e /tmp/broken ] || scontrol update NodeName=$(hostname) State=DRAIN Reason="health check: disk"
+""")
+        manifest = demo_manifest().replace("replicas: 3", "replicas: 1")
+        manifest = manifest.replace("    - name: demo-files\n", """    - name: demo-files
+    - name: gres
+  prologScriptRefs: [{name: prolog}]
+  epilogScriptRefs: [{name: epilog}]
+""").replace("    TaskPlugin=task/none\n", """    TaskPlugin=task/none
+    GresTypes=gpu
+    HealthCheckProgram=/opt/site/check.sh
+    HealthCheckInterval=2
+""").replace("  extraConf: CPUs=2 RealMemory=1000\n", """  extraConf: CPUs=2 RealMemory=1000 Gres=gpu:2
+  template:
+    spec:
+      volumes: [{name: site, configMap: {name: health, defaultMode: 493}}]
+""").replace("    image: local/slurmd:${TAG}\n", "    image: local/slurmd:${TAG}\n    volumeMounts: [{name: site, mountPath: /opt/site}]\n")
+        ns.apply(manifest)
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait("the worker is idle", lambda: ns.idle() == ["cpu-0"])
+        on_worker = lambda *command: ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", *command).stdout
+        job = ns.submit("sleep 1", "--gres=gpu:1")
+        wait("the job completes", lambda: ns.completed(job))
+        wait("prolog and epilog ran", lambda: on_worker("cat", "/tmp/site-log").split("\n")[:2] == [f"begin {job}", f"end {job}"])
+
+        srun = lambda *words: sorted(ns.slurm("srun", *words).stdout.split())
+        expect(srun("--gres=gpu:1", "printenv", "CUDA_VISIBLE_DEVICES") == ["0"], "a job with one device does not see it as its first")
+        expect(srun("--gres=gpu:2", "printenv", "CUDA_VISIBLE_DEVICES") == ["0,1"], "a job with both devices does not see them")
+        expect(srun("-n2", "--mpi=pmi2", "printenv", "PMI_RANK") == ["0", "1"], "two tasks are not the ranks 0 and 1")
+        if tag.startswith("24.11"):
+            # Debian builds Slurm 26.05 without PMIx.
+            expect(srun("-n2", "--mpi=pmix", "printenv", "PMIX_RANK") == ["0", "1"], "two tasks are not PMIx' ranks 0 and 1")
+
+        job = ns.submit_until_told()
+        wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
+        on_worker("touch", "/tmp/broken")
+        wait("the health check drains the node", lambda: "DRAIN" in ns.nodes()["cpu-0"][0])
+        expect(ns.nodes()["cpu-0"][1].startswith("health check: disk"), f"the reason is {ns.nodes()['cpu-0'][1]}")
+        ns.told(job)
+        on_worker("rm", "/tmp/broken")
+
+        def resumed():
+            """A health check that had begun before may drain it once more."""
+            if "DRAIN" in ns.nodes()["cpu-0"][0]:
+                ns.slurm("scontrol", "update", "NodeName=cpu-0", "State=RESUME")
+            return ns.idle() == ["cpu-0"]
+
+        wait("the worker is idle again", resumed)
+
+
+@own_clusters
+@once
+def jobs_run_in_oci_containers(tag, plugin):
+    """With the files of the documentation. Runtime and root file system are this machine's runc and busybox."""
+    with Namespace(f"e2e-oci-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ns.apply(documented("oci-containers.md", "apiVersion: v1"))
+        mounts = {"runc": "/usr/local/bin/runc", "busybox": "/opt/site/busybox"}
+        files = {name: os.path.realpath(shutil.which(name, path=ENV["PATH"])) for name in mounts}
+        manifest = demo_manifest().replace("replicas: 3", "replicas: 1")
+        manifest = manifest.replace("    - name: demo-files\n", "    - name: demo-files\n    - name: oci\n  prologScriptRefs: [{name: oci-prolog}]\n")
+        manifest = manifest.replace("  extraConf: CPUs=2 RealMemory=1000\n", f"""  extraConf: CPUs=2 RealMemory=1000
+  template: {{spec: {{volumes: {json.dumps([{"name": name, "hostPath": {"path": path, "type": "File"}} for name, path in files.items()])}}}}}
+""").replace("    image: local/slurmd:${TAG}\n", f"""    image: local/slurmd:${{TAG}}
+    volumeMounts: {json.dumps([{"name": name, "mountPath": path, "readOnly": True} for name, path in mounts.items()])}
+""")
+        ns.apply(manifest)
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait("the worker is idle", lambda: ns.idle() == ["cpu-0"])
+        on_worker = lambda *command, **options: ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", *command, **options)
+        alice = lambda *command: on_worker("setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "env", "HOME=/home/alice",
+                                           "XDG_RUNTIME_DIR=/run/user/5001", *command, timeout=60).stdout
+        on_worker("bash", "-ec", """
+useradd --uid 5001 --create-home alice
+cd /home/alice
+mkdir -p bundle/rootfs/{bin,proc,dev,sys,tmp}
+cp /opt/site/busybox bundle/rootfs/bin/
+for name in sh id cat hostname sleep; do ln -s busybox bundle/rootfs/bin/$name; done
+chown -R alice: bundle
+setpriv --reuid=alice --regid=alice --clear-groups runc spec --rootless --bundle bundle
+sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/hostname"|' bundle/config.json
+""")
+        out = alice("srun", "--container=/home/alice/bundle", "/bin/sh", "-c", "hostname; id -u; cat /proc/self/uid_map; echo /bin/s*").split()
+        expect(out == ["runc", "0", "0", "5001", "1", "/bin/sh", "/bin/sleep"], f"in the container is {out}")
+
+        submit = lambda script: int(alice("sbatch", "--parsable", "--container=/home/alice/bundle", "--chdir=/", "--output=/home/alice/out", "--error=/dev/null",
+                                          f"--wrap={script}"))
+        job = submit("hostname")
+        wait("a batch job in a container completes", lambda: ns.completed(job))
+        out = on_worker("cat", "/home/alice/out").stdout
+        expect(out == "runc\n", f"in the container of a batch job the host name is {out}")
+
+        containers = lambda: on_worker("pgrep", "-fc", "^runc .*run ", check=False).stdout.strip()
+        job = submit("sleep 600")
+        wait("the container runs", lambda: containers() == "1")
+        # What protects a worker asks Slurm, which knows the job.
+        wait("the worker is busy", lambda: ns.workers()["cpu-0"]["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-busy") == "true")
+        ns.slurm("scancel", str(job))
+        wait("the container ends with the job", lambda: ns.idle() == ["cpu-0"] and containers() == "0")
+
+        # What stays behind after create, until the container ends, has its output.
+        alice("sh", "-c", "cd; scrun create --bundle $PWD/bundle mine </dev/null >scrun-out 2>scrun-errors && scrun start mine")
+        wait("scrun has run the command of config.json", lambda: on_worker("cat", "/home/alice/scrun-out").stdout == "runc\n")
+        wait("the worker is idle again", lambda: ns.idle() == ["cpu-0"])
+
+
+@own_clusters
+def workers_join_a_slurmctld_outside(tag, plugin):
+    """A cluster that somebody else runs, here in another namespace: workers join it, and are drained there before they go."""
+    name = tag.replace(".", "-")
+    with Namespace(f"e2e-site-{name}", tag, plugin) as site, Namespace(f"e2e-far-{name}", tag, plugin) as far:
+        keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
+        for ns in (site, far):
+            put_key(ns, "site", keys)
+        named = '  slurmKeyRef: {name: site, key: slurm}\n  jwtKeyRef: {name: site, key: jwt}\n'
+        manifest = demo_manifest().replace("  extraConf: |\n", f"  clusterName: site\n{named}  extraConf: |\n", 1)
+        site.apply(manifest.replace("replicas: 3", "replicas: 0"))
+        site.wait_condition("restapis.slinky.slurm.net", "demo")
+        rest = manifest[manifest.index("apiVersion", manifest.index("kind: Controller")):]
+        rest = rest.replace("replicas: 3", "replicas: 1").replace("name: cpu\n", "name: far\n")
+        far.apply(f"""apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata: {{name: demo}}
+spec:
+  clusterName: site
+  external: true
+  externalConfig: {{host: demo-controller.{site.name}, port: 6817}}
+{named}---
+{rest}""")
+        far.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", saying="PartitionMissing")
+        conf = site.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
+        site.patch("controllers.slinky.slurm.net", "demo",
+                   {"spec": {"extraConf": conf + "NodeSet=far Feature=far\nPartitionName=far Nodes=far MaxTime=UNLIMITED State=UP\n"}})
+        for kind, of in (("controllers", "demo"), ("nodesets", "far")):
+            far.wait_condition(f"{kind}.slinky.slurm.net", of)
+        far.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
+        expect(not far.get("statefulsets"), "a slurmctld was made beside the one outside")
+        wait("the worker is idle", lambda: site.idle() == ["far-0"])
+        wait_for_partition(site, "far", "far-0")
+        job = site.submit_until_told("-p", "far", "-w", "far-0", "--no-requeue")
+        wait("the job runs", lambda: site.fates([job]) == {("RUNNING", 0): 1})
+        expect(evict(far, "far-0"), "a worker with a job was evicted")
+        far.kubectl("delete", "nodesets.slinky.slurm.net", "far", "--wait=false")
+        wait("it drains", lambda: "DRAIN" in site.nodes()["far-0"][0])
+        site.told(job)
+        wait("the worker and its record are gone", lambda: not far.workers() and not site.nodes())
+
+
+@own_clusters
+def a_backup_of_slurmctld_takes_over(tag, plugin):
+    """The primary's pod is removed by force, and none comes for it: the backup starts the job that waits, and loses none."""
+    quota = '{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "1"}}}'
+    controller, backup = "controllers.slinky.slurm.net", "demo-controller-backup-0"
+    with Namespace(f"e2e-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ns.apply(with_a_backup(demo_manifest()).replace("replicas: 3", "replicas: 2"))
+        for kind, name in ((controller, "demo"), ("restapis.slinky.slurm.net", "demo"), ("nodesets.slinky.slurm.net", "cpu")):
+            ns.wait_condition(kind, name)
+        ready = lambda: ns.wait_condition(controller, "demo", "BackupsReady", saying="demo-controller-0 is primary")
+        ready()
+        wait("2 idle", lambda: len(ns.idle()) == 2)
+
+        uid = lambda pod: ns.get("pod", pod)["metadata"]["uid"]
+        primary, stale = slurmctld_identity(ns), uid(backup)
+        conf = ns.get(controller, "demo")["spec"]["extraConf"]
+        ns.patch(controller, "demo", {"spec": {"extraConf": conf + "PartitionName=late Nodes=ALL MaxTime=UNLIMITED State=UP\n"}})
+        wait("the new partition is there", lambda: ns.slurm("sinfo", "-h", "-p", "late").stdout.strip())
+        left = ns.get("pod", backup)
+        expect(not left or left["metadata"]["uid"] != stale or "deletionTimestamp" in left["metadata"],
+               "the primary has loaded what the backup would not know")
+        expect(slurmctld_identity(ns) == primary, "the primary was restarted")
+        wait("another backup is made", lambda: uid(backup) != stale and ns.condition("pod", backup, "Ready")["status"] == "True")
+        ready()
+
+        runs_on = runs(ns, ns.submit_until_told("-p", "late", "-w", "cpu-0", "--exclusive", "--no-requeue"))
+        before = runs(ns, ns.submit("until test -e /tmp/may-end; do sleep 0.2; done", "-p", "late", "-w", "cpu-1", "--exclusive", "--no-requeue"))
+        waits = ns.submit("sleep 1", "-p", "late", "-w", "cpu-1", "--exclusive", "--no-requeue")
+        # slurmctld writes its state some seconds after it has changed, or later.
+        submitted = ns.jobs()[waits]["submit_time"]["number"]
+        state = re.search(r"StateSaveLocation\s*= (\S+)", ns.slurm("scontrol", "show", "config").stdout)[1] + "/job_state"
+        time.sleep(7)
+        wait("its state is written", lambda: int(ns.slurm("stat", "-c", "%Y", state).stdout) >= submitted)
+        ns.kubectl("create", "-f", "-", text=quota)
+        wait("the quota is in force", lambda: ns.get("resourcequota", "full")["status"]["hard"])
+        expect(ns.jobs()[waits]["job_state"] == ["PENDING"], "the job that waits has started")
+        killed = time.time()
+        ns.kubectl("delete", "pod", "demo-controller-0", "--force", "--grace-period=0")
+        # The job before it ends while no slurmctld knows.
+        time.sleep(max(0, killed + 8 - time.time()))
+        # Its container lives until its kubelet has seen the deletion.
+        wait("the primary has ended", lambda: re.search(r"\(primary\).* is DOWN", ns.kubectl(
+            "exec", backup, "-c", "slurmctld", "--", "scontrol", "ping", check=False, timeout=60).stdout))
+        delay = max(0, time.time() - killed - 8)
+        ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "touch", "/tmp/may-end")
+        slurm = lambda *command: ns.kubectl("exec", backup, "-c", "slurmctld", "--", *command, timeout=60).stdout
+        jobs = lambda: {job["job_id"]: job for job in json.loads(slurm("squeue", "--json", "--states=all"))["jobs"]}
+        states = lambda: {number: (job["job_state"], job["restart_cnt"]) for number, job in jobs().items()}
+        wait("the waiting job starts", lambda: states()[waits][0] in (["RUNNING"], ["COMPLETING"], ["COMPLETED"]))
+        # By Slurm's clock: that of the looks would count how long they take.
+        took = jobs()[waits]["start_time"]["number"] - killed - delay
+        print(f"        {tag}: the waiting job had started {took:.1f} s after the primary was killed", flush=True)
+        # The goal is 15 s, which a busy machine may miss.
+        expect(took < 30, f"the failover took {took:.1f} s")
+        expect(not ns.get("pod", "demo-controller-0"), "the primary has come back")
+        ns.wait_condition(controller, "demo", "BackupsReady", "False", saying=f"Slurm is served by {backup}")
+        ns.wait_condition(controller, "demo")
+        endpoints = lambda: ns.get("endpoints", "demo-controller")["subsets"][0]["addresses"]
+        wait("the Service has an endpoint", lambda: [a["targetRef"]["name"] for a in endpoints()] == [backup])
+        wait("each job has run once, to its end", lambda: all(
+            states()[job] == (["COMPLETED"], 0) for job in (runs_on, before, waits)) or slurm("scancel", "--batch", "--signal=URG", str(runs_on)))
+        wait("srun at the backup", lambda: slurm("srun", "-p", "late", "hostname").startswith("cpu-"))
+
+        kept = int(slurm("sbatch", "--parsable", "--output=/dev/null", "--no-requeue", "-p", "late",
+                         "--wrap=trap 'exit 0' URG; sleep 3600 & wait"))
+        wait("the backup's job runs", lambda: states()[kept][0] == ["RUNNING"])
+        # Slurm's own way would lose what the backup has not written yet.
+        late = int(slurm("sbatch", "--parsable", "--output=/dev/null", "-p", "late", "--hold", "--wrap=true"))
+        ns.kubectl("delete", "resourcequota", "full")
+        ready()
+        wait("the primary has the jobs of the backup", lambda: ns.jobs()[kept]["job_state"] == ["RUNNING"])
+        ns.slurm("scontrol", "release", str(late))
+        wait("the last of them runs to its end", lambda: ns.slurm(
+            "squeue", "-h", "--states=all", f"--jobs={late}", "-o", "%T").stdout.strip() == "COMPLETED")
+
+        one, other = uid("demo-controller-0"), uid(backup)
+        ns.patch(controller, "demo", {"spec": {"template": {"metadata": {"annotations": {"site": "new"}}}}})
+        wait("the backup's pod is replaced", lambda: uid(backup) != other)
+        wait("the primary's pod is replaced", lambda: uid("demo-controller-0") != one)
+        # By what Kubernetes says: a look between the two may come late.
+        made = lambda pod: ns.get("pod", pod)["metadata"]["creationTimestamp"]
+        backup_made, primary_made = wait("both are there", lambda: (made(backup), made("demo-controller-0")))
+        expect(backup_made <= primary_made, f"the primary went before its backup: {primary_made}, {backup_made}")
+        ready()
+        wait("Slurm answers", lambda: ns.jobs()[kept]["job_state"] == ["RUNNING"])
+        ends_well(ns, kept)
 
 
 @own_clusters
@@ -1012,8 +2802,10 @@ def two_controllers_in_a_namespace(tag, plugin):
         ns.apply(one)
         ns.apply(re.sub(r"name: cpu$", "name: gpu", re.sub(r"name: demo$", "name: other", one, flags=re.M), flags=re.M))
         for controller, worker in (("demo", "cpu-0"), ("other", "gpu-0")):
+            ns.wait_condition("nodesets.slinky.slurm.net", worker[:-2])
+            wait(f"{worker} is idle", lambda c=controller, w=worker: ns.idle(c) == [w])
             wait(f"srun on {controller}", lambda c=controller, w=worker: ns.slurm(
-                "srun", "hostname", controller=c, timeout=20).stdout.strip() == w, 120)
+                "srun", "hostname", controller=c, timeout=60).stdout.strip() == w)
             nodes = sorted(ns.nodes(controller))
             expect(nodes == [worker], f"{controller} has the nodes {nodes}")
         secrets = [ns.get("secret", f"{name}-slurm-key")["data"]["slurm.key"] for name in ("demo", "other")]
@@ -1024,12 +2816,12 @@ def two_controllers_in_a_namespace(tag, plugin):
             ns.kubectl("delete", f"{kind}.slinky.slurm.net", name, "--wait=false")
         kinds = "pods,services,statefulsets,deployments,nodesets.slinky.slurm.net"
         wait("nothing of the other is left", lambda: not any(
-            item["metadata"]["name"].startswith(("other", "gpu")) for item in ns.get(kinds)), 60)
+            item["metadata"]["name"].startswith(("other", "gpu")) for item in ns.get(kinds)))
         expect(ns.jobs()[job]["job_state"] == ["RUNNING"], "the job of the cluster that stays did not survive")
         expect(slurmctld_identity(ns) == before, "the slurmctld that stays was restarted")
         expect(ns.get("secret", "demo-slurm-key")["data"]["slurm.key"] == secrets[0], "the key of the cluster that stays was changed")
         ns.slurm("scancel", str(job))
-        wait("it still runs jobs", lambda: ns.slurm("srun", "hostname", timeout=20).stdout.strip() == "cpu-0")
+        wait("it still runs jobs", lambda: ns.slurm("srun", "hostname", timeout=60).stdout.strip() == "cpu-0")
 
 
 @own_clusters
@@ -1038,6 +2830,7 @@ def slurmctld_refused_by_a_quota(tag, plugin):
     """Of slurmctld's pod only events of its StatefulSet say that a quota refuses it: told in their words, and mended by a larger quota."""
     with Namespace(f"e2e-quota-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: few}, spec: {hard: {pods: 0}}}")
+        wait("the quota is in force", lambda: ns.get("resourcequota", "few")["status"]["hard"])
         ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1"))
         cause = "exceeded quota: few"
         for kind, name, reason in (("controllers", "demo", "PodNotCreated"), ("restapis", "demo", "PodsRefused"),
@@ -1047,7 +2840,7 @@ def slurmctld_refused_by_a_quota(tag, plugin):
             wait(f"an event of {kind} does too", lambda n=name, r=reason: cause in ns.events(n, r))
         ns.patch("resourcequota", "few", {"spec": {"hard": {"pods": "20"}}})
         for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
-            ns.wait_condition(f"{kind}.slinky.slurm.net", name, timeout=120)
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
             ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False")
 
 
@@ -1060,7 +2853,263 @@ def bad_configuration_at_first(tag, plugin):
         ns.apply(manifest.replace("  extraConf: |\n", "  extraConf: |\n    SchedulerType=sched/nonesuch\n", 1))
         wait("its words are told", lambda: "nonesuch" in ns.condition("controllers.slinky.slurm.net", "demo", "Ready")["message"])
         ns.apply(manifest)
-        wait("it runs", lambda: ns.idle() == ["cpu-0"], 90)
+        wait("it runs", lambda: ns.idle() == ["cpu-0"])
+
+
+@contextlib.contextmanager
+def without_the_operator():
+    """The operator of the whole cluster stands still: two must not act in one namespace."""
+    scale = lambda replicas: kubectl("-n", "slurm-operator", "scale", "deployment/slurm-operator", f"--replicas={replicas}")
+    pods = lambda: kubectl("-n", "slurm-operator", "get", "pods", "-l", "app.kubernetes.io/name=slurm-operator", "-o", "name").stdout
+    scale(0)
+    try:
+        wait("it has ended", lambda: not pods())
+        yield
+    finally:
+        scale(1)
+        kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=180s")
+
+
+def helm(*arguments):
+    run("helm", *arguments)
+
+
+@own_clusters
+@once
+@alone
+def a_role_in_one_namespace_is_enough(tag, plugin):
+    release = "e2e-role"
+    with without_the_operator(), Namespace(release, tag, plugin) as ns:
+        helm("upgrade", "--install", release, str(TOP / "charts/slurm-operator"), "-n", ns.name, "--set",
+             f"fullnameOverride={release},operator.clusterRole=false,operator.namespaces={ns.name},operator.imagePullPolicy=IfNotPresent")
+        try:
+            account = f"system:serviceaccount:{ns.name}:{release}"
+            may = lambda *what: kubectl("auth", "can-i", *what, f"--as={account}", check=False).stdout.strip()
+            for what in (("list", "nodes"), ("get", "secrets", "-n", "kube-system"), ("list", "pods", "--all-namespaces")):
+                expect(may(*what) == "no", f"the operator may {' '.join(what)}")
+            wait("the operator may delete pods in its own namespace", lambda: may("delete", "pods", "-n", ns.name) == "yes")
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1))
+            bound = json.loads(kubectl("get", "clusterrolebindings", "-o", "json").stdout)["items"]
+            expect(not any(s.get("name") == release for b in bound for s in b.get("subjects") or []), "a ClusterRole is bound to the operator")
+            ready_cluster(ns, 2)
+            job = running_on(ns, "cpu-0")
+            ns.scale("cpu", 1)
+            wait("the idle worker goes", lambda: list(ns.workers()) == ["cpu-0"])
+            ns.scale("cpu", 0)
+            wait("the busy one is drained", lambda: "DRAIN" in ns.nodes()["cpu-0"][0])
+            ends_well(ns, job)
+            wait("it goes after its job", lambda: not ns.workers())
+            log = ns.kubectl("logs", f"deployment/{release}", f"--since-time={since}").stdout
+            expect("forbidden" not in log.lower(), f"something was forbidden: {[l for l in log.splitlines() if 'orbidden' in l][:2]}")
+            ns.kubectl("delete", "controllers.slinky.slurm.net", "demo", "--wait=true")
+        finally:
+            helm("uninstall", release, "-n", ns.name, "--wait")
+
+
+HOST_KEYS = """
+mkdir -p /tmp/h/etc/ssh && ssh-keygen -A -f /tmp/h >/dev/null && cd /tmp/h/etc/ssh
+for f in ssh_host_{rsa,ed25519,ecdsa}_key{,.pub}; do echo "$f: $(base64 -w0 $f)"; done
+"""
+
+
+def release_of_slinky(ns, folder, change=lambda own, children: (own, children)):
+    """A release of the Slinky operator's chart, and what that operator has made of it, with a job on cpu-0: its chart is a stand-in. `change`
+    makes it that of another release of the operator. Returns the job, and the made objects."""
+    parts = re.split("^#---.*\n", (TOP / "tests/e2e/slinky_release.yaml").read_text(), flags=re.MULTILINE)
+    own, children = change(*parts[:2])
+    workers, on_host = parts[2:]
+    have_client(ns)
+    host = json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"][0]["metadata"]["name"]
+    known = {"NS": ns.name, "HOST": host, "LOGIN_KEY": made_key(ns, "first").strip()}
+    fill = lambda text, **more: functools.reduce(lambda t, item: t.replace(f"${{{item[0]}}}", item[1]), (known | more).items(), ns.fill(text))
+    chart = pathlib.Path(folder)
+    (chart / "templates").mkdir()
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: slurm\nversion: 1.2.1\n")
+    (chart / "templates/all.yaml").write_text(fill(own, KEY="k" * 1024))
+    helm("install", "slurm", str(chart), "-n", ns.name)
+    uid = lambda kind, name: ns.get(f"{kind}.slinky.slurm.net", name)["metadata"]["uid"]
+    owners = {"CONTROLLER": uid("controllers", "slurm"), "RESTAPI": uid("restapis", "slurm"), "NODESET": uid("nodesets", "slurm-worker-cpu"),
+              "HOSTSET": uid("nodesets", "slurm-worker-host"), "LOGINSET": uid("loginsets", "slurm-login-main"),
+              "JWTKEY": ns.get("secret", "slurm-auth-jwt")["metadata"]["uid"]}
+    keys = dict(line.split(": ") for line in client(ns, "bash", "-c", HOST_KEYS).stdout.splitlines())
+    made = fill(children, HOST_KEYS=json.dumps(keys), **owners)
+    ns.apply(made)
+    ns.apply("---\n".join([*(fill(workers, N=number, **owners) for number in ("0", "1")), fill(on_host, **owners)]))
+    ns.patch("nodesets.slinky.slurm.net", "slurm-worker-cpu", {"metadata": {"finalizers": ["nodeset.slinky.slurm.net/reservation"]}})
+    # The client takes the Service's host keys for right this once.
+    wait("a user logs in", lambda: ssh(ns, "first", "root", "true", host="slurm-login-main", check=False).returncode == 0)
+    wait("3 idle", lambda: ns.idle("slurm") == ["cpu-0", "cpu-1", host])
+    pods = {"cpu-0": "slurm-worker-cpu-0", "cpu-1": "slurm-worker-cpu-1", host: "slurm-worker-host-x7k2p"}
+    for name, pod in pods.items():
+        nodeset = "slurm-worker-host" if name == host else "slurm-worker-cpu"
+        comment = {"namespace": ns.name, "podName": pod, "node": "", "nodeSetName": nodeset, "nodeSetUID": uid("nodesets", nodeset)}
+        ns.slurm("scontrol", "update", f"nodename={name}", f"comment={json.dumps(comment)}", controller="slurm")
+    ns.kubectl("label", "pod", "slurm-worker-cpu-0", "nodeset.slinky.slurm.net/pod-protect=true")
+    # What it leaves when it has ended by itself.
+    job = ns.submit("trap 'echo ended well >/scratch/proof; exit 0' USR1; sleep 3600 & wait", "-N1", "-w", "cpu-0", "--no-requeue", controller="slurm")
+    wait("the job runs", lambda: ns.fates([job], "slurm") == {("RUNNING", 0): 1})
+    return job, made
+
+
+class TakenOver:
+    """What was there of a release of the Slinky operator, and must stay when another operator or another chart has taken it over."""
+
+    KINDS = (("controllers", "slurm"), ("restapis", "slurm"), ("nodesets", "slurm-worker-cpu"), ("nodesets", "slurm-worker-host"),
+             ("loginsets", "slurm-login-main"), ("tokens", "alice"))
+
+    def __init__(self, ns, job):
+        self.ns, self.job = ns, job
+        self.workers, self.kept = self.pods(), self.what_is_kept()
+
+    def pods(self):
+        return {name: (pod["metadata"]["uid"], [c["restartCount"] for c in pod["status"]["containerStatuses"]])
+                for name, pod in self.ns.workers().items()}
+
+    def what_is_kept(self):
+        """The volumes, the keys of the cluster, and the host keys of the login nodes."""
+        claims = {item["metadata"]["name"]: item["metadata"]["uid"] for item in self.ns.get("persistentvolumeclaims")}
+        return claims, [self.ns.get("secret", name)["data"] for name in ("slurm-auth-slurm", "slurm-auth-jwt", "slurm-login-main-ssh-host-keys")]
+
+    def undisturbed(self, what):
+        ns = self.ns
+        for kind, name in self.KINDS:
+            wait(f"{kind} is looked at", lambda: (o := ns.get(f"{kind}.slinky.slurm.net", name))["status"].get(
+                "observedGeneration") == o["metadata"]["generation"])
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait(f"{what}: the nodes answer", lambda: not any("NOT_RESPONDING" in s for s, _ in ns.nodes("slurm").values()))
+        # What is to be replaced would be by now.
+        time.sleep(5)
+        expect(self.pods() == self.workers, f"{what}: workers were replaced or restarted: {self.workers} became {self.pods()}")
+        # slurmctld may be about to restart, once.
+        wait(f"{what}: the job runs, in its first start", lambda: ns.fates([self.job], "slurm") == {("RUNNING", 0): 1})
+        expect(self.what_is_kept() == self.kept, f"{what}: volumes or keys are others")
+        wait(f"{what}: no worker is drained", lambda: not any("DRAIN" in s for s, _ in ns.nodes("slurm").values()))
+        out = wait(f"{what}: a user logs in", lambda: ssh(ns, "first", "root", "srun", "-w", "cpu-1", "hostname", host="slurm-login-main").stdout.strip())
+        expect(out == "cpu-1", f"{what}: srun hostname printed {out}")
+
+
+def given_back_to_slinky(ns, made, revision):
+    """The cluster is given back, and its release rolled back: the other operator finds what it can write to, and nothing of this one's."""
+    with without_the_operator():
+        wait("it is given back", lambda: slurm_plugin(ns, "release", "slurm", "--yes"), every=2)
+        helm("rollback", "slurm", revision, "-n", ns.name)
+        for kind, name in TakenOver.KINDS[:5]:
+            left = [f for f in ns.get(f"{kind}.slinky.slurm.net", name)["metadata"].get("finalizers", []) if not f.endswith("/reservation")]
+            expect(not left, f"finalizers are left on {kind} {name}: {left}")
+        notes = {note for pod in ns.workers().values() for note in pod["metadata"]["annotations"]} & {
+            "nodeset.slinky.slurm.net/registered", "nodeset.slinky.slurm.net/deletion-evidence"}
+        expect(not notes, f"notes are left on workers: {notes}")
+        expect(ns.get("nodesets.slinky.slurm.net", "slurm-worker-cpu")["metadata"]["labels"]["helm.sh/chart"] == "slurm-1.2.1", "it was not rolled back")
+        # It writes by merge patches.
+        for text in made.split("\n---\n"):
+            kind, name = (re.search(pattern, text, re.M)[1] for pattern in (r"^kind: (\w+)", r"name: ([\w-]+)"))
+            if kind in ("Service", "ConfigMap", "StatefulSet", "Deployment"):
+                ns.kubectl("patch", kind, name, "--type=merge", "--dry-run=server", "--patch-file=/dev/stdin", text=text)
+
+
+@own_clusters
+@once
+@alone
+def a_release_of_the_slinky_operator_is_taken_over(tag, plugin):
+    with Namespace("e2e-slinky", tag, plugin) as ns, tempfile.TemporaryDirectory() as folder:
+        with without_the_operator():
+            job, made = release_of_slinky(ns, folder)
+            taken = TakenOver(ns, job)
+            token = ns.get("secret", "alice-jwt-slurm")["metadata"]["uid"]
+
+        taken.undisturbed("the operator took over")
+        wait("the Token's Secret is renewed", lambda: base64.b64decode(ns.get("secret", "alice-jwt-slurm")["data"]["SLURM_JWT"]).count(b".") == 2)
+        expect(ns.get("secret", "alice-jwt-slurm")["metadata"]["uid"] == token, "the Token's Secret is another")
+        nodeset = lambda conf, **more: {"oversubscribeNode": True, "slurmd": {"image": f"local/slurmd:{tag}"}, "extraConf": conf,
+                                        "logfile": {"image": f"local/slurmd:{tag}"}, "podSpec": {"nodeSelector": None}} | more
+        release = ns.get("nodesets.slinky.slurm.net", "slurm-worker-cpu"), ns.get("nodesets.slinky.slurm.net", "slurm-worker-host")
+        login = ns.get("loginsets.slinky.slurm.net", "slurm-login-main")["spec"]
+        sssd = base64.b64decode(ns.get("secret", "slurm-sssd-conf")["data"]["sssd.conf"]).decode()
+        cpu = nodeset("CPUs=2 RealMemory=1000", replicas=2, volumeClaimTemplates=release[0]["spec"]["volumeClaimTemplates"],
+                      partition={"enabled": True, "config": "Default=YES MaxTime=UNLIMITED State=UP"})
+        cpu["slurmd"]["volumeMounts"] = release[0]["spec"]["slurmd"]["volumeMounts"]
+        host = nodeset("CPUs=1 RealMemory=500", scalingMode="DaemonSet", podSpec={
+            "nodeSelector": release[1]["spec"]["template"]["spec"]["nodeSelector"]})
+        image = {"image": f"local/login:{tag}"}
+        values = json.dumps({
+            "configFiles": {"cgroup.conf": f"CgroupPlugin={plugin}\nIgnoreSystemd=yes\n"},
+            "controller": {"slurmctld": {"image": f"local/slurmctld:{tag}"}, "logfile": {"image": f"local/slurmctld:{tag}"},
+                           "persistence": {"resources": {"requests": {"storage": "100Mi"}}},
+                           "extraConf": "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n", "podSpec": {"nodeSelector": None}},
+            "restapi": {"slurmrestd": {"image": f"local/slurmrestd:{tag}"}},
+            "sssd": {"conf": sssd},
+            "loginsets": {"main": {"login": image, "initconf": image, "rootSshAuthorizedKeys": login["rootSshAuthorizedKeys"],
+                                   "podSpec": {"nodeSelector": None}, "service": {"spec": {"type": "ClusterIP"}}}},
+            "nodesets": {"cpu": cpu, "host": host}})
+        upgrade = lambda *more: run("helm", "upgrade", "slurm", str(TOP / "charts/slurm"), "-n", ns.name, "-f", "-", *more, text=values)
+        upgrade()
+        taken.undisturbed("the chart took over")
+        given_back_to_slinky(ns, made, "1")
+        # It is ours in all: a NodeSet that goes is drained first, and its former operator's finalizer does not keep it. Its volumes stay.
+        upgrade("--set", "nodesets.cpu.enabled=false")
+        wait("the busy worker is left", lambda: sorted(ns.workers()) == ["slurm-worker-cpu-0", "slurm-worker-host-x7k2p"])
+        ns.slurm("scancel", "--batch", "--signal=USR1", str(job), controller="slurm")
+        wait("the job completes, in its first start", lambda: ns.fates([job], "slurm") == {("COMPLETED", 0): 1})
+        wait("the NodeSet goes", lambda: not ns.get("nodesets.slinky.slurm.net", "slurm-worker-cpu"))
+        expect(taken.what_is_kept() == taken.kept, "volumes or keys went with the NodeSet")
+        ns.apply("""
+apiVersion: v1
+kind: Pod
+metadata: {name: reader}
+spec:
+  restartPolicy: Never
+  containers: [{name: reader, image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent, command: [cat, /scratch/proof], volumeMounts: [{name: scratch, mountPath: /scratch}]}]
+  volumes: [{name: scratch, persistentVolumeClaim: {claimName: scratch-slurm-worker-cpu-0}}]
+""")
+        wait("the job has ended by itself, as its volume tells", lambda: ns.kubectl("logs", "reader").stdout == "ended well\n")
+        helm("uninstall", "slurm", "-n", ns.name)
+        expect([ns.get("secret", f"slurm-auth-{part}")["data"] for part in ("slurm", "jwt")] == taken.kept[1][:2], "the keys went with the release")
+
+
+def with_two_slurmctlds(own, children):
+    """The same by release 1.3 of the Slinky operator, with ha."""
+    other = (TOP / "tests/e2e/slinky_release_1.3.yaml").read_text()
+    key = lambda text: tuple(re.search(pattern, text, re.M)[1] for pattern in (r"^kind: (\w+)", r"name: ([\w-]+)"))
+    mine = {key(text) for text in other.split("\n---\n")}
+    kept = [text for text in children.split("\n---\n") if key(text) not in mine]
+    own = re.sub(r"^  persistence: .*$", "  persistence: {existingClaim: shared}\n  ha: {enabled: true}", own, flags=re.MULTILINE)
+    return own, "\n---\n".join([other, *kept])
+
+
+@own_clusters
+@once
+@alone
+@long
+def a_release_with_two_slurmctlds_is_taken_over(tag, plugin):
+    """Of both slurmctlds in one StatefulSet, the one that stands by goes before ours is made. One serves all the time."""
+    with Namespace("e2e-slinky-ha", tag, plugin) as ns, tempfile.TemporaryDirectory() as folder:
+        with without_the_operator():
+            starting = threading.Thread(target=lambda: wait("slurmctld's pod is there", lambda: ns.kubectl(
+                "label", "pod", "slurm-controller-0", "controller.slinky.slurm.net/active=true"), 600), daemon=True)
+            starting.start()
+            job, _ = release_of_slinky(ns, folder, with_two_slurmctlds)
+            starting.join()
+            wait("it has the label", lambda: ns.get("pod", "slurm-controller-0")["metadata"]["labels"].get(
+                "controller.slinky.slurm.net/active") == "true", 10)
+            ns.kubectl("wait", "--for=condition=Ready", "pod/slurm-controller-1", "--timeout=180s")
+            taken = TakenOver(ns, job)
+            # Not known to serve: nothing is changed.
+            ns.kubectl("label", "pod", "slurm-controller-0", "controller.slinky.slurm.net/active-")
+            before = {name: ns.get("pod", name)["metadata"]["uid"] for name in ("slurm-controller-0", "slurm-controller-1")}
+        ns.wait_condition("controllers.slinky.slurm.net", "slurm", "Degraded", saying="OtherSlurmctlds")
+        time.sleep(5)
+        expect({name: ns.get("pod", name)["metadata"]["uid"] for name in before} == before, "slurmctld was replaced")
+        expect(not ns.get("statefulset", "slurm-controller-backup"), "a backup was made beside the other one")
+        ns.kubectl("label", "pod", "slurm-controller-0", "controller.slinky.slurm.net/active=true")
+        wait("the one that stands by has gone", lambda: not ns.get("pod", "slurm-controller-1"))
+        ns.wait_condition("controllers.slinky.slurm.net", "slurm", "BackupsReady", saying="slurm-controller-0 is primary")
+        taken.undisturbed("the operator took over")
+        wait("and its pod is ours", lambda: ns.get("pod", "slurm-controller-0")["metadata"]["uid"] != before["slurm-controller-0"])
+        taken.undisturbed("slurmctld is ours")
+        ns.slurm("scancel", "--batch", "--signal=USR1", str(job), controller="slurm")
+        wait("the job completes, in its first start", lambda: ns.fates([job], "slurm") == {("COMPLETED", 0): 1})
+        proof = ns.kubectl("exec", "slurm-worker-cpu-0", "-c", "slurmd", "--", "cat", "/scratch/proof").stdout
+        expect(proof == "ended well\n", f"the job left {proof}")
 
 
 @own_clusters
@@ -1075,10 +3124,9 @@ def namespace_with_drain(tag, plugin):
         wait("the idle worker goes", lambda: sorted(ns.workers()) == ["cpu-0"])
         for _ in range(10):
             expect(sorted(ns.workers()) == ["cpu-0"], "the worker went before its job had ended")
-            ns.slurm("scontrol", "ping")
+            wait("slurmctld answers", lambda: ns.slurm("scontrol", "ping"), 60)
             time.sleep(0.5)
-        ns.tell(job)
-        wait("the namespace is gone", lambda: kubectl("get", "namespace", ns.name, check=False).returncode != 0, 120)
+        wait("the namespace is gone", lambda: "not found" in kubectl("get", "namespace", ns.name, check=False).stderr or ns.tell(job, "URG"), 400)
 
 
 @own_clusters
@@ -1088,7 +3136,7 @@ def namespace_at_once(tag, plugin):
     with Namespace(f"e2e-now-{tag.replace('.', '-')}", tag, plugin) as ns:
         ready_cluster(ns, 1)
         job = runs(ns, ns.submit("sleep 600"))
-        kubectl("delete", "namespace", ns.name, "--wait=true", timeout=90)
+        kubectl("delete", "namespace", ns.name, "--wait=true", timeout=300)
 
 
 def renew(ns):
@@ -1099,6 +3147,14 @@ def renew(ns):
     ready_cluster(ns)
 
 
+def a_cluster_becomes_ready(ns):
+    ready_cluster(ns)
+
+
+def a_new_cluster_for_the_next_test(ns):
+    renew(ns)
+
+
 def run_one(name, function):
     start = time.monotonic()
     try:
@@ -1106,13 +3162,17 @@ def run_one(name, function):
         print(f"ok      {name} ({time.monotonic() - start:.1f} s)", flush=True)
         return True
     except (Failed, subprocess.TimeoutExpired) as error:
-        print(f"not ok  {name} ({time.monotonic() - start:.1f} s): {error}", flush=True)
+        # What went wrong first, where a clean-up has failed after it.
+        causes = [error]
+        while causes[0].__context__:
+            causes.insert(0, causes[0].__context__)
+        print(f"not ok  {name} ({time.monotonic() - start:.1f} s): {'; then: '.join(map(str, causes))}", flush=True)
     except Exception:  # pylint: disable=broad-except
         print(f"not ok  {name}: {traceback.format_exc()}", flush=True)
     return False
 
 
-def in_turn(lane, tag, function, *arguments):
+def in_turn(lane, tag, function, *arguments, before=None):
     """Runs a test when no other lane's forbids it: those of ALONE disturb all of the cluster."""
     alone = function in ALONE
     # Who waits to be alone holds the turnstile, so that no other begins before it.
@@ -1121,19 +3181,19 @@ def in_turn(lane, tag, function, *arguments):
         fcntl.flock(cluster, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         if not alone:
             fcntl.flock(turnstile, fcntl.LOCK_UN)
-        return run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda: function(*arguments))
+        return run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda: (before and before(*arguments), function(*arguments)))
 
 
 def in_one_cluster(lane):
     """The tests that share a Slurm cluster, one after the other."""
     results = []
     with Namespace(f"e2e-{lane.tag.replace('.', '-')}", lane.tag, cgroup_plugin()) as ns:
-        if run_one(f"{lane.tag} a cluster becomes Ready", lambda: ready_cluster(ns)):
+        if in_turn(lane, lane.tag, a_cluster_becomes_ready, ns):
             results.append(True)
             for function in lane.tests:
-                results.append(in_turn(lane, lane.tag, function, ns))
+                results.append(in_turn(lane, lane.tag, function, ns, before=as_each_test_finds_it))
                 if not results[-1]:
-                    run_one(f"{lane.tag} a new cluster for the next test", lambda: renew(ns))
+                    in_turn(lane, lane.tag, a_new_cluster_for_the_next_test, ns)
         else:
             results.append(False)
             ns.renew()
@@ -1166,7 +3226,8 @@ def main():
     parser.add_argument("--long", action="store_true", help="all tests with every release")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    releases = arguments.slurm or slurm_releases()
+    made = slurm_releases()
+    releases = arguments.slurm or made
     with tempfile.TemporaryDirectory() as locks:
         lanes = []
         for tag in releases:
@@ -1175,6 +3236,10 @@ def main():
                           if not arguments.names or any(part in function.__name__ for part in arguments.names)]
                 if tag != releases[0] and not arguments.long:
                     wanted = [function for function in wanted if function not in ONCE]
+                if not (arguments.long or arguments.names):
+                    wanted = [function for function in wanted if function not in LONG]
+                if tag == max(made):
+                    wanted = [function for function in wanted if function not in FROM_OLDER]
                 if wanted:
                     lanes.append(Lane(tag, body, wanted, locks))
         with concurrent.futures.ProcessPoolExecutor(max(1, len(lanes))) as pool:

@@ -119,6 +119,18 @@ spec:
 {{- toYaml $all }}
 {{- end }}
 
+{{- /* The enabled loginsets with their defaults, as a map. */}}
+{{- define "slurm.loginsets" -}}
+{{- $all := dict }}
+{{- range $name, $loginset := .Values.loginsets }}
+{{- $loginset = mergeOverwrite (deepCopy ($.Values.loginsetDefaults | default dict)) (deepCopy ($loginset | default dict)) }}
+{{- if $loginset.enabled }}
+{{- $_ := set $all $name $loginset }}
+{{- end }}
+{{- end }}
+{{- toYaml $all }}
+{{- end }}
+
 {{- /* The lines that values add to slurm.conf: extraConf, and the partitions. */}}
 {{- define "slurm.extraConf" -}}
 {{- $lines := list }}
@@ -166,5 +178,20 @@ name: {{ $name }}
 key: {{ $ref.key | default (printf "%s.key" .part) }}
 {{- else if not $values.create }}
 {{- fail (printf "%s.secretRef.name: required, unless %s.create is true" $path $path) }}
+{{- end }}
+{{- end }}
+
+{{- /* Where sssd.conf is, as the field sssdConfRef of a resource; nothing where the users of the image are all there are. */}}
+{{- define "slurm.sssdConfRef" -}}
+{{- $sssd := .Values.sssd | default dict }}
+{{- $ref := $sssd.secretRef | default dict }}
+{{- if $ref.name }}
+sssdConfRef:
+  name: {{ $ref.name }}
+  key: {{ $ref.key | default "sssd.conf" }}
+{{- else if $sssd.conf }}
+sssdConfRef:
+  name: {{ include "slurm.fullname" . }}-sssd-conf
+  key: sssd.conf
 {{- end }}
 {{- end }}

@@ -70,20 +70,20 @@ applied=${EPOCHREALTIME/./}
 
 step "waiting for both workers to be idle"
 idle() { (($(ctld sinfo --noheader --Node --states=idle --format=%N | wc -l) == 2)); }
-wait_for 60 "idle workers" idle || die "the workers did not become idle within 60 s"
+wait_for 180 "idle workers" idle || die "the workers did not become idle within 180 s"
 result "$(((${EPOCHREALTIME/./} - applied) / 1000)) ms after apply"
 say "               $(ctld scontrol show nodes --oneliner | grep -oE '(NodeName|CPUEfctv|RealMemory|MemSpecLimit|CoreSpecCount|Version)=[^ ]+' | paste -sd' ')"
 
 # job POD COMMAND...: what a job over both workers says.
 job() {
   local output
-  output=$(k exec "$1" -- "${@:2}" srun -N2 --immediate=30 hostname | sort | paste -sd' ')
+  output=$(k exec "$1" -- "${@:2}" srun -N2 --immediate=120 hostname | sort | paste -sd' ')
   [[ $output == "cpu-0 cpu-1" ]] || die "srun -N2 hostname in $1 said '$output'"
   result "$1: $output"
 }
 step "srun -N2 hostname"
 job slurmctld-0
-k wait --for=condition=Ready --timeout=60s pod/login >/dev/null
+k wait --for=condition=Ready --timeout=180s pod/login >/dev/null
 job login
 # A job that has to wait is one that slurmctld calls back about.
 k exec slurmctld-0 -- sbatch -N2 --exclusive --output=/dev/null --wrap 'sleep 3' >/dev/null
@@ -91,16 +91,20 @@ job login setpriv --reuid=1 --regid=1 --clear-groups
 
 step "ssh to the login node"
 banner() { bash -c "exec 3<>/dev/tcp/$(k get pod login -o jsonpath='{.status.podIP}')/22; head -n 1 <&3" | grep '^SSH-2.0-'; }
-wait_for 10 "" banner || die "sshd of the login node does not answer"
+wait_for 60 "" banner || die "sshd of the login node does not answer"
 result "login: $(banner)"
 
 step "REST from outside of the cluster"
-k rollout status deployment/slurmrestd --timeout=60s >/dev/null
+k rollout status deployment/slurmrestd --timeout=180s >/dev/null
 url=http://$(k get service slurmrestd -o jsonpath='{.spec.clusterIP}'):6820
 token=$(ctld scontrol token username=slurm lifespan=600 | sed -n 's/^SLURM_JWT=//p')
 rest() { curl -sS --max-time 10 -H "X-SLURM-USER-TOKEN: $token" "$url$1"; }
+# kube-proxy may be a moment behind the pod.
+reached() { curl -s --connect-timeout 1 -o /dev/null "$url/"; }
+wait_for 120 "" reached || die "slurmrestd is not reached at $url"
 parser=$(rest /openapi/v3 | jq -r '.paths | keys[]' | sed -n 's|^/slurm/\(v[0-9.]*\)/ping/*$|\1|p' | sort -V | tail -n1)
 [[ -n $parser ]] || die "no version in /openapi/v3"
+wait_for 60 "" idle || true # after the jobs
 ping=$(rest "/slurm/$parser/ping" | jq -r '.pings[0].responding')
 nodes=$(rest "/slurm/$parser/nodes" | jq -r '[.nodes[] | .name + "=" + (.state | join("+"))] | sort | join(" ")')
 [[ $ping == true && $nodes == *cpu-0=IDLE*cpu-1=IDLE* ]] || die "REST said ping=$ping nodes=$nodes"
@@ -110,7 +114,7 @@ step "slurmdbd and its database"
 "$DEV/deps.sh" database
 dbd() { k exec slurmdbd -c slurmdbd -- "$@"; }
 waits() { grep -qi 'database must be up' <<<"$(k logs slurmdbd -c slurmdbd)"; }
-wait_for 30 "" waits || die "slurmdbd does not wait for its database"
+wait_for 120 "" waits || die "slurmdbd does not wait for its database"
 result "it waits for it"
 # Not root's and not the machine's: a MariaDB with nothing but this database.
 mkdir "$scratch/database"
@@ -124,7 +128,7 @@ chmod 600 "$scratch"/*.key
 mariadb --socket="$scratch/database/socket" --bind-address="$HOST_IP" --port=$database_port --skip-name-resolve \
   --init-file="$scratch/database/users.sql" >"$scratch/log" 2>&1 </dev/null &
 database=$!
-k wait --for=condition=Ready --timeout=60s pod/slurmdbd >/dev/null || die "slurmdbd is not ready; MariaDB says: $(tail -n3 "$scratch/log")"
+k wait --for=condition=Ready --timeout=180s pod/slurmdbd >/dev/null || die "slurmdbd is not ready; MariaDB says: $(tail -n3 "$scratch/log")"
 dbd sacctmgr --immediate add account physics >/dev/null
 accounts=$(dbd sacctmgr --noheader --parsable2 list account format=account | sort | paste -sd' ')
 [[ $accounts == "physics root" ]] || die "sacctmgr lists the accounts '$accounts'"
@@ -135,7 +139,7 @@ step "reconfigure: good, bad, mended"
 configure() {
   k get configmap slurm-config -o json | jq --arg from "$1" --arg to "$2" '.data["slurm.conf"] |= sub($from; $to)' | k apply -f - >/dev/null 2>&1
   # The kubelet looks at the volumes of a pod when the pod changes.
-  wait_for 30 "the new slurm.conf" arrived "$2" || die "slurm.conf did not arrive in the pod"
+  wait_for 120 "the new slurm.conf" arrived "$2" || die "slurm.conf did not arrive in the pod"
 }
 arrived() {
   k annotate --overwrite pod slurmctld-0 "tick=$((++tick))" >/dev/null

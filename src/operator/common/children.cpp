@@ -101,17 +101,16 @@ std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const
         tried != outcomes.end() && tried->second.error && tried->second.error->code == core::ErrorCode::kInvalid;
     if (!refused) return {};
   }
-  kube::Patch act;
-  act.resource = resource;
-  act.key = observed->meta.key();
-  act.type = kube::PatchType::kJson;
-  act.uid = observed->meta.uid;
-  act.patch = core::Json::array();
-  for (const char* list : {"containers", "initContainers"}) drop_probes(intent, observed->body, list, act.patch);
-  if (act.patch.empty()) return {};
+  core::Json operations = core::Json::array();
+  for (const char* list : {"containers", "initContainers"}) drop_probes(intent, observed->body, list, operations);
+  if (operations.empty()) return {};
   return plan::Step{{"drop probes of", resource.kind, observed->meta.name},
                     "somebody else gave them another handler than is wanted, and a probe has one only",
-                    std::make_shared<kube::Patch>(std::move(act))};
+                    kube::patch_any_version(resource, observed->meta, std::move(operations), kube::PatchType::kJson)};
+}
+
+std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content) {
+  return content.empty() ? "" : core::short_digest(owner.uid + '\n' + std::string(content));
 }
 
 void add_metadata(kube::StringMap& into, const kube::StringMap& from) {

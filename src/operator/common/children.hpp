@@ -36,6 +36,10 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
                                            const kube::Object* observed, const plan::Outcomes& outcomes);
 
+/// A digest of what a Secret holds, for an annotation: salted with the owner's uid, so that it tells nothing about other
+/// Secrets; the same for a Secret that was made again. "": of nothing.
+std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content);
+
 /// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves,
 /// and those that tell the operator what to do with a Controller.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);

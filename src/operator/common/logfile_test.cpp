@@ -16,7 +16,7 @@ TEST(Logfile, PrintsWhatSeveralDaemonsWriteAndEndsAtTerm) {
   std::filesystem::create_directories(home);
   const char* const script =
       "{ until [ -p \"$SOCKET\" ]; do sleep 0.01; done; echo first >\"$SOCKET\"; echo second >\"$SOCKET\"; } &\n"
-      "timeout --foreground -s TERM -k 5 1 sh -c \"$1\"; echo \"ended with $?\"";
+      "timeout --foreground -s TERM -k 5 4 sh -c \"$1\"; echo \"ended with $?\"";
   kube::System::Command command;
   command.argv = {"/usr/bin/env", "SOCKET=" + (home / "log" / "daemon.log").string(), "sh", "-c", script, "sh", kLogfileScript};
   const core::Result<std::string> said = kube::real_system().run(command);

@@ -110,4 +110,14 @@ core::Json project_secret(std::string_view name, std::string_view key, std::stri
   return {{"secret", {{"name", name}, {"items", core::Json::array({{{"key", key}, {"path", path}}})}}}};
 }
 
+core::Json projected_volume(std::string_view name, core::Json sources, int mode) {
+  return {{"name", name}, {"projected", {{"defaultMode", mode}, {"sources", std::move(sources)}}}};
+}
+
+core::Json read_only_mount(std::string_view volume, std::string_view path, std::string_view sub_path) {
+  core::Json out{{"name", volume}, {"mountPath", path}, {"readOnly", true}};
+  if (!sub_path.empty()) out["subPath"] = sub_path;
+  return out;
+}
+
 }  // namespace op

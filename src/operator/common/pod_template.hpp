@@ -26,5 +26,8 @@ core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over,
 /// {"name", "configMap": {"name", "items"}} and its kin, as sources of a projected volume.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);
 core::Json project_secret(std::string_view name, std::string_view key, std::string_view path);
+/// A volume of such sources, with files for root alone unless `mode` says otherwise.
+core::Json projected_volume(std::string_view name, core::Json sources, int mode = 0600);
+core::Json read_only_mount(std::string_view volume, std::string_view path, std::string_view sub_path = "");
 
 }  // namespace op

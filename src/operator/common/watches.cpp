@@ -16,6 +16,14 @@ std::function<Keys(const kube::PodRecord&)> instance_of(std::string_view app) {
   };
 }
 
+std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller) {
+  return [of_controller = std::move(of_controller)](const kube::Object& object) -> Keys {
+    const kube::OwnerReference* owner = object.meta.controller_owner();
+    if (owner == nullptr || owner->kind != resources::kController.kind) return {};
+    return of_controller({object.meta.ns, owner->name});
+  };
+}
+
 void wake_on_last_workers(Wiring& wiring, const kube::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller) {
   wiring.wakes<kube::PodRecord>(

@@ -12,6 +12,9 @@ namespace op {
 /// A pod of that app (kAppRestApi) to the object that it is of, by its labels.
 [[nodiscard]] std::function<Keys(const kube::PodRecord&)> instance_of(std::string_view app);
 
+/// What a Controller owns, such as its configuration, to `of_controller` of that Controller.
+[[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
+
 /// Workers that appear or go matter to those who wait for the last of them: to `of_controller` of a Controller that is being
 /// deleted.
 void wake_on_last_workers(Wiring& wiring, const kube::Controller& who, kube::Cache<kube::PodRecord>& pods,

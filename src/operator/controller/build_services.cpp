@@ -4,6 +4,7 @@
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/services.hpp"
+#include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 
 namespace op::controller {
@@ -16,6 +17,12 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
           {"ports", core::Json::array({service_port(port_name, port, port_name)})}};
 }
 
+/// One that stands by tells clients to turn to another, and those that know all of them do so.
+kube::StringMap slurmctlds(const Observed& observed) {
+  const std::string& name = observed.object->meta.name;
+  return backups(observed) > 0 ? slurmctld_selector(name) : selector_labels(kAppController, name);
+}
+
 }  // namespace
 
 core::Json build_service(const Observed& observed) {
@@ -23,8 +30,8 @@ core::Json build_service(const Observed& observed) {
   const api::ServiceSpec& over = observed.controller.spec.service;
   core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_object_name(meta.name)}, resources::kController,
                                meta, controller_labels(meta.name), over.metadata);
-  // One slurmctld: whether it is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds
-  // delay. The selector needs no help of a running operator.
+  // Whether slurmctld is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds delay.
+  // The selector needs no help of a running operator.
   core::Json spec{{"publishNotReadyAddresses", true}};
   core::Json ports = core::Json::array(
       {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});
@@ -32,7 +39,7 @@ core::Json build_service(const Observed& observed) {
   if (over.port != 0 && over.port != api::kPortSlurmctld) {
     ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
   }
-  out["spec"] = merge_service_spec(std::move(spec), over.spec, selector_labels(kAppController, meta.name), std::move(ports));
+  out["spec"] = merge_service_spec(std::move(spec), over.spec, slurmctlds(observed), std::move(ports));
   return out;
 }
 
@@ -40,7 +47,27 @@ core::Json build_internal_service(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_internal_service_name(meta.name)},
                                resources::kController, meta, controller_labels(meta.name));
-  out["spec"] = headless(selector_labels(kAppController, meta.name), kAppController, api::kPortSlurmctld);
+  out["spec"] = headless(slurmctlds(observed), kAppController, api::kPortSlurmctld);
+  return out;
+}
+
+core::Json build_pod_service(const Observed& observed, const std::string& pod) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  core::Json out =
+      owned_child(kube::resources::kService, {meta.ns, pod}, resources::kController, meta, controller_labels(meta.name));
+  kube::StringMap selector = slurmctlds(observed);
+  selector["statefulset.kubernetes.io/pod-name"] = pod;
+  out["spec"] = {{"publishNotReadyAddresses", true},
+                 {"selector", std::move(selector)},
+                 {"ports", core::Json::array({service_port(kAppController, api::kPortSlurmctld, kAppController)})}};
+  return out;
+}
+
+core::Json build_slurmctld_pdb(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  core::Json out = owned_child(kube::resources::kPodDisruptionBudget, {meta.ns, controller_object_name(meta.name)},
+                               resources::kController, meta, controller_labels(meta.name));
+  out["spec"] = {{"maxUnavailable", 1}, {"selector", {{"matchLabels", slurmctlds(observed)}}}};
   return out;
 }
 

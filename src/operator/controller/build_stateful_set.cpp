@@ -3,16 +3,19 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/common/sssd.hpp"
+#include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/keyring.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::controller {
 namespace {
 
-constexpr const char* kEtcVolume = "slurm-etc";
 constexpr const char* kRunVolume = "run";
 constexpr const char* kSocketVolume = "slurm-authsocket";
 constexpr const char* kLogVolume = "slurm-logfile";
@@ -21,12 +24,13 @@ constexpr const char* kStateRoot = "/var/spool/slurmctld/";
 constexpr const char* kLogDirectory = "/var/log/slurm";
 
 /// For clusters without a RestApi, over which the operator would do the same: reconfigures when slurmctld does not know the
-/// partition that slurm.conf is marked with. What is refused is tried again ever more rarely.
+/// partition that slurm.conf is marked with. What is refused is tried again ever more rarely, and jobs that are starting are
+/// waited for, a minute at most: see prologs.hpp.
 std::string reconfigure_script() {
   const std::string marker = slurm::conf::marker_partition("");
   return "set -u\n"
          "trap 'exit 0' TERM\n"
-         "pause=5\n"
+         "pause=5 waited=0\n"
          "while true; do\n"
          "  sleep $pause & wait $!\n"
          "  mark=$(sed -n 's/^PartitionName=\\(" +
@@ -36,11 +40,55 @@ std::string reconfigure_script() {
          "  [ -n \"$mark\" ] || continue\n"
          "  scontrol ping >/dev/null 2>&1 || continue\n"
          "  scontrol -a show partition \"$mark\" >/dev/null 2>&1 && continue\n"
+         "  if ! jobs=$(squeue -h -a -t CF,R -o '%i %T %r') || jobs=$(echo \"$jobs\" | grep -E ' CONFIGURING | Prolog$'); "
+         "then\n"
+         "    if [ $waited -lt 12 ]; then\n"
+         "      waited=$((waited + 1))\n"
+         "      continue\n"
+         "    fi\n"
+         "    echo \"jobs were starting for a minute, or cannot be seen:\"\n"
+         "    echo \"$jobs\"\n"
+         "  fi\n"
+         "  waited=0\n"
          "  scontrol reconfigure && echo \"reconfigured to $mark\" || pause=60\n"
          "done\n";
 }
 
-core::Json mount(const char* volume, std::string path, bool read_only = false) {
+/// Until no backup serves any more. One that does writes the time and its number, which is not 0, to the file "heartbeat" four
+/// times in SlurmctldTimeout, every 30 seconds at most (slurmctld/heartbeat.c); one that takes over begins with that when it
+/// has read the state. Slurm's own way to ask it to end gives up after half a minute, and then reads a state that lacks what
+/// the backup has not written yet.
+std::string wait_backup_script(const std::string& state) {
+  return "trap 'exit 1' TERM\n"
+         "timeout=$(sed -n 's/^ *SlurmctldTimeout *= *\\([0-9][0-9]*\\).*/\\1/Ip' /etc/slurm/slurm.conf | tail -n 1)\n"
+         "timeout=${timeout:-120} pause=$((${timeout:-120} / 4))\n"
+         "[ $pause -le 30 ] || pause=30\n"
+         // 24.11 takes the file away for a moment with each beat.
+         "beat() {\n"
+         "  for try in 1 2 3; do\n"
+         "    now=$(od -An -v -tx1 " +
+         state +
+         "/heartbeat 2>/dev/null | tr -d ' \\n')\n"
+         "    [ -z \"$now\" ] || break\n"
+         "    sleep 0.2\n"
+         "  done\n"
+         "}\n"
+         "is_backups() { [ -n \"$now\" ] && [ \"${now#????????????????}\" != 0000000000000000 ]; }\n"
+         "is_old() { [ -n \"$now\" ] && [ $(($(date +%s) - 0x${now%????????????????})) -gt $timeout ]; }\n"
+         "beat\n"
+         "if ! is_backups && is_old; then\n"
+         "  sleep $((2 * pause + 1)) & wait $!\n"
+         "  beat\n"
+         "fi\n"
+         "while is_backups; do\n"
+         "  last=$now\n"
+         "  sleep $((3 * pause + 1)) & wait $!\n"
+         "  beat\n"
+         "  [ \"$now\" != \"$last\" ] || break\n"
+         "done\n";
+}
+
+core::Json mount(std::string_view volume, std::string path, bool read_only = false) {
   core::Json out{{"name", volume}, {"mountPath", std::move(path)}};
   if (read_only) out["readOnly"] = true;
   return out;
@@ -56,9 +104,28 @@ core::Json ids(int id, bool group_of_files) {
   return out;
 }
 
+/// The topology.yaml of ours has its place in the pod. It comes with the file, and stays for as long as the field does: where
+/// nothing else changes, slurmctld is not restarted for it.
+bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
+  if (state.offered.contains(std::string(kTopologyYaml))) return true;
+  if (!observed.controller.spec.topology) return false;
+  if (!observed.stateful_set) return true;
+  const core::Json* volumes = core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"});
+  if (volumes == nullptr || !volumes->is_array()) return false;
+  return std::ranges::any_of(*volumes, [&](const core::Json& volume) {
+    const core::Json* sources = core::find(volume, {"projected", "sources"});
+    if (sources == nullptr || !sources->is_array()) return false;
+    return std::ranges::any_of(*sources, [&](const core::Json& there) { return core::contains(there, source); });
+  });
+}
+
+core::Json item(std::string_view key, std::string_view path) {
+  return core::Json::array({{{"key", key}, {"path", path}}});
+}
+
 /// Every ConfigMap that the user names, once each, by name: where two have the same file, that of the later one is there.
 /// slurm.conf comes last: no file of a user can stand in its place.
-core::Json etc_sources(const Observed& observed) {
+core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   const api::ControllerSpec& spec = observed.controller.spec;
   std::set<std::string> names;
   for (const auto* refs : {&spec.config_file_refs, &spec.prolog_script_refs, &spec.epilog_script_refs,
@@ -67,24 +134,24 @@ core::Json etc_sources(const Observed& observed) {
   }
   core::Json sources = core::Json::array();
   for (const std::string& name : names) sources.push_back(project_config_map(name));
-  const auto item = [](std::string_view key, std::string_view path) {
-    return core::Json::array({{{"key", key}, {"path", path}}});
-  };
   if (spec.jwks_key_ref) {
     sources.push_back(project_config_map(spec.jwks_key_ref->name, item(spec.jwks_key_ref->key, "jwks.json")));
   }
   const std::string ours = config_map_name(observed.object->meta.name);
   sources.push_back(project_config_map(ours, item(kCgroupConf, kCgroupConf), true));
+  core::Json topology = topology_source(observed);
+  if (mounts_topology(observed, state, topology)) sources.push_back(std::move(topology));
   sources.push_back(project_config_map(ours, item(kSlurmConf, kSlurmConf)));
   sources.push_back(project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm));
+  sources.push_back(project_rotation(observed.keyring.ref.secret));
   sources.push_back(project_secret(observed.jwt_key.ref.secret, observed.jwt_key.ref.key, api::kKeyJwt));
   return sources;
 }
 
-core::Json volumes(const Observed& observed) {
+core::Json volumes(const Observed& observed, const ConfigState& state) {
   const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
   core::Json out = core::Json::array({
-      {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0610}, {"sources", etc_sources(observed)}}}},
+      {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0610}, {"sources", etc_sources(observed, state)}}}},
       memory_volume(kRunVolume),
       {{"name", kSocketVolume}, {"emptyDir", core::Json::object()}},
       memory_volume(kLogVolume),
@@ -97,7 +164,10 @@ core::Json volumes(const Observed& observed) {
   return out;
 }
 
-core::Json slurmctld_container(const Observed& observed) {
+/// Which slurmctld a pod is of. One that stands by lives, and is ready for nobody but the primary's end.
+enum class Role { kPrimary, kBackup };
+
+core::Json slurmctld_container(const Observed& observed, Role role) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json out{
       {"name", kAppController},
@@ -105,6 +175,7 @@ core::Json slurmctld_container(const Observed& observed) {
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"ports", core::Json::array({{{"name", kAppController}, {"containerPort", api::kPortSlurmctld}, {"protocol", "TCP"}}})},
       {"securityContext", ids(kSlurmUid, false)},
+      {"env", keys_env()},
       {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kRunVolume, "/run"),
                                           mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
                                           mount(kStateVolume, state_directory(observed))})},
@@ -113,7 +184,7 @@ core::Json slurmctld_container(const Observed& observed) {
   // Reading the state of a large cluster back takes minutes; nothing is gained by killing it meanwhile.
   out["startupProbe"] = probe(http, "/livez", kAppController, 600);
   out["livenessProbe"] = probe(http, "/livez", kAppController, 60);
-  out["readinessProbe"] = probe(http, "/readyz", kAppController, 3);
+  out["readinessProbe"] = probe(http, role == Role::kPrimary ? "/readyz" : "/livez", kAppController, 3);
   return merge_container(std::move(out), spec.slurmctld);
 }
 
@@ -127,10 +198,10 @@ core::Json reconfigure_container(const api::ControllerSpec& spec) {
   return merge_container(std::move(out), spec.reconfigure);
 }
 
-core::Json init_containers(const Observed& observed) {
+core::Json init_containers(const Observed& observed, Role role) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json out = core::Json::array();
-  if (spec.inplace_reconfigure) out.push_back(reconfigure_container(spec));
+  if (spec.inplace_reconfigure && role == Role::kPrimary) out.push_back(reconfigure_container(spec));
   if (!spec.logfile.empty()) {
     core::Json sidecar{
         {"name", "logfile"},
@@ -140,6 +211,21 @@ core::Json init_containers(const Observed& observed) {
         {"restartPolicy", "Always"},
         {"volumeMounts", core::Json::array({mount(kLogVolume, kLogDirectory)})}};
     out.push_back(merge_container(std::move(sidecar), spec.logfile));
+  }
+  if (role == Role::kPrimary && backups(observed) > 0) {
+    const std::string state = state_directory(observed);
+    out.push_back(
+        {{"name", kWaitBackup},
+         {"image", slurmctld_image(spec)},
+         {"command", core::Json::array({"sh", "-c", wait_backup_script(state)})},
+         {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kStateVolume, state, true)})}});
+  }
+  const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
+  if (role == Role::kBackup && rotation) {
+    out.push_back({{"name", "wait-keys"},
+                   {"image", slurmctld_image(spec)},
+                   {"command", wait_for_keys(rotation->generation())},
+                   {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true)})}});
   }
   return out;
 }
@@ -151,16 +237,25 @@ std::string observed_annotation(const Observed& observed, std::string_view name)
 
 /// Clients in slurmctld's own pod reach it without its Service: from there they would come back with an address of their host,
 /// and slurmctld calls them back at the address that they come from, as srun is when its job has waited.
-void name_itself(core::Json& pod, const kube::ObjectMeta& meta) {
+void name_itself(core::Json& pod, const std::string& own) {
   constexpr const char* kItself = "127.0.0.1";
   core::Json& aliases = pod["hostAliases"];
   const auto users =
       std::ranges::find_if(aliases, [](const core::Json& item) { return core::get_string(item, {"ip"}) == kItself; });
   core::Json& alias = users != aliases.end() ? *users : aliases.emplace_back(core::Json{{"ip", kItself}});
-  alias["hostnames"].push_back(controller_object_name(meta.name) + "." + meta.ns);
+  alias["hostnames"].push_back(own);
 }
 
-core::Json pod_template(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest) {
+/// Two slurmctlds on one machine would end with it.
+core::Json apart(const kube::ObjectMeta& meta) {
+  const core::Json term{{"topologyKey", "kubernetes.io/hostname"},
+                        {"labelSelector", {{"matchLabels", slurmctld_selector(meta.name)}}}};
+  return {{"podAntiAffinity",
+           {{"preferredDuringSchedulingIgnoredDuringExecution",
+             core::Json::array({{{"weight", 100}, {"podAffinityTerm", term}}})}}}};
+}
+
+core::Json pod_template(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest, Role role) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json pod{
       {"automountServiceAccountToken", false},
@@ -168,25 +263,47 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
       {"securityContext", ids(kSlurmUid, true)},
-      {"containers", core::Json::array({slurmctld_container(observed)})},
-      {"volumes", volumes(observed)},
+      {"containers", core::Json::array({slurmctld_container(observed, role)})},
+      {"volumes", volumes(observed, state)},
   };
-  core::Json init = init_containers(observed);
+  if (backups(observed) > 0) pod["affinity"] = apart(observed.object->meta);
+  core::Json init = init_containers(observed, role);
   if (!init.empty()) pod["initContainers"] = std::move(init);
+  if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec));
   // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},
       {std::string(api::kAnnotationSlurmKeyHash), slurm_key_digest},
       {std::string(api::kAnnotationJwtKeyHash), observed.jwt_key.digest},
   };
+  if (spec.sssd_conf_ref) {
+    annotations.emplace(api::kAnnotationSssdConfHash, observed.sssd_conf.usable()
+                                                          ? salted_digest(observed.object->meta, observed.sssd_conf.content)
+                                                          : made_with_sssd_conf(observed));
+  }
   if (const std::string_view text = slurm_conf(state.offered); !text.empty())
     annotations[std::string(api::kAnnotationRestartHash)] = restart_digest(text);
+  if (role == Role::kBackup) {
+    annotations[std::string(api::kAnnotationSlurmConfigHash)] = state.offered_hash;
+    if (const std::string scripts = scripts_digest(observed); !scripts.empty())
+      annotations[std::string(api::kAnnotationScriptsHash)] = scripts;
+    if (observed.keyring.rotation)
+      annotations[std::string(api::kAnnotationKeyGeneration)] = observed.keyring.rotation->generation();
+    const std::string& name = observed.object->meta.name;
+    core::Json out =
+        merge_pod_template(std::move(pod), spec.pod_template, observed.object->meta, backup_labels(name), annotations);
+    mark_reader(out, kAppController);
+    return out;
+  }
   const std::string restarted_for =
       restart_crashed(observed, state) ? state.offered_hash : observed_annotation(observed, api::kAnnotationRestartedFor);
   if (!restarted_for.empty()) annotations[std::string(api::kAnnotationRestartedFor)] = restarted_for;
   const kube::ObjectMeta& meta = observed.object->meta;
   core::Json out = merge_pod_template(std::move(pod), spec.pod_template, meta, controller_labels(meta.name), annotations);
-  name_itself(out["spec"], meta);
+  mark_reader(out, kAppController);
+  const std::string own = backups(observed) > 0 ? slurmctld_address(addressed_pods(observed).front(), meta.ns)
+                                                : controller_object_name(meta.name) + "." + meta.ns;
+  name_itself(out["spec"], own);
   return out;
 }
 
@@ -211,6 +328,14 @@ std::string state_directory(const Observed& observed) {
   return kStateRoot + api::cluster_name(observed.controller.spec, meta.ns, meta.name);
 }
 
+std::string made_with_sssd_conf(const Observed& observed) {
+  return observed_annotation(observed, api::kAnnotationSssdConfHash);
+}
+
+core::Json topology_source(const Observed& observed) {
+  return project_config_map(config_map_name(observed.object->meta.name), item(kTopologyYaml, kTopologyYaml), true);
+}
+
 std::string slurmctld_image(const api::ControllerSpec& spec) {
   if (const core::Json* containers = core::find(spec.pod_template.spec, {"containers"}); containers && containers->is_array()) {
     for (const core::Json& container : *containers) {
@@ -232,7 +357,7 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
       {"revisionHistoryLimit", 0},
       {"serviceName", name},
       {"selector", {{"matchLabels", selector_labels(kAppController, meta.name)}}},
-      {"template", pod_template(observed, state, slurm_key_digest)},
+      {"template", pod_template(observed, state, made_with_key(observed, slurm_key_digest), Role::kPrimary)},
   };
   if (makes_claim(observed.controller.spec.persistence))
     spec["volumeClaimTemplates"] = core::Json::array({claim_template(observed)});
@@ -248,6 +373,19 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
     }
   }
   out["spec"] = std::move(spec);
+  return out;
+}
+
+core::Json build_backup_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  core::Json out = owned_child(kube::resources::kStatefulSet, {meta.ns, backup_object_name(meta.name)}, resources::kController,
+                               meta, backup_labels(meta.name));
+  out["spec"] = {{"replicas", backups(observed)},
+                 {"podManagementPolicy", "Parallel"},
+                 {"revisionHistoryLimit", 0},
+                 {"serviceName", backup_object_name(meta.name)},
+                 {"selector", {{"matchLabels", selector_labels(kAppBackup, meta.name)}}},
+                 {"template", pod_template(observed, state, slurm_key_digest, Role::kBackup)}};
   return out;
 }
 

@@ -1,8 +1,13 @@
 #include "operator/controller/build.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "core/hash.hpp"
+#include "kube/credentials.hpp"
 #include "kube/record.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/testing/observed.hpp"
@@ -23,7 +28,7 @@ Json pod_template(const Observed& observed) {
 // A later version of the operator that builds another template restarts slurmctld of every cluster when it is installed. When
 // this fails, think of a way around that; if there is none, write it into the release notes, and the new hash down here.
 TEST(StatefulSet, TemplateIsTheSameInEveryVersion) {
-  EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "9ad15ecf2f4cad86");
+  EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "3d71c1b86220ce2b");
 }
 
 TEST(StatefulSet, TemplateDoesNotFollowTheConfiguration) {
@@ -82,6 +87,37 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
   EXPECT_EQ(sidecar["restartPolicy"], "Always");
   EXPECT_NE(sidecar["command"][2].get<std::string>().find("PartitionName=\\(slurm-operator-[0-9a-z]*\\)"), std::string::npos)
       << sidecar["command"][2];
+}
+
+/// How often the sidecar has paused, and what it has printed, when it reconfigures, where squeue says this.
+std::string waited_before_reconfigure(const char* squeue) {
+  const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("sidecar-" + std::to_string(getpid()));
+  std::filesystem::create_directories(bin);
+  const auto stand_in = [&](const char* name, const std::string& script) {
+    std::ofstream(bin / name) << "#!/bin/sh\npauses=$(dirname \"$0\")/pauses\n" << script << "\n";
+    std::filesystem::permissions(bin / name, std::filesystem::perms::owner_all);
+  };
+  stand_in("sleep", "echo \"$1\" >>\"$pauses\"");
+  stand_in("sed", "echo slurm-operator-1");
+  stand_in("squeue", squeue);
+  stand_in("scontrol", "case $1 in ping) exit ;; reconfigure) wc -l <\"$pauses\"; kill $PPID; exit ;; esac\nexit 1");
+  const Json pod = pod_template(observed_of({{"inplaceReconfigure", true}}));
+  kube::System::Command command;
+  command.argv = {"/usr/bin/env", "PATH=" + bin.string() + ":/usr/bin:/bin"};
+  for (const Json& word : pod["spec"]["initContainers"][0]["command"]) command.argv.push_back(word);
+  const core::Result<std::string> said = kube::real_system().run(command);
+  std::filesystem::remove_all(bin);
+  return said ? said->substr(0, said->find("reconfigured")) : said.error().message;
+}
+
+TEST(StatefulSet, ReconfigureSidecarWaitsForJobsThatStart) {
+  EXPECT_EQ(waited_before_reconfigure(""), "1\n");
+  EXPECT_EQ(waited_before_reconfigure("echo '7 RUNNING None'; echo '8 RUNNING PrologX'"), "1\n");
+  const std::string told = "jobs were starting for a minute, or cannot be seen:\n";
+  EXPECT_EQ(waited_before_reconfigure("echo '7 RUNNING None'; echo '8 RUNNING Prolog'"), told + "8 RUNNING Prolog\n13\n");
+  EXPECT_EQ(waited_before_reconfigure("echo '9 CONFIGURING None'"), told + "9 CONFIGURING None\n13\n");
+  EXPECT_EQ(waited_before_reconfigure("exit 1"), told + "\n13\n");
+  EXPECT_EQ(waited_before_reconfigure("[ $(wc -l <\"$pauses\") -gt 3 ] || echo '9 RUNNING Prolog'"), "4\n");
 }
 
 // Whether a node that an administrator set down, or that was silent, takes jobs again by itself when it registers.

@@ -12,8 +12,11 @@
 #include "core/hostlist.hpp"
 #include "operator/common/partition.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/metrics.hpp"
 #include "operator/controller/rollout.hpp"
+#include "operator/controller/topology.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -25,6 +28,10 @@ namespace conf = slurm::conf;
 constexpr std::string_view kEtc = "/etc/slurm/";
 /// Files that are the operator's own, whatever a ConfigMap of the user holds.
 constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
+
+/// Seconds. A slurmctld that takes longer to reload its state, when it is reconfigured, needs more: a backup would take over
+/// meanwhile.
+constexpr int kSlurmctldTimeout = 6;
 
 constexpr std::string_view kNoAccounting = "accounting_storage/none";
 
@@ -81,15 +88,44 @@ std::vector<std::string> script_names(const std::vector<NamedFiles>& maps) {
   return {names.begin(), names.end()};
 }
 
+void set_cluster(conf::Conf& out, const Observed& observed, const std::string& host, int port) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  out.set("ClusterName", api::cluster_name(observed.controller.spec, meta.ns, meta.name));
+  out.set("SlurmUser", "slurm");
+  out.set("SlurmctldHost", host);
+  out.set("SlurmctldPort", std::to_string(port));
+}
+
+/// Each slurmctld with an address of its own; who stands by looks for the primary there.
+void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std::string& ns) {
+  for (const std::string& pod : pods) {
+    const std::string host = pod + "(" + slurmctld_address(pod, ns) + ")";
+    if (pod == pods.front()) {
+      out.set("SlurmctldHost", host);
+    } else {
+      out.add("SlurmctldHost", host);
+    }
+  }
+  // A backup waits so long for the primary's answer. It looks at the primary's heartbeat as well, which is written four times
+  // as often, in whole seconds: with less than 4 it would be written without a pause.
+  out.set("SlurmctldTimeout", std::to_string(kSlurmctldTimeout));
+}
+
+void set_auth(conf::Conf& out, bool jwks) {
+  out.set("AuthType", "auth/slurm");
+  out.set("CredType", "cred/slurm");
+  out.set("AuthAltTypes", "auth/jwt");
+  out.set("AuthAltParameters", std::string("jwt_key=/etc/slurm/jwt.key") + (jwks ? ",jwks=/etc/slurm/jwks.json" : ""));
+  out.set("AuthInfo", "use_client_ids");
+}
+
 conf::Conf base_conf(const Observed& observed) {
   conf::Conf out;
   const kube::ObjectMeta& meta = observed.object->meta;
   const api::ControllerSpec& spec = observed.controller.spec;
   const std::string object = controller_object_name(meta.name);
-  out.set("ClusterName", api::cluster_name(spec, meta.ns, meta.name));
-  out.set("SlurmUser", "slurm");
-  out.set("SlurmctldHost", object + "-0(" + object + "." + meta.ns + ")");
-  out.set("SlurmctldPort", std::to_string(api::kPortSlurmctld));
+  set_cluster(out, observed, object + "-0(" + object + "." + meta.ns + ")", api::kPortSlurmctld);
+  if (backups(observed) > 0) add_hosts(out, addressed_pods(observed), meta.ns);
   out.set("StateSaveLocation", state_directory(observed));
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
@@ -104,12 +140,7 @@ conf::Conf base_conf(const Observed& observed) {
     out.set("SlurmctldLogFile", "/var/log/slurm/slurmctld.log");
     out.set("SlurmSchedLogFile", "/var/log/slurm/slurmctld.log");
   }
-  out.set("AuthType", "auth/slurm");
-  out.set("CredType", "cred/slurm");
-  out.set("AuthAltTypes", "auth/jwt");
-  out.set("AuthAltParameters",
-          std::string("jwt_key=/etc/slurm/jwt.key") + (spec.jwks_key_ref ? ",jwks=/etc/slurm/jwks.json" : ""));
-  out.set("AuthInfo", "use_client_ids");
+  set_auth(out, spec.jwks_key_ref.has_value());
   out.set("SlurmctldParameters", "enable_configless,reconfig_on_restart");
   out.set("AccountingStorageType", std::string(kNoAccounting));
   return out;
@@ -143,8 +174,7 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
 
 /// Who keeps Slurm from having a NodeSet of this name: slurmctld refuses a file with the name of one of its nodes, and does not
 /// start with it. nullopt: nobody. "": that is not known yet.
-std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name,
-                                         bool& guessed) {
+std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
   const bool workers_name = maker != observed.nodesets.end();
@@ -157,7 +187,6 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
   // A NodeSet that has the name keeps it: Slurm does not let the worker in.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
-  guessed = guessed || unknown;
   return unknown && !workers_name ? std::string() : whose;
 }
 
@@ -170,7 +199,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
                                                                        " already uses the name " + name + " in Slurm"});
       continue;
     }
-    if (const auto whose = find_namesake(observed, state, name, rendered.guessed)) {
+    if (const auto whose = find_namesake(observed, state, name)) {
       if (whose->empty()) continue;
       rendered.warnings.push_back(
           {std::string(kNodeSetNameTaken), "NodeSet " + nodeset.object + ": " + *whose + " has the name " + name +
@@ -269,7 +298,7 @@ std::string cgroup_conf(const Observed& observed) {
 }
 
 /// Everything else that slurmctld reads when it reconfigures.
-std::string other_inputs(const Observed& observed) {
+std::string other_inputs(const Observed& observed, const std::string& topology) {
   core::Json out = core::Json::object();
   for (const NamedFiles& map : observed.config_files) out["files"][map.name] = map.files;
   // slurmctld hands these to every slurmd along with the configuration; slurmctld's own scripts it reads when it runs them.
@@ -277,7 +306,39 @@ std::string other_inputs(const Observed& observed) {
   for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
   if (observed.jwks) out["jwks"] = observed.jwks->files;
   out["cgroup"] = cgroup_conf(observed);
+  if (!topology.empty()) out["topology"] = topology;
   return core::canonical(out);
+}
+
+/// See Rendered::asked.
+std::string asked_digest(const Observed& observed) {
+  core::Json asked = core::Json::object();
+  if (const core::Json* spec = core::find(observed.object->body, {"spec"})) asked["spec"] = *spec;
+  for (const auto& [name, map] : maps_of_etc(observed)) asked["files"][std::string(name)] = map->files;
+  if (observed.jwks) asked["jwks"] = observed.jwks->files;
+  for (const NodeSetFacts& nodeset : observed.nodesets) {
+    asked["nodesets"][nodeset.slurm_name] = {nodeset.partition, nodeset.partition_config, nodeset.ending};
+  }
+  asked["places"] = observed.places;
+  asked["removeNow"] = observed.object->meta.annotation(api::kAnnotationRemoveNow);
+  return core::short_digest(core::canonical(asked));
+}
+
+void check_cluster_name(const Observed& observed, Rendered& out) {
+  const std::string cluster = api::cluster_name(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name);
+  if (cluster.size() > api::kMaxClusterName) {
+    out.problems.push_back({"ClusterNameTooLong", "the cluster's name " + cluster + " has more than " +
+                                                      std::to_string(api::kMaxClusterName) +
+                                                      " characters: delete the Controller, and create it again with a shorter "
+                                                      "spec.clusterName"});
+  }
+}
+
+void add_problems(const std::vector<conf::Problem>& found, Rendered& out) {
+  for (const conf::Problem& problem : found) {
+    auto& list = problem.fatal ? out.problems : out.warnings;
+    list.push_back({problem.fatal ? "ExtraConfInvalid" : "ExtraConfSuspect", "spec.extraConf, " + problem.str()});
+  }
 }
 
 }  // namespace
@@ -348,17 +409,17 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
                                   " is written by the operator: put your files into a ConfigMap with another name"});
   }
   check_hidden(observed, out.warnings);
+  TopologyFile topology = topology_file(observed, state);
+  out.topology_may_change = topology.may_change;
+  out.keeps_pod = topology.keeps_pod;
+  std::ranges::move(topology.problems, std::back_inserter(out.problems));
+  std::ranges::move(topology.warnings, std::back_inserter(out.warnings));
 
-  const std::string cluster = api::cluster_name(spec, ns, observed.object->meta.name);
-  if (cluster.size() > api::kMaxClusterName) {
-    out.problems.push_back({"ClusterNameTooLong", "the cluster's name " + cluster + " has more than " +
-                                                      std::to_string(api::kMaxClusterName) +
-                                                      " characters: delete the Controller, and create it again with a shorter "
-                                                      "spec.clusterName"});
-  }
+  check_cluster_name(observed, out);
 
   conf::Conf ours = base_conf(observed);
   keep_accounting(ours, observed, state, out);
+  add_metrics(ours, observed, state);
   add_scripts(ours, observed);
   add_nodesets(ours, observed, state, out);
   keep_left_nodesets(ours, observed, state, out);
@@ -368,19 +429,34 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   std::ranges::move(withhold_resources(merged.conf, observed, state), std::back_inserter(out.withheld));
   withhold_tables(merged.conf, observed, state, out.warnings);
   if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
-  for (const auto* problems : {&user.problems, &merged.problems}) {
-    for (const conf::Problem& problem : *problems) {
-      auto& list = problem.fatal ? out.problems : out.warnings;
-      list.push_back({problem.fatal ? "ExtraConfInvalid" : "ExtraConfSuspect", "spec.extraConf, " + problem.str()});
-    }
-  }
+  for (const auto* problems : {&user.problems, &merged.problems}) add_problems(*problems, out);
   if (!out.ok()) return out;
 
+  out.asked = asked_digest(observed);
   std::string text = merged.conf.render();
-  out.hash = core::short_digest(text + "\n" + other_inputs(observed));
+  out.hash = core::short_digest(text + "\n" + other_inputs(observed, topology.text));
   if (!text.empty() && text.back() != '\n') text += '\n';
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
+  if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
+  return out;
+}
+
+Rendered render_external(const Observed& observed) {
+  Rendered out;
+  check_cluster_name(observed, out);
+  const api::ControllerSpec& spec = observed.controller.spec;
+  const Endpoint slurmctld = controller_endpoint(spec, observed.object->meta.ns, observed.object->meta.name);
+  conf::Conf ours;
+  set_cluster(ours, observed, slurmctld.host, slurmctld.port);
+  set_auth(ours, false);
+  const conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
+  const conf::Merged merged = conf::merge(ours, user.conf);
+  for (const auto* problems : {&user.problems, &merged.problems}) add_problems(*problems, out);
+  if (!out.ok()) return out;
+  const std::string text = merged.conf.render();
+  out.hash = core::short_digest(text);
+  out.files[std::string(kSlurmConf)] = text;
   return out;
 }
 

@@ -26,8 +26,13 @@ struct Rendered {
   std::map<std::string, std::string> partitions;
   /// What the resources no longer ask for, and is in the files all the same.
   std::vector<Withheld> withheld;
-  /// Slurm has not answered yet, and a name that it may have was left out.
-  bool guessed = false;
+  /// Digest of what people ask for: the same, whatever Slurm answers, and whether it does. The content may be another then, as
+  /// what jobs or Slurm nodes still need stays in it.
+  std::string asked;
+  /// topology.yaml may change by what Slurm says of its nodes.
+  bool topology_may_change = false;
+  /// slurmctld would not start with the files that the spec asks its pod to mount: see topology.hpp.
+  bool keeps_pod = false;
   /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
   /// Worth telling, but nothing is held up by it.
@@ -37,6 +42,10 @@ struct Rendered {
 
 /// A partition that Slurm would not read, or that `state` leaves out, stays as slurmctld has accepted it, or away.
 Rendered render_config(const Observed& observed, const ConfigState& state);
+
+/// What slurmrestd needs to know of a slurmctld outside of Kubernetes, as the file slurm.conf. The lines of spec.extraConf are
+/// merged over it; that slurmctld itself reads none of this.
+Rendered render_external(const Observed& observed);
 
 /// The spec names the ConfigMap that the operator writes. What is written there would be read as the user's, and be another
 /// configuration each time.

@@ -24,7 +24,9 @@ Caches::Caches(Wiring& wiring)
       stateful_sets(wiring.cache(caches::kStatefulSets)),
       pod_disruption_budgets(wiring.cache(caches::kPodDisruptionBudgets)),
       claims(wiring.cache(caches::kClaims)),
-      pods(wiring.cache(caches::kPods)) {}
+      pods(wiring.cache(caches::kPods)),
+      nodes(wiring.cache(caches::kNodes)),
+      reads_nodes(wiring.reads_nodes()) {}
 
 bool Caches::synced() const {
   return controllers.synced() && nodesets.synced() && restapis.synced() && services.synced() && config_maps.synced() &&
@@ -39,6 +41,10 @@ ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), ca
   wiring.makes(kube::resources::kSecret);
   wiring.makes(kube::resources::kStatefulSet);
   wiring.makes(kube::resources::kPodDisruptionBudget);
+  wiring.makes(resources::kServiceMonitor);
+  // Witnesses: see rotation.hpp.
+  wiring.rights.add(kube::resources::kPod, {"patch"}, "ephemeralcontainers");
+  wiring.reads(kube::resources::kCustomResourceDefinition);
 
   wiring.wakes<Object>(*this, caches_.controllers, kube::self<Object>());
   const auto referenced = [](const Object& object) { return Keys{controller_ref(object)}; };
@@ -48,11 +54,26 @@ ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), ca
        {&caches_.services, &caches_.config_maps, &caches_.stateful_sets, &caches_.pod_disruption_budgets}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kController.kind));
   }
-  wiring.wakes<Object>(*this, caches_.claims, [](const Object& claim) {
+  wiring.wakes<Object>(*this, caches_.claims, [](const Object& claim) -> Keys {
+    if (claim.meta.label(api::kLabelName) != kAppController) return {};
     return Keys{{claim.meta.ns, std::string(claim.meta.label(api::kLabelInstance))}};
   });
   wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppController));
+  wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppBackup));
   wake_on_last_workers(wiring, *this, caches_.pods, caches_.controllers, [](const kube::Key& key) { return Keys{key}; });
+  wiring.wakes<kube::NodeRecord>(
+      *this, caches_.nodes,
+      [this](const kube::NodeRecord&) {
+        Keys keys;
+        for (const kube::ObjectPtr& controller : caches_.controllers.all()) {
+          const core::Json* topology = core::find(controller->body, {"spec", "topology"});
+          const bool asks =
+              topology != nullptr && topology->is_object() && !core::get_bool(controller->body, {"spec", "external"});
+          if (asks) keys.push_back(controller->meta.key());
+        }
+        return keys;
+      },
+      [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
   // Those whose NodeSet is gone keep its partition.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,

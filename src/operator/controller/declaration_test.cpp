@@ -10,14 +10,18 @@ namespace {
 
 using core::Json;
 
+class Reader final : public kube::Recorder {
+ public:
+  kube::Named<kube::SecretRecord> secret(const kube::Key&) override { return {}; }
+  kube::Named<kube::Object> object(const kube::Resource&, const kube::Key&) override { return {}; }
+  kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key&) override { return {}; }
+};
+
 class ControllerWakes : public ::testing::Test {
  protected:
   template <class Record>
   void put(kube::Cache<Record>& cache, Json document) {
-    document["metadata"]["namespace"] = "ns";
-    document["metadata"]["resourceVersion"] = std::to_string(++version_);
-    wiring_.woken.clear();
-    cache.upsert(kube::record_from_json<Record>(document).value());
+    wiring_.put(cache, std::move(document));
   }
   void put_worker(const char* nodeset) {
     put(caches_.pods, {{"kind", "Pod"},
@@ -34,7 +38,6 @@ class ControllerWakes : public ::testing::Test {
   ControllerController controller_{wiring_};
   Caches caches_{wiring_};
   const std::vector<std::string> none_, itself_{"controller ns/x"};
-  int version_ = 0;
 };
 
 TEST_F(ControllerWakes, OnTheLastWorkers) {
@@ -66,6 +69,46 @@ TEST_F(ControllerWakes, OnWhatSlurmSaysOfNobodysNodes) {
   EXPECT_EQ(woken([](slurm::Change& change) { change.health = true; }), itself_);
   EXPECT_EQ(woken([](slurm::Change& change) { change.partitions = true; }), itself_);
   EXPECT_EQ(woken([](slurm::Change& change) { change.nodes = {"left-0"}; }), itself_);
+}
+
+TEST_F(ControllerWakes, OnLabelsOfKubernetesNodesWhereTheyAreAskedFor) {
+  const auto node = [](const char* zone) {
+    return Json{{"kind", "Node"}, {"metadata", {{"name", "n"}, {"labels", {{"zone", zone}}}}}};
+  };
+  put(caches_.controllers, {{"kind", "Controller"}, {"metadata", {{"name", "x"}}}, {"spec", Json::object()}});
+  put(caches_.nodes, node("a"));
+  EXPECT_EQ(wiring_.woken, none_);
+  put(caches_.controllers,
+      {{"kind", "Controller"}, {"metadata", {{"name", "x"}}}, {"spec", {{"topology", {{"nodeLabels", {"zone"}}}}}}});
+  put(caches_.nodes, node("a"));
+  EXPECT_EQ(wiring_.woken, none_) << "nothing has changed";
+  put(caches_.nodes, node("b"));
+  EXPECT_NE(wiring_.woken, none_);
+  put(caches_.controllers, {{"kind", "Controller"}, {"metadata", {{"name", "x"}}}, {"spec", {{"topology", nullptr}}}});
+  put(caches_.nodes, node("c"));
+  EXPECT_EQ(wiring_.woken, none_) << "null is none";
+  put(caches_.controllers, {{"kind", "Controller"},
+                            {"metadata", {{"name", "x"}}},
+                            {"spec", {{"external", true}, {"topology", {{"nodeLabels", {"zone"}}}}}}});
+  put(caches_.nodes, node("d"));
+  EXPECT_EQ(wiring_.woken, none_) << "the operator writes no topology.yaml for an external slurmctld";
+}
+
+TEST_F(ControllerWakes, NoClusterWaitsForKubernetesNodes) {
+  for (kube::Cache<kube::Object>* cache :
+       {&caches_.controllers, &caches_.nodesets, &caches_.restapis, &caches_.services, &caches_.config_maps,
+        &caches_.stateful_sets, &caches_.pod_disruption_budgets, &caches_.claims}) {
+    cache->replace({}, "1");
+  }
+  caches_.pods.replace({}, "1");
+  put(caches_.controllers,
+      {{"kind", "Controller"}, {"metadata", {{"name", "x"}}}, {"spec", {{"topology", {{"nodeLabels", {"zone"}}}}}}});
+  put(caches_.nodes, {{"kind", "Node"}, {"metadata", {{"name", "n"}, {"labels", {{"zone", "a"}}}}}});
+  Reader reader;
+  kube::Controller& base = controller_;
+  const auto seen = std::static_pointer_cast<const Observed>(base.observe({"ns", "x"}, reader, {{}, {}, {}, {}}));
+  ASSERT_NE(seen, nullptr);
+  EXPECT_TRUE(seen->no_kube_nodes) << "they are not all known yet";
 }
 
 }  // namespace

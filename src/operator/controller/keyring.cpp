@@ -20,20 +20,19 @@ using core::Json;
 constexpr const char* kChanged = "KeyChanged";
 constexpr const char* kLost = "KeyringLost";
 
-/// The digest of what slurmctld was made with; "" where it cannot be compared, for nobody, or another operator, made it.
+std::string in_template(const kube::Object& stateful_set) {
+  return core::get_string(stateful_set.body, {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
+}
+
+/// The digest of what slurmctld has; "" where it cannot be compared, for nobody, or another operator, made it.
 std::string in_force(const Observed& observed) {
   if (!observed.stateful_set || observed.stateful_set->meta.annotation(kube::kIntentHash).empty()) return "";
-  return core::get_string(observed.stateful_set->body,
-                          {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
+  return key_by(observed, in_template(*observed.stateful_set));
 }
 
 /// A user wants it though Slurm does not answer.
 bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
-}
-
-bool answers(const Observed& observed) {
-  return observed.snapshot && observed.snapshot->complete();
 }
 
 /// The jobs that `counts`, as Slurm last told them.
@@ -69,6 +68,8 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
   if (observed.stopped) add("the stop switch (remove the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
   if (!observed.workers.empty()) add("workers (scale all NodeSets to 0): " + some_of(observed.workers));
+  // Of an external slurmctld only what runs on workers concerns these keys.
+  if (observed.controller.spec.external) return out;
   const auto running = jobs(observed, [](const slurm::Job& job) { return job.holds_nodes(); });
   if (!running.empty()) add("jobs on nodes (let them end, or cancel them): " + some_of(running));
   if (state_at_stake) {
@@ -85,33 +86,31 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
+/// The recipe of a copy.
 Json copy_of(const SecretFacts& source) {
-  return {{"$copy",
-           {{"namespace", source.meta->ns},
-            {"name", source.meta->name},
-            {"key", source.ref.key},
-            {"uid", source.meta->uid},
-            {"resourceVersion", source.meta->resource_version}}}};
+  return {{"$copy", key_in(source, source.ref.key)}};
 }
 
 Json data_of(const Observed& observed) {
   return {{observed.keyring.ref.key, copy_of(observed.slurm_key)}};
 }
 
-Json metadata(const Observed& observed, const std::string& digest) {
+/// `content`: of what the copy holds, now or with what is written.
+Json metadata(const Observed& observed, const std::string& digest, const std::string& content) {
   const kube::ObjectMeta& meta = observed.object->meta;
-  // Of the user's Secret: the copy holds the same, now or with what is written.
-  const std::string note = keyring_note(meta.uid, observed.slurm_key.content);
-  return child_json(
-      kube::resources::kSecret, {meta.ns, observed.keyring.ref.secret}, resources::kController, meta,
-      controller_labels(meta.name),
-      {{std::string(api::kAnnotationSlurmKeyHash), digest}, {std::string(api::kAnnotationDataHash), note}})["metadata"];
+  kube::StringMap notes{{std::string(api::kAnnotationSlurmKeyHash), digest},
+                        {std::string(api::kAnnotationDataHash), keyring_note(meta.uid, content)}};
+  const bool same_key = observed.stateful_set && in_force(observed) == digest;
+  if (const std::string made = same_key ? in_template(*observed.stateful_set) : digest; made != digest)
+    notes.emplace(api::kAnnotationMadeWithKey, made);
+  return child_json(kube::resources::kSecret, {meta.ns, observed.keyring.ref.secret}, resources::kController, meta,
+                    controller_labels(meta.name), notes)["metadata"];
 }
 
 plan::Step create(const Observed& observed) {
   Json secret{{"apiVersion", "v1"},
               {"kind", "Secret"},
-              {"metadata", metadata(observed, observed.slurm_key.digest)},
+              {"metadata", metadata(observed, observed.slurm_key.digest, observed.slurm_key.content)},
               {"type", "Opaque"},
               {"data", data_of(observed)}};
   return {{"create", "Secret", observed.keyring.ref.secret},
@@ -119,11 +118,25 @@ plan::Step create(const Observed& observed) {
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
-plan::Step patch(const Observed& observed, const std::string& digest, Json data, const char* why) {
-  Json change{{"metadata", metadata(observed, digest)}};
+/// Whether slurmctld's pod is made anew, be the key the same by its digest.
+enum class Template { kAsItIs, kAnew };
+
+/// With other data a rotation that was under way is over.
+plan::Step patch(const Observed& observed, const std::string& digest, const std::string& content, Json data, const char* why,
+                 Template pod = Template::kAsItIs) {
+  Json change{{"metadata", metadata(observed, digest, content)}};
   change["metadata"].erase("name");
   change["metadata"].erase("namespace");
-  if (!data.is_null()) change["data"] = std::move(data);
+  Json& notes = change["metadata"]["annotations"];
+  if (pod == Template::kAnew || !notes.contains(api::kAnnotationMadeWithKey))
+    notes[std::string(api::kAnnotationMadeWithKey)] = nullptr;
+  if (!data.is_null()) {
+    notes[std::string(api::kAnnotationKeyRotation)] = nullptr;
+    for (const std::string_view rest :
+         {api::kKeyOther, api::kKeyJwks, api::kKeyGeneration, api::kKeyLoginJwks, api::kKeyLoginGeneration})
+      data[std::string(rest)] = nullptr;
+    change["data"] = std::move(data);
+  }
   return {{"update", "Secret", observed.keyring.ref.secret},
           why,
           kube::merge_patch(kube::resources::kSecret, *observed.keyring.meta, std::move(change))};
@@ -203,6 +216,23 @@ bool has_former_data(const Observed& observed) {
                                         keyring_note(observed.object->meta.uid, observed.slurm_key.content);
 }
 
+/// A rotation that nobody depends on any more ends at once where it cannot go on, with a restart of slurmctld, which may have
+/// loaded any of its steps.
+void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
+  const SecretFacts& copy = observed.keyring;
+  const bool begins = copy.rotation->begins();
+  if ((!begins || observed.slurm_key.usable()) && !cannot_rotate(observed).empty() &&
+      waits_for(observed, state_at_stake).empty()) {
+    const SecretFacts& from = begins ? observed.slurm_key : copy;
+    out.renew = patch(observed, from.digest, from.content, begins ? data_of(observed) : Json::object(),
+                      "the key rotates, and there is nobody to cut off", Template::kAnew);
+    out.digest = from.digest;
+    return;
+  }
+  out.rotation = plan_rotation(observed);
+  out.mend = std::move(out.rotation->write);
+}
+
 Keyring with_copy(const Observed& observed, bool state_at_stake) {
   const SecretFacts& source = observed.slurm_key;
   const SecretFacts& copy = observed.keyring;
@@ -210,24 +240,56 @@ Keyring with_copy(const Observed& observed, bool state_at_stake) {
   const std::string of = !copy.digest.empty() ? copy.digest : runs.empty() ? source.digest : runs;
   Keyring out;
   if (copy.usable()) out.digest = copy.digest;
-  if (!source.usable()) {
+  if (copy.usable() && copy.rotation) {
+    go_on(observed, state_at_stake, out);
+  } else if (copy.edited && !copy.meta->annotation(api::kAnnotationKeyRotation).empty()) {
+    // Which of the steps who has loaded nobody knows.
+    out.waits_for = waits_for(observed, state_at_stake);
+    if (!out.waits_for.empty() || !source.usable()) {
+      out.problem = edited(observed);
+    } else {
+      out.renew = patch(observed, source.digest, source.content, data_of(observed),
+                        "somebody has changed it, and there is nobody to cut off", Template::kAnew);
+      out.digest = source.digest;
+    }
+  } else if (!source.usable()) {
     if (copy.edited) out.problem = edited(observed);
   } else if (copy.content == source.content && !copy.edited) {
-    if (!labelled(copy)) out.mend = patch(observed, of, nullptr, "it does not say whose it is");
+    if (!labelled(copy)) out.mend = patch(observed, of, source.content, nullptr, "it does not say whose it is");
   } else if (runs == source.digest) {
-    out.mend = patch(observed, runs, data_of(observed), "somebody has changed it");
+    out.mend = patch(observed, runs, source.content, data_of(observed), "somebody has changed it");
   } else if (has_former_data(observed)) {
-    out.mend = patch(observed, of, data_of(observed), "somebody has changed it");
+    out.mend = patch(observed, of, source.content, data_of(observed), "somebody has changed it");
   } else if (out.waits_for = waits_for(observed, state_at_stake); out.waits_for.empty()) {
-    out.renew = patch(observed, source.digest, data_of(observed), "the key has changed, and there is nobody to cut off");
+    out.renew = patch(observed, source.digest, source.content, data_of(observed),
+                      "the key has changed, and there is nobody to cut off");
     out.digest = source.digest;
+  } else if (const std::string hindrance = cannot_rotate(observed); !copy.edited && labelled(copy) && hindrance.empty()) {
+    out.mend = begin_rotation(observed);
+    out.waits_for.clear();
   } else {
     out.problem = copy.edited ? edited(observed) : changed(observed);
+    if (!copy.edited) out.cannot_rotate = hindrance;
   }
   return out;
 }
 
 }  // namespace
+
+std::string key_by(const Observed& observed, const std::string& made_with) {
+  if (!made_with.empty() && made_with == made_with_key(observed)) return observed.keyring.digest;
+  const ConfigState state = read_config_state(observed.config_map.get());
+  return !made_with.empty() && made_with == state.served_made_with ? state.served_key : made_with;
+}
+
+std::string made_with_key(const Observed& observed) {
+  return observed.keyring.meta ? std::string(observed.keyring.meta->annotation(api::kAnnotationMadeWithKey)) : "";
+}
+
+std::string made_with_key(const Observed& observed, const std::string& digest) {
+  const std::string made = made_with_key(observed);
+  return made.empty() || digest != observed.keyring.digest ? digest : made;
+}
 
 Json restored_key(const Observed& observed) {
   if (!observed.keyring.usable() || !is_keyring(observed) || goes(observed)) return nullptr;

@@ -11,6 +11,8 @@
 #include "kube/acts.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/common/topology.hpp"
+#include "operator/controller/backups.hpp"
 #include "operator/controller/plan.hpp"
 #include "slurm/holds.hpp"
 
@@ -69,6 +71,7 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
   };
   const kube::ObjectMeta& ours = self.object->meta;
   const std::string name = name_of(*self.object);
+  if (self.controller.spec.external) return "";
   for (const kube::ObjectPtr& other : caches.controllers.all()) {
     const kube::ObjectMeta& theirs = other->meta;
     if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) || name_of(*other) != name) continue;
@@ -119,6 +122,35 @@ std::vector<std::string> old_mounts(const Observed& observed, const std::vector<
   return out;
 }
 
+/// Without Slurm's word nobody is known to have missed anything.
+std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& workers, const slurm::SnapshotPtr& snapshot) {
+  std::vector<core::WallTime> out;
+  if (!snapshot || !snapshot->complete()) return out;
+  for (const kube::PodPtr& pod : workers) {
+    const slurm::Node* node = snapshot->node(slurm_node_name(*pod));
+    const bool may_run =
+        !pod->node_name.empty() && !pod->meta.terminating() && pod->phase != "Failed" && pod->phase != "Succeeded";
+    if (may_run && (node == nullptr || !has_registered(*pod, *node))) out.push_back(pod->meta.created);
+  }
+  return out;
+}
+
+/// The Prometheus operator may not be installed: a watch of a kind that is not served never shows anything.
+void read_service_monitor(kube::Recorder& recorder, Observed& out) {
+  const api::Controller& controller = out.controller;
+  const bool was = api::find_condition(controller.status.conditions, api::kConditionMetricsServed) != nullptr;
+  if (!was && !controller.spec.metrics.service_monitor.enabled) return;
+  out.service_monitors =
+      recorder.metadata(kube::resources::kCustomResourceDefinition, {"", resources::kServiceMonitorDefinition}).presence;
+  if (out.service_monitors != kube::Presence::kPresent) return;
+  const kube::ObjectMeta& meta = out.object->meta;
+  const kube::Named<kube::Object> named =
+      recorder.object(resources::kServiceMonitor, {meta.ns, controller_object_name(meta.name)});
+  // Not known yet, or the kind is so new that it is not served.
+  if (named.presence == kube::Presence::kUnknown) out.service_monitors = kube::Presence::kUnknown;
+  out.service_monitor = named.record;
+}
+
 }  // namespace
 
 std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing) {
@@ -147,6 +179,8 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec, key.name));
   out->keyring = read_keyring(recorder, key.ns, key.name);
   out->jwt_key = read_key(recorder, key.ns, jwt_key_ref(spec, key.name));
+  if (spec.sssd_conf_ref)
+    out->sssd_conf = read_key(recorder, key.ns, {.secret = spec.sssd_conf_ref->name, .key = spec.sssd_conf_ref->key});
   out->config_files = read_all(recorder, key.ns, spec.config_file_refs);
   out->prolog = read_all(recorder, key.ns, spec.prolog_script_refs);
   out->epilog = read_all(recorder, key.ns, spec.epilog_script_refs);
@@ -172,7 +206,17 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
+  out->reads_kube_nodes = caches_.reads_nodes;
+  if (spec.topology && caches_.reads_nodes) {
+    const auto nodes = caches_.nodes.all();
+    // Only this waits for them: a cluster without the field needs none.
+    out->no_kube_nodes = !caches_.nodes.synced() || nodes.empty();
+    for (const auto& node : nodes) {
+      if (std::string place = topology_of(*spec.topology, node->meta); !place.empty()) out->places.insert(std::move(place));
+    }
+  }
   const std::vector<kube::PodPtr> workers = caches_.pods.by_index(kIndexCluster, out->cluster);
+  out->worker_pods = workers;
   for (const kube::PodPtr& pod : workers) {
     out->workers.push_back(pod->meta.name);
     out->worker_nodes.insert(slurm_node_name(*pod));
@@ -187,7 +231,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     }
     if (!owner_is_gone(caches_, *pod)) continue;
     out->left_workers.push_back({pod, {}});
-    if (out->parse_error.empty() && spec.deletion_policy != api::DeletionPolicy::kDrain)
+    if (out->parse_error.empty() && !spec.drains_on_deletion())
       out->left_workers.back().ends = OwnerEnds::of(context.observing, out->object->meta, *pod);
   }
 
@@ -198,14 +242,28 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->workers_pdb = caches_.pod_disruption_budgets.find(named(workers_pdb_name(key.name)));
   out->config_map = caches_.config_maps.find(named(config_map_name(key.name)));
   out->stateful_set = caches_.stateful_sets.find(named(controller_object_name(key.name)));
+  out->backup_set = caches_.stateful_sets.find(named(backup_object_name(key.name)));
+  for (const std::string& pod : addressed_pods(*out)) {
+    if (kube::ObjectPtr service = caches_.services.find(named(pod))) out->slurmctld_services[pod] = std::move(service);
+  }
+  out->slurmctld_pdb = caches_.pod_disruption_budgets.find(named(controller_object_name(key.name)));
+  read_service_monitor(recorder, *out);
   out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
+  out->backup_pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppBackup, key.name));
   out->old_mounts = old_mounts(*out, workers);
+  if (out->keyring.rotation || out->keyring.content != out->slurm_key.content) {
+    for (const kube::PodPtr& pod : caches_.pods.all()) {
+      const bool login = pod->meta.ns == key.ns && pod->meta.label(api::kLabelName) == kAppLogin;
+      if (login && pod->mounts_secret(out->keyring.ref.secret)) out->login_pods.push_back(pod);
+    }
+  }
   out->snapshot = wiring_.snapshot(out->cluster);
+  out->starting = find_starting(workers, out->snapshot);
   out->stale_records = find_stale_records(*out, context.observing);
   out->stopped = stops_deletions(out->object->meta);
   if (out->snapshot) {
-    const bool persistent = spec.persistence.enabled || !out->parse_error.empty();
+    const bool persistent = spec.persistence.enabled || spec.external || !out->parse_error.empty();
     out->doubt = doubt_of(workers, *out->snapshot, persistent ? std::nullopt : std::optional(youngest(out->pods)));
   }
   return out;

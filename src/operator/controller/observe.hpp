@@ -18,6 +18,8 @@ struct Caches {
   kube::Cache<kube::Object>&controllers, &nodesets, &restapis, &services, &config_maps, &stateful_sets, &pod_disruption_budgets,
       &claims;
   kube::Cache<kube::PodRecord>& pods;
+  kube::Cache<kube::NodeRecord>& nodes;
+  bool reads_nodes;
   [[nodiscard]] bool synced() const;
 };
 

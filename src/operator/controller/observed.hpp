@@ -66,18 +66,27 @@ struct Observed {
 
   SecretFacts slurm_key, jwt_key;  ///< As users name them, or generated.
   SecretFacts keyring;             ///< What daemons mount of the first.
+  SecretFacts sssd_conf;           ///< Of spec.sssdConfRef.
   /// Of slurmctld and the workers, those that mount the Secret of slurm_key itself: earlier versions made them.
   std::vector<std::string> old_mounts;
   std::vector<NamedFiles> config_files, prolog, epilog, prolog_slurmctld, epilog_slurmctld;
   std::optional<NamedFiles> jwks;
   std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pod's parts name.
 
+  std::set<std::string> places;  ///< Topology strings of the Kubernetes nodes, where spec.topology asks for them.
+  bool reads_kube_nodes = true;  ///< The operator has the right to.
+  bool no_kube_nodes = false;    ///< Kubernetes has not told of its nodes yet, or says that it has none at all.
+
   std::string older_cluster;           ///< "ns/name" of an older Controller with the same cluster name.
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
   std::vector<RestApiFacts> restapis;
-  std::vector<std::string> workers;      ///< Names of worker pods that still exist.
+  std::vector<kube::PodPtr> worker_pods;  ///< Those that still exist.
+  std::vector<std::string> workers;       ///< Their names.
+  /// Of login pods that mount the keyring; read only where its key is another than the user's, or rotates.
+  std::vector<kube::PodPtr> login_pods;
   std::set<std::string> worker_nodes;    ///< Slurm nodes' names of the same.
   bool workers_registered = false;       ///< Slurm has known one of them, or its slurmd began, which waits for slurmctld.
+  std::vector<core::WallTime> starting;  ///< When the pods of workers were made that may have begun, and have not registered.
   std::vector<LeftWorker> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;
@@ -85,11 +94,17 @@ struct Observed {
   std::vector<StaleRecord> stale_records;  ///< None is known while Slurm does not answer.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
-  kube::ObjectPtr claim;  ///< The volume of the state, when the StatefulSet made it.
-  std::vector<kube::PodPtr> pods;
-  slurm::SnapshotPtr snapshot;  ///< Null: no RestApi serves this cluster.
-  bool stopped = false;         ///< Its annotation says that nothing is to be deleted.
-  std::string doubt;            ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
+  kube::Presence service_monitors =
+      kube::Presence::kAbsent;  ///< Of that kind; read only where metrics are, or were, asked for.
+  kube::ObjectPtr service_monitor;
+  kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Only where there are backups.
+  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< The same, by name: see addressed_pods.
+  kube::ObjectPtr claim;                                      ///< The volume of the state, when the StatefulSet made it.
+  std::vector<kube::PodPtr> pods;                             ///< Of the slurmctld that runs; with backups, of the primary.
+  std::vector<kube::PodPtr> backup_pods;                      ///< Of those that stand by.
+  slurm::SnapshotPtr snapshot;                                ///< Null: no RestApi serves this cluster.
+  bool stopped = false;                                       ///< Its annotation says that nothing is to be deleted.
+  std::string doubt;                                          ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
 };
 
 }  // namespace op::controller

@@ -1,15 +1,23 @@
 #include "operator/controller/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/well_known.hpp"
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/events.hpp"
+#include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
+#include "operator/controller/draft.hpp"
 #include "operator/controller/keyring.hpp"
+#include "operator/controller/metrics.hpp"
+#include "operator/controller/prologs.hpp"
+#include "operator/controller/release.hpp"
 #include "operator/controller/rollout.hpp"
+#include "operator/controller/starting.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {
@@ -19,48 +27,7 @@ constexpr int kSlurmKeyBytes = 1024;
 constexpr const char* kWithheld = "Withheld";
 constexpr int kJwtKeyBytes = 32;
 
-/// What the parts of a plan learn from one another.
-struct Draft {
-  const Observed& observed;
-  plan::Plan plan;
-  std::vector<Problem> problems;
-  std::string waiting;   ///< What is still to come, when nothing is wrong.
-  bool blocked = false;  ///< slurmctld does not come by itself.
-};
-
-/// What the API server itself says of an object of the Controller's namespace; null until it has been asked, which is done
-/// then.
-const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& resource, const std::string& name) {
-  const std::string id = resource.kind + " " + name;
-  const plan::Facts& facts = draft.observed.context.facts;
-  if (const auto found = facts.find(id); found != facts.end()) return &found->second.value;
-  auto get = std::make_shared<kube::Get>();
-  get->resource = resource;
-  get->key = {draft.observed.object->meta.ns, name};
-  draft.plan.need({id, std::move(get)});
-  return nullptr;
-}
-
 // ---- running ----
-
-/// Somebody has deleted the claim of slurmctld's state: Kubernetes waits for the end of the pod that uses it.
-bool claim_goes(const Observed& observed) {
-  return observed.claim && observed.claim->meta.terminating();
-}
-
-/// slurmctld's state goes with its pod, and nobody has given it up.
-bool state_at_stake(const Observed& observed) {
-  if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
-  return has_state(observed) && !is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
-}
-
-/// With that state jobs would be lost. True also while they cannot be seen; where nobody can look, workers may run some.
-bool jobs_at_stake(const Observed& observed) {
-  if (!state_at_stake(observed)) return false;
-  if (observed.restapis.empty()) return !observed.workers.empty();
-  if (!observed.snapshot || !observed.snapshot->complete()) return true;
-  return std::ranges::any_of(observed.snapshot->jobs, [](const auto& entry) { return entry.second->in_queue(); });
-}
 
 /// The keyring may have the key, and is being read: each Secret is watched alone, and comes when it comes.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
@@ -100,53 +67,6 @@ void plan_keys(Draft& draft) {
   generate(observed.jwt_key, kJwtKeyBytes);
 }
 
-/// Makes the copy that daemons mount, where that can be done at once.
-Keyring plan_copy(Draft& draft) {
-  constexpr core::Duration kLookAgain{5000};
-  Keyring keyring = plan_keyring(draft.observed, jobs_at_stake(draft.observed));
-  draft.plan.lane("keys").add(std::move(keyring.mend));
-  // Workers that go do not wake the Controller.
-  if (keyring.problem) draft.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
-  return keyring;
-}
-
-/// There only where something is wrong with it. What is waited for stands in it alone: each other message of Degraded is
-/// another event.
-void set_key_condition(Conditions& conditions, Draft& draft, const std::optional<Problem>& problem,
-                       const std::string& waits_for) {
-  if (!problem) return;
-  std::string text = problem->message;
-  if (!waits_for.empty())
-    text += ". The data in Secret " + draft.observed.slurm_key.ref.secret +
-            " take effect automatically, with a restart of slurmctld and slurmrestd, as soon as nothing is in the way. Waiting "
-            "for: " +
-            waits_for;
-  if (const std::vector<std::string>& old = draft.observed.old_mounts; !old.empty()) {
-    text +=
-        "; slurmctld is neither reconfigured nor replaced until the previous data are restored, or these pods are replaced, "
-        "which an earlier version created and which mount that Secret directly: " +
-        some_of(old);
-  }
-  conditions.set(api::kConditionKeyChanged, true, problem->reason, std::move(text));
-  draft.problems.push_back(*problem);
-}
-
-/// The Go operator, or a release before, set `maxUnavailable`, which excludes what is wanted; server-side apply leaves alone
-/// what others have set. With neither no eviction is allowed.
-std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
-  constexpr const char* kField = "maxUnavailable";
-  if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};
-  kube::Patch act;
-  act.resource = kube::resources::kPodDisruptionBudget;
-  act.key = budget->meta.key();
-  act.type = kube::PatchType::kJson;
-  act.uid = budget->meta.uid;
-  act.patch = core::Json::array({{{"op", "remove"}, {"path", std::string("/spec/") + kField}}});
-  return plan::Step{{std::string("drop ") + kField + " of", "PodDisruptionBudget", budget->meta.name},
-                    "it allows evictions while a NodeSet is scaled in",
-                    std::make_shared<kube::Patch>(std::move(act))};
-}
-
 void plan_network(Draft& draft) {
   const Observed& observed = draft.observed;
   plan::Lane& lane = draft.plan.lane("network");
@@ -155,45 +75,7 @@ void plan_network(Draft& draft) {
   };
   want(kube::resources::kService, build_service(observed), observed.service);
   want(kube::resources::kService, build_internal_service(observed), observed.internal_service);
-  want(kube::resources::kService, build_workers_service(observed), observed.workers_service);
-}
-
-/// The workers' budget as it is. The Go operator's has no labels, so no cache of ours has it: one that is not seen is read.
-/// nullopt: not known yet; null: there is none.
-std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
-  constexpr core::Duration kReadAgain{5000};
-  const Observed& observed = draft.observed;
-  if (observed.workers_pdb) return observed.workers_pdb;
-  const std::string name = workers_pdb_name(observed.object->meta.name);
-  const core::Result<core::Json>* budget = read_live(draft, kube::resources::kPodDisruptionBudget, name);
-  if (budget == nullptr) return {};
-  if (*budget) return std::make_shared<kube::Object>(kube::Object{kube::parse_meta(**budget), **budget});
-  if (budget->error().code == core::ErrorCode::kNotFound) return nullptr;
-  draft.plan.wake_after(kReadAgain, "what others have set of the workers' budget decides how it is made");
-  return {};
-}
-
-void plan_budget(Draft& draft) {
-  const std::optional<kube::ObjectPtr> budget = find_budget(draft);
-  if (!budget) return;
-  plan::Lane& lane = draft.plan.lane("pdb");
-  lane.add(drop_max_unavailable(budget->get()));
-  lane.then();
-  lane.add(apply_step(kube::resources::kPodDisruptionBudget, build_workers_pdb(draft.observed),
-                      draft.observed.workers_pdb.get(), kManagerController));
-}
-
-void plan_records(Draft& draft) {
-  constexpr std::size_t kRecordsPerPass = 32;
-  const Observed& observed = draft.observed;
-  if (observed.stopped || !observed.doubt.empty()) return;
-  plan::Lane& lane = draft.plan.lane("records");
-  for (const StaleRecord& record : observed.stale_records) {
-    if (!record.evidence || draft.plan.step_count() >= kRecordsPerPass)
-      return draft.plan.wake_after(core::Duration{1000}, "records of workers are left");
-    const std::string& why = record.evidence->detail();
-    lane.add({{"delete", "Slurm node", record.node}, why, slurm::delete_node(*record.evidence, why)});
-  }
+  plan_backup_network(draft, lane);
 }
 
 std::string refusal_text(const Observed& observed, const ConfigState& state) {
@@ -201,29 +83,59 @@ std::string refusal_text(const Observed& observed, const ConfigState& state) {
          log_hint(observed, state.refused_reason);
 }
 
+/// What people ask for was refused, and is not in force: the same content as before may be wanted for it, by what Slurm says.
+bool is_refused(const ConfigState& state, const Rendered& wanted) {
+  return state.refuses(wanted) && wanted.hash != state.accepted_hash;
+}
+
+/// Whether only a restart of slurmctld brings the second one into force after the first.
+bool takes_restart(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
+  return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after));
+}
+
 void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
-  if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash) {
+  if (auto event = tell_cut_short(draft.observed, now, next)) draft.plan.lane("events").add(std::move(*event));
+  // That it is tried once more, perhaps with other content, is no refusal.
+  const bool refused_now = now.refused_hash.empty() || next.refused_at != now.refused_at;
+  if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash && refused_now) {
     draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Warning", "ConfigRefused",
                                              "Reconfigure", refusal_text(draft.observed, next)));
   }
   if (next.accepted_hash != now.accepted_hash && !now.accepted_hash.empty()) {
     draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Normal", "Reconfigured",
-                                             "Reconfigure", "slurmctld has loaded the new configuration"));
+                                             "Reconfigure",
+                                             takes_restart(now.accepted_files(), next.accepted_files())
+                                                 ? "slurmctld has loaded the new configuration, for which it was restarted"
+                                                 : "slurmctld has loaded the new configuration, which took no restart"));
   }
 }
 
-bool slurmctld_ready(const Observed& observed) {
-  return std::any_of(observed.pods.begin(), observed.pods.end(),
-                     [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
+/// Another pod template ends a slurmctld that works.
+bool ends_slurmctld(const Observed& observed) {
+  return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
 /// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it; `renew`, if any, comes right before.
-void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew) {
+/// `state`: what the ConfigMap will hold.
+void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
+                       const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
   const Observed& observed = draft.observed;
   const kube::Object* there = observed.stateful_set.get();
   std::optional<plan::Step> apply = apply_step(kube::resources::kStatefulSet, set, there, kManagerController);
+  const bool replaces = (apply || renew) && ends_slurmctld(observed);
+  if (replaces && held_back(observed, state)) return draft.plan.wake_after(kPrologPoll, kWaitsForProlog);
+  if (apply && there != nullptr && primary_ready(observed) && (backups_change || !primary_may_restart(observed, state))) {
+    draft.waiting = changes_release(observed, state)
+                        ? "slurmctld's pod is replaced by one of another release of Slurm when no backup runs any more"
+                        : "slurmctld's pod is replaced when its backups have been, and are ready";
+    return;
+  }
   if (!apply || !jobs_at_stake(observed)) {
+    if (replaces) {
+      lane.add(look_for_prologs(observed, state));
+      lane.then();
+    }
     // A job may have come since that snapshot.
     if ((apply || renew) && state_at_stake(observed) && !observed.restapis.empty()) {
       lane.add({{"look for", "jobs"},
@@ -253,7 +165,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
 }
 
 /// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
-std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring keyring) {
+std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const Observed& observed = draft.observed;
   const ConfigState now = read_config_state(observed.config_map.get());
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
@@ -269,6 +181,26 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring keyring) {
     next.scripts_hash = scripts_digest(observed);
   }
 
+  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
+  // it.
+  const bool users_known =
+      !observed.controller.spec.sssd_conf_ref || observed.sssd_conf.usable() || !made_with_sssd_conf(observed).empty();
+  const bool kept = wanted.keeps_pod && observed.stateful_set;
+  const bool made = !keyring.digest.empty() && observed.jwt_key.usable() && users_known && !kept;
+  const core::Json set = made ? build_stateful_set(observed, next, keyring.digest) : core::Json();
+  const bool replaces =
+      made && ends_slurmctld(observed) && !jobs_at_stake(observed) && primary_may_restart(observed, next) &&
+      (keyring.renew || apply_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), kManagerController));
+  // Until the ConfigMap tells of its end as well.
+  if (now.starting_at) draft.plan.remember(reload_id(*now.starting_at));
+  const std::set<std::string> ends =
+      needs_load(observed, next) ? load_ends_jobs(observed, next, wanted) : std::set<std::string>{};
+  const bool loads = replaces || backup_hands_over(observed) || (needs_load(observed, next) && ends.empty());
+  note_starting(observed, next);
+  const bool loads_keys = keyring.rotation && keyring.rotation->loads;
+  const bool loaded = now.accepted_hash != next.accepted_hash;
+  note_prologs(observed, loads || needs_reload(observed, next) || loads_keys, loaded, next);
+
   plan::Lane& lane = draft.plan.lane("pod");
   auto config_map =
       apply_step(kube::resources::kConfigMap, build_config_map(observed, next), observed.config_map.get(), kManagerController);
@@ -276,21 +208,42 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring keyring) {
   lane.add(std::move(config_map));
   tell_config_changes(draft, now, next);
   lane.then();
-  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
-  // it.
-  if (!keyring.digest.empty() && observed.jwt_key.usable()) {
-    plan_stateful_set(draft, lane, build_stateful_set(observed, next, keyring.digest), std::move(keyring.renew));
+  if (made) {
+    bool backups_change = false;
+    if (backups(observed) > 0) {
+      // All of them are to find it.
+      lane.add(std::exchange(keyring.renew, {}));
+      lane.then();
+      backups_change = plan_backups(draft, lane, next, keyring.digest);
+    }
+    if (!backups_change || !backup_hands_over(observed))
+      plan_stateful_set(draft, lane, set, std::move(keyring.renew), next, backups_change);
   }
-  if (settled) add_load_steps(observed, next, draft.plan);
+  // Not with settings that need a restart, either, where that waits for the backups.
+  if (settled && draft.waiting.empty() && !stale_backup(observed, next)) {
+    add_load_steps(observed, next, wanted, draft.plan);
+    add_reload_step(observed, next, draft.plan);
+    if (keyring.rotation) add_key_load(observed, next, *keyring.rotation, draft.plan);
+  }
   if (const auto due = next_try(next); due && *due > observed.context.now)
     draft.plan.wake_after(*due - observed.context.now, "what slurmctld refused is tried again");
-  if (awaits_load(observed, next)) draft.waiting = kNotLoaded;
+  if (draft.waiting.empty() && !ends.empty()) {
+    draft.waiting = fmt::format(
+        "slurmctld has partition {} with jobs in it, and what it is to load does not: it is loaded when they have ended, or at "
+        "once with the annotation {}=partition/{}",
+        *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
+  }
+  if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
+  // Also where Slurm itself, asked right before, says that a job is starting.
+  if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
+  // Jobs that end wake nobody here.
+  if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");
+  if (held_back(observed, next)) {
+    draft.waiting = kWaitsForProlog;
+    draft.plan.waits_on(observed.cluster);
+  }
   watch_withheld(observed, wanted.withheld, draft.plan);
   return {std::move(next), std::move(wanted)};
-}
-
-void append(std::vector<Problem>& into, std::vector<Problem> more) {
-  into.insert(into.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 void set_config_conditions(Conditions& conditions, const Observed& observed, const Rendered& wanted, const ConfigState& state) {
@@ -301,7 +254,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     conditions.set(api::kConditionReconfigured, false, wanted.problems.front().reason, text);
     return;
   }
-  if (state.refused_hash == wanted.hash) {
+  if (is_refused(state, wanted)) {
     const std::string text = refusal_text(observed, state);
     conditions.set("ConfigAccepted", false, "ConfigRefused", text);
     conditions.set(api::kConditionReconfigured, false, "ConfigRefused", text);
@@ -317,12 +270,21 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
     conditions.set("ConfigAccepted", text.empty(), text.empty() ? "Accepted" : "PartitionInvalid",
                    text.empty() ? "" : "slurmctld refuses the partition settings of NodeSets: " + text);
     const std::vector<Withheld> held = told_of(wanted.withheld);
-    conditions.set(api::kConditionReconfigured, held.empty(), held.empty() ? "Loaded" : kWithheld,
-                   held.empty() ? "" : "loaded, except for the changes that are withheld");
+    conditions.set(
+        api::kConditionReconfigured, held.empty(), held.empty() ? "Loaded" : kWithheld,
+        "slurmctld has configuration " + state.accepted_hash + (held.empty() ? "" : ", without the changes that are withheld"));
+    return;
+  }
+  if (held_back(observed, state)) {
+    conditions.set("ConfigAccepted", api::ConditionStatus::kUnknown, "WaitingForProlog", kWaitsForProlog);
+    conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, "WaitingForProlog", kWaitsForProlog);
     return;
   }
   const std::string unseen = "no RestApi refers to this Controller, so the operator cannot see what slurmctld has loaded; ";
-  const std::string why = !observed.restapis.empty() ? kNotLoaded
+  const std::string loads = state.accepted_hash.empty()                           ? ""
+                            : takes_restart(state.accepted_files(), wanted.files) ? ": slurmctld has to restart for that"
+                                                                                  : ": a reconfigure is enough";
+  const std::string why = !observed.restapis.empty() ? kNotLoaded + loads
                           : observed.controller.spec.inplace_reconfigure
                               ? unseen + "changes are loaded by the sidecar reconfigure, whose log has any refusal"
                               : unseen + "changes are loaded when slurmctld restarts";
@@ -371,42 +333,14 @@ void set_secrets_condition(Conditions& conditions, Draft& draft) {
       found.push_back(std::move(*problem));
     }
   }
+  if (draft.observed.controller.spec.sssd_conf_ref) {
+    if (auto problem = key_problem(draft.observed.sssd_conf, draft.observed.object->meta.ns, "spec.sssdConfRef"))
+      found.push_back(std::move(*problem));
+  }
   std::string text;
   for (const Problem& problem : found) text += (text.empty() ? "" : "; ") + problem.message;
   conditions.set("SecretsReady", found.empty(), found.empty() ? "Ready" : found.front().reason, text);
   append(draft.problems, std::move(found));
-}
-
-/// slurmctld runs, and refuses who we say we are: a key that is not the one it runs with.
-std::vector<Problem> token_problems(const Observed& observed) {
-  if (!observed.snapshot || observed.snapshot->complete() || observed.snapshot->error_code != core::ErrorCode::kUnauthorized)
-    return {};
-  return {{"TokenRefused", "Slurm refuses tokens signed with the key " + observed.jwt_key.ref.key + " of Secret " +
-                               observed.object->meta.ns + "/" + observed.jwt_key.ref.secret + ": " + observed.snapshot->error}};
-}
-
-/// When the event was seen last. Controllers write the old fields or the new ones.
-core::WallTime last_seen(const core::Json& event) {
-  core::WallTime last;
-  for (const std::string& text :
-       {core::get_string(event, {"series", "lastObservedTime"}), core::get_string(event, {"deprecatedLastTimestamp"}),
-        core::get_string(event, {"eventTime"}), core::get_string(event, {"metadata", "creationTimestamp"})}) {
-    if (const auto time = core::parse_rfc3339(text)) last = std::max(last, *time);
-  }
-  return last;
-}
-
-/// What the newest of the events says, or "". One from before `since` was about something else.
-std::string newest_note(const plan::Fact& events, core::WallTime since) {
-  std::string note;
-  if (!events.value) return note;
-  for (const core::Json& event : (*events.value)["items"]) {
-    const core::WallTime seen = last_seen(event);
-    if (seen < since) continue;
-    since = seen;
-    note = core::get_string(event, {"note"});
-  }
-  return one_line(note);
 }
 
 /// Why something of slurmctld's does not come, as only events tell it, or "" where none does. They are read, live, once it
@@ -417,7 +351,6 @@ std::optional<std::string> told_by_events(Draft& draft, const char* kind, const 
   constexpr core::Duration kReadAgain{60000};
   /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
   constexpr core::Duration kSlack{60000};
-  constexpr int kMostEvents = 100;
   const Observed& observed = draft.observed;
   const api::Condition* ready = api::find_condition(observed.controller.status.conditions, api::kConditionReady);
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
@@ -426,15 +359,10 @@ std::optional<std::string> told_by_events(Draft& draft, const char* kind, const 
     draft.plan.wake_after(std::min(left, kMade), "what is not made is told");
     return {};
   }
-  const std::string need = std::string("events of ") + kind + " " + meta.name;
-  const auto events = observed.context.facts.find(need);
+  plan::Need need = need_events(kind, meta, reason);
+  const auto events = observed.context.facts.find(need.id);
   if (events == observed.context.facts.end()) {
-    auto list = std::make_shared<kube::List>();
-    list->resource = kube::resources::kEvent;
-    list->ns = meta.ns;
-    list->field_selector = "regarding.uid=" + meta.uid + ",reason=" + reason;
-    list->limit = kMostEvents;
-    draft.plan.need({need, std::move(list)});
+    draft.plan.need(std::move(need));
     return {};
   }
   draft.plan.wake_after(kReadAgain, "why it is not made may change");
@@ -503,51 +431,30 @@ void find_lost_pod(Draft& draft) {
   }
 }
 
-void plan_status(Draft& draft, Conditions conditions, bool ready) {
-  // Nothing starts that was never made.
-  const bool made = draft.observed.stateful_set || std::ranges::none_of(draft.problems, &Problem::wrong);
-  if (!ready && draft.waiting.empty() && !draft.blocked && made) draft.waiting = "slurmctld is starting";
-  set_summary(conditions, ready, draft.problems, draft.waiting);
-  const kube::Object& object = *draft.observed.object;
-  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
-  // next.
-  if (draft.plan.lanes().contains("guard")) return;
-  // A refused configuration has told its own.
-  const api::Condition* degraded = api::find_condition(conditions.all(), api::kConditionDegraded);
-  const bool told = degraded != nullptr && degraded->reason == "ConfigRefused" && draft.plan.lanes().contains("events");
-  if (!told) {
-    draft.plan.lane("events").add(
-        degraded_event(resources::kController, object.meta, draft.observed.controller.status.conditions, conditions));
-  }
-  core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
-  draft.plan.lane("status").add(status_step(resources::kController, object, std::move(status)));
-}
-
-Conditions conditions_of(const Observed& observed) {
-  return {observed.controller.status.conditions, observed.object->meta.generation, observed.context.now};
-}
-
 void plan_running(Draft& draft) {
   const Observed& observed = draft.observed;
   const kube::ObjectMeta& meta = observed.object->meta;
-  if (auto act = kube::add_finalizer(resources::kController, meta, api::kFinalizerController)) {
-    draft.plan.lane("guard").add({{"add", "finalizer"}, "workers and RestApis go before their slurmctld", std::move(act)});
-  }
+  plan_guard(draft);
   plan_keys(draft);
   plan_network(draft);
-  plan_budget(draft);
+  plan_workers_objects(draft);
   plan_records(draft);
   Keyring keyring = plan_copy(draft);
-  const std::optional<Problem> key_problem = keyring.problem;
-  const std::string key_waits_for = keyring.waits_for;
-  const auto [state, wanted] = plan_pod(draft, std::move(keyring));
+  const auto [state, wanted] = plan_pod(draft, keyring);
 
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, draft, wanted);
+  set_jobs_in_doubt(conditions, state);
   set_secrets_condition(conditions, draft);
-  set_key_condition(conditions, draft, key_problem, key_waits_for);
-  set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.controller.spec));
+  set_key_condition(conditions, draft, keyring);
+  plan_service_monitor(observed, state, draft.plan);
+  set_metrics_condition(conditions, observed, state,
+                        wanted.ok() && state.offered_hash == wanted.hash && state.accepted_hash == wanted.hash);
+  std::vector<std::string> ignored = api::fields_not_acted_on(observed.controller.spec);
+  if (observed.controller.spec.metrics.enabled && !metrics_refused(observed, state).empty())
+    ignored.emplace_back("spec.metrics.enabled");
+  set_fields_not_acted_on(conditions, ignored);
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);
   // A worker's record that goes wakes only its own NodeSet.
@@ -556,9 +463,10 @@ void plan_running(Draft& draft) {
     draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
   if (std::ranges::find(wanted.warnings, kTableTooSmall, &Problem::reason) != wanted.warnings.end())
     draft.plan.wake_after(kLookAgain, "a table may have room");
+  if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
   append(draft.problems, wanted.problems);
   append(draft.problems, wanted.warnings);
-  if (wanted.ok() && state.refused_hash == wanted.hash) {
+  if (wanted.ok() && is_refused(state, wanted)) {
     draft.problems.push_back({"ConfigRefused", refusal_text(observed, state)});
   }
   append(draft.problems, observed.missing);
@@ -571,12 +479,13 @@ void plan_running(Draft& draft) {
   }
   append(draft.problems, immutable_problems(observed));
   append(draft.problems, step_problems(without_refusals(observed.context.outcomes), draft.plan));
-  const bool ready = slurmctld_ready(observed);
+  const bool ready = primary_ready(observed) || backup_serves(observed);
   append(draft.problems, pod_problems(observed.pods));
+  set_backups_condition(conditions, draft);
   if (ready) append(draft.problems, token_problems(observed));
   if (const auto problem = slurm_problem(observed.snapshot)) draft.problems.push_back(*problem);
   find_deleted_claim(draft);
-  if (!ready) {
+  if (!primary_ready(observed)) {
     find_lost_pod(draft);
     find_unbound_claim(draft);
     find_missing_pod(draft);
@@ -594,6 +503,16 @@ void plan_invalid(Draft& draft, Problem problem) {
   draft.problems.push_back(std::move(problem));
   draft.blocked = true;
   plan_status(draft, std::move(conditions), false);
+}
+
+/// Another operator's, until one slurmctld is left.
+void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
+  plan_guard(draft);
+  if (!draft.observed.stopped) draft.plan.lane("pod").add(std::move(others.end));
+  draft.blocked = others.problem.wrong();
+  draft.problems.push_back(std::move(others.problem));
+  append(draft.problems, step_problems(draft.observed.context.outcomes, draft.plan));
+  plan_status(draft, conditions_of(draft.observed), primary_ready(draft.observed));
 }
 
 // ---- the end ----
@@ -652,7 +571,10 @@ std::optional<bool> goes_alone(Draft& draft) {
   const kube::ObjectMeta& meta = draft.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;
   if (announces_end(*draft.observed.object)) return false;
-  const core::Result<core::Json>* set = read_live(draft, kube::resources::kStatefulSet, controller_object_name(meta.name));
+  const core::Result<core::Json>* set =
+      core::get_bool(draft.observed.object->body, {"spec", "external"})
+          ? read_live(draft, kube::resources::kService, workers_service_name(meta.name))
+          : read_live(draft, kube::resources::kStatefulSet, controller_object_name(meta.name));
   if (set == nullptr) return {};
   if (*set) return kube::parse_meta(**set).owners.empty();
   if (set->error().code == core::ErrorCode::kNotFound) return false;
@@ -706,6 +628,14 @@ void plan_end(Draft& draft) {
 }  // namespace
 
 plan::Plan plan(const Observed& observed) {
+  const bool runs = observed.object && !observed.object->meta.terminating() && observed.parse_error.empty() &&
+                    !observed.controller.spec.external && !find_other_slurmctlds(observed);
+  if (const std::optional<HeldRelease> held = runs ? hold_release(observed) : std::nullopt) {
+    Draft draft{held->observed, {}, {}, {}};
+    draft.problems.push_back(held->problem);
+    plan_running(draft);
+    return std::move(draft.plan);
+  }
   Draft draft{observed, {}, {}, {}};
   if (!observed.object) return draft.plan;
   if (observed.object->meta.terminating()) {
@@ -713,7 +643,9 @@ plan::Plan plan(const Observed& observed) {
   } else if (!observed.parse_error.empty()) {
     plan_invalid(draft, {"Invalid", observed.parse_error});
   } else if (observed.controller.spec.external) {
-    plan_invalid(draft, {"NotSupported", "spec.external: a slurmctld outside of Kubernetes is not supported in this release"});
+    plan_external(draft);
+  } else if (auto others = find_other_slurmctlds(observed)) {
+    plan_other_slurmctlds(draft, std::move(*others));
   } else {
     plan_running(draft);
   }

@@ -9,6 +9,7 @@
 #include "operator/common/partition.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
+#include "operator/controller/keyring.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/testing/observed.hpp"
@@ -109,6 +110,47 @@ bool replaces(const Observed& observed) {
   return plan(observed).describe().dump().find("apply StatefulSet x-controller") != std::string::npos;
 }
 
+/// With a slurmctld outside of Kubernetes, which last answered so long ago and runs a job of somebody else's.
+Observed outside(core::Duration age) {
+  Observed out = observed_of({{"external", true},
+                              {"externalConfig", {{"host", "h"}, {"port", 6817}}},
+                              {"slurmKeyRef", {{"name", "k"}, {"key", "slurm"}}},
+                              {"jwtKeyRef", {{"name", "k"}, {"key", "jwt"}}}});
+  auto object = std::make_shared<kube::Object>(*out.object);
+  object->meta.finalizers = {std::string(api::kFinalizerController)};
+  out.object = object;
+  out.context.mono = kNow;
+  out.restapis = {{"x", false}};
+  auto snapshot = std::make_shared<slurm::Snapshot>();
+  snapshot->health = slurm::Snapshot::Health::kStale;
+  snapshot->requested_at = kNow - age;
+  auto job = std::make_shared<slurm::Job>();
+  job->id = 7;
+  job->state = "RUNNING";
+  snapshot->jobs.insert_or_assign(7, job);
+  out.snapshot = snapshot;
+  return out;
+}
+
+TEST(External, AnAnswerThatFailsOnceIsNoNews) {
+  const auto silent = [](int seconds) {
+    return plan(outside(std::chrono::seconds{seconds})).describe().dump().find("no longer answers") != std::string::npos;
+  };
+  EXPECT_FALSE(silent(29));
+  EXPECT_TRUE(plan(outside(std::chrono::seconds{29})).wake());
+  EXPECT_TRUE(silent(30));
+}
+
+TEST(External, AnotherKeyWaitsForWorkersButNotForTheJobsOfTheSite) {
+  Observed observed = outside(core::Duration{0});
+  observed.slurm_key.content = "another";
+  observed.slurm_key.digest = "another";
+  observed.slurm_key.meta = kube::ObjectMeta{};
+  EXPECT_TRUE(plan_keyring(observed, false).renew);
+  observed.workers = {"cpu-0"};
+  EXPECT_FALSE(plan_keyring(observed, false).renew);
+}
+
 TEST(StateInMemory, IsNotTakenFromJobs) {
   EXPECT_TRUE(replaces(changed(true, {{"RUNNING"}}))) << "it is on a volume";
   EXPECT_TRUE(replaces(changed(false, {{"COMPLETED"}})));
@@ -151,6 +193,14 @@ TEST(StateInMemory, IsThoughtToBeThereWhileSlurmctldIsNotReady) {
   EXPECT_FALSE(replaces(unready(slurmctld(false, true)))) << "it is busy";
   EXPECT_TRUE(replaces(unready(slurmctld(false, false)))) << "it has never run";
   EXPECT_TRUE(replaces(unready(slurmctld(false, true, true)))) << "that may mend it";
+  Observed served = unready(slurmctld(false, true, true));
+  auto pod = std::make_shared<kube::PodRecord>(*served.pods.front());
+  pod->meta.uid = "u";
+  served.pods = {pod};
+  auto map = std::make_shared<kube::Object>();
+  map->meta.annotations[std::string(api::kAnnotationServedBy)] = "u";
+  served.config_map = map;
+  EXPECT_FALSE(replaces(served)) << "it was up in this pod, and has that state still";
 }
 
 /// slurmctld runs, its ConfigMap is gone, and no NodeSet asks for the partition gpu any more. It has that and another one.
@@ -208,6 +258,81 @@ TEST(Withheld, IsTakenFromSlurmsAnswerWhereTheConfigMapWasWrittenAnewBeforeThat)
   EXPECT_EQ(conf(without_map({"COMPLETED"})).find(partition), std::string::npos);
   state.accepted_hash = "new";
   EXPECT_EQ(conf(observed).find(partition), std::string::npos) << "it has loaded what was written";
+}
+
+TEST(Withheld, WhatJobsNeedIsOfferedThoughSlurmctldsPodIsNotReady) {
+  const auto next_of = [](const std::vector<std::string>& jobs) {
+    const Observed observed = without_map(jobs);
+    ConfigState state;
+    state.offered["slurm.conf"] = "GresTypes=nic\n";
+    state.offered_hash = "new";
+    state.offered_asked = render_config(observed, state).asked;
+    // Its machine is cut off from Kubernetes, but not from slurmrestd.
+    return next_config_state(state, [&](const ConfigState& of) { return render_config(observed, of); }, {});
+  };
+  const auto offers = [&](const ConfigState& state) {
+    return state.offered.at("slurm.conf").find("\nPartitionName=gpu Nodes=gpu State=DRAIN\n") != std::string::npos;
+  };
+  EXPECT_TRUE(offers(next_of({"PENDING"})));
+  EXPECT_EQ(next_of({"COMPLETED"}).offered_hash, "new") << "while it starts, that is not touched";
+}
+
+TEST(Withheld, WhatSlurmctldFailsWithIsNotKeptForItsSilence) {
+  ConfigState state;
+  // It has a partition that users have taken back, and that slurmctld does not start with.
+  state.offered["slurm.conf"] = "PartitionName=extra Nodes=nosuch\n";
+  state.offered_hash = "old";
+  const auto offered_to = [&](const SlurmctldFacts& slurmctld) {
+    const Observed observed = without_map({"COMPLETED"});
+    const Render render = [&](const ConfigState& of) { return render_config(observed, of); };
+    state.offered_asked = render(state).asked;
+    if (!state.refused_hash.empty()) state.refused_asked = state.offered_asked;
+    return next_config_state(state, render, slurmctld).offered_hash;
+  };
+  SlurmctldFacts fails, failed_before;
+  fails.fails = failed_before.failed_before = true;
+  EXPECT_EQ(offered_to({}), "old") << "while it starts, that is not touched";
+  EXPECT_NE(offered_to(failed_before), "old");
+  state.refused_hash = "old";
+  EXPECT_EQ(offered_to({}), "old") << "it is refused, and there is nothing to go back to";
+  EXPECT_NE(offered_to(fails), "old") << "it was refused with what was kept in it";
+}
+
+TEST(Withheld, ACrashProvesNothingWhereNobodyCanAsk) {
+  Observed observed = changed(true, std::nullopt);
+  auto pod = std::make_shared<kube::PodRecord>(*observed.pods.at(0));
+  pod->conditions.clear();
+  pod->containers = {slurmctld(false, true, true)};
+  observed.pods = {pod};
+  ConfigState state;
+  state.offered["slurm.conf"] = "PartitionName=extra Nodes=a\n";
+  state.offered_hash = "old";
+  state.served_key = "it has run";
+  const auto keeps = [&] {
+    return render_config(observed, state).files.at("slurm.conf").contains("\nPartitionName=extra Nodes=a State=DRAIN\n");
+  };
+  EXPECT_FALSE(keeps()) << "what slurmctld does not start with is not kept for its silence";
+  observed.restapis.clear();
+  EXPECT_TRUE(keeps());
+}
+
+TEST(Withheld, NothingIsLoadedThatLacksThePartitionOfAJob) {
+  ConfigState state;
+  state.offered["slurm.conf"] = "MessageTimeout=10\n";
+  state.offered_hash = state.accepted_hash = "former";
+  Rendered wanted;
+  wanted.files["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu State=UP\n";
+  EXPECT_THAT(load_ends_jobs(without_map({"RUNNING"}), state, wanted), ::testing::ElementsAre("gpu"));
+  EXPECT_THAT(load_ends_jobs(without_map({"COMPLETED"}), state, wanted), ::testing::IsEmpty());
+  state.offered["slurm.conf"] += "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu State=DRAIN\n";
+  EXPECT_THAT(load_ends_jobs(without_map({"RUNNING"}), state, wanted), ::testing::IsEmpty()) << "it has it, though otherwise";
+  state.offered["slurm.conf"] = "MessageTimeout=10\n";
+  wanted.files["slurm.conf"] = "MessageTimeout=20\n";
+  EXPECT_THAT(load_ends_jobs(without_map({"RUNNING"}), state, wanted), ::testing::IsEmpty())
+      << "its user gives it up, or it is of no file";
+  wanted.partitions["gpu"] = "";
+  EXPECT_THAT(load_ends_jobs(without_map({"RUNNING"}), state, wanted), ::testing::ElementsAre("gpu"))
+      << "it is only left out, and is loaded all the same";
 }
 
 TEST(Withheld, OfEachNodeSetWhereTheConfigMapIsGoneAndNobodyCanAsk) {

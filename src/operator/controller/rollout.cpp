@@ -4,9 +4,13 @@
 #include <charconv>
 
 #include "api/well_known.hpp"
+#include "cluster/releases.hpp"
 #include "cluster/workers.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
+#include "operator/controller/build.hpp"
+#include "operator/controller/keyring.hpp"
+#include "operator/controller/prologs.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -15,7 +19,6 @@ namespace op::controller {
 namespace {
 
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
-const std::string kAcceptedPrefix = "accepted.";
 /// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
 constexpr core::Duration kFirstWait{500};
 constexpr core::Duration kLongestWait{30000};
@@ -24,6 +27,8 @@ constexpr int kTriesUntilRefused = 2;
 /// slurmctld that ended so often with a content that was never accepted does not get up with it.
 constexpr int kCrashesUntilRefused = 2;
 
+/// Jobs that end wake nobody here.
+constexpr core::Duration kJobsPoll{5000};
 /// How long a refused content waits for its next try; doubled with each.
 constexpr core::Duration kFirstRetry{60000};
 constexpr core::Duration kLongestRetry{30 * 60 * 1000};
@@ -48,14 +53,6 @@ Refresh read_refresh(const kube::PodRecord& pod) {
   return {std::string(text.substr(0, dot)), read_number(text.substr(dot + 1))};
 }
 
-core::Duration wait_of_try(int count, core::Duration first = kFirstWait, core::Duration longest = kLongestWait) {
-  core::Duration wait = first;
-  for (int i = 1; i < count && wait < longest; ++i) wait *= 2;
-  return std::min(wait, longest);
-}
-
-const plan::StepId kReconfigure{"reconfigure"};
-
 plan::StepId reconfigure_id(const Refresh& refresh) {
   return kReconfigure.of(refresh.str());
 }
@@ -68,25 +65,14 @@ const plan::Outcome* outcome_of(const Observed& observed, const plan::StepId& id
   return it == observed.context.outcomes.end() ? nullptr : &it->second;
 }
 
-bool refused(const plan::Outcome* outcome) {
-  return outcome != nullptr && outcome->error && outcome->error->code == core::ErrorCode::kInvalid;
-}
-
-const kube::PodRecord* running_pod(const Observed& observed) {
-  for (const kube::PodPtr& pod : observed.pods) {
-    if (!pod->meta.terminating() && pod->phase == "Running") return pod.get();
-  }
-  return nullptr;
-}
-
 bool crashing(const kube::PodRecord& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const kube::ContainerState& container) {
     return container.name == kAppController && container.crashed;
   });
 }
 
-/// Of the pod template that slurmctld runs with, but for what the operator itself notes there: that follows from the content
-/// which is offered. "" while it is about to be replaced.
+/// Of the pod template that slurmctld runs with, but for what the operator itself notes there, and its topology.yaml: that
+/// follows from the content which is offered. "" while it is about to be replaced.
 std::string slurmctld_digest(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
   if (!observed.stateful_set || pod == nullptr) return "";
@@ -104,19 +90,39 @@ std::string slurmctld_digest(const Observed& observed) {
     }
     made_of["metadata"]["annotations"] = std::move(notes);
   }
+  const core::Json topology = topology_source(observed);
+  for (core::Json& volume : made_of["spec"]["volumes"]) {
+    if (!volume.contains("projected")) continue;
+    core::Json others = core::Json::array();
+    for (const core::Json& source : volume["projected"]["sources"]) {
+      if (!core::contains(source, topology)) others.push_back(source);
+    }
+    volume["projected"]["sources"] = std::move(others);
+  }
   return core::short_digest(core::canonical(made_of));
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
-  const core::Json patch{{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}};
-  // No resourceVersion: the pod's status moves all the time, and nobody else writes this annotation.
-  kube::Patch act;
-  act.resource = kube::resources::kPod;
-  act.key = pod.meta.key();
-  act.patch = patch;
-  act.uid = pod.meta.uid;
+  // Of any version: the pod's status moves all the time, and nobody else writes this annotation.
   return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
-          std::make_shared<kube::Patch>(std::move(act))};
+          kube::patch_any_version(
+              kube::resources::kPod, pod.meta,
+              {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}})};
+}
+
+/// What slurmctld says that ends again and again with what is offered; nullopt: none does.
+std::optional<std::string> words_of_crashes(const Observed& observed, const ConfigState& state) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    // A content that is offered to a pod which already fails is not to blame.
+    if (read_refresh(*pod).hash != state.offered_hash) continue;
+    for (const kube::ContainerState& container : pod->containers) {
+      if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused) {
+        const std::string words = last_words(container.message);
+        return std::string(kEndsWithIt) + (words.empty() ? "" : ": " + words);
+      }
+    }
+  }
+  return {};
 }
 
 /// There is something of NodeSets that could be left out.
@@ -167,7 +173,10 @@ bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core
 /// slurmctld, which runs, does not restart for it: that would be an outage with each try.
 bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
   if (!try_due(state.refused_at, state.refusals, now)) return false;
-  return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files));
+  // Another set of files is mounted by another pod.
+  const std::string topology(kTopologyYaml);
+  return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files)) &&
+         state.offered.contains(topology) == wanted.files.contains(topology);
 }
 
 bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
@@ -196,26 +205,43 @@ void drop_settled(ConfigState& next, const Rendered& wanted) {
   });
 }
 
-/// What is offered, and wanted, was refused: for the partitions in it that are new, or else as a whole.
-Rendered blame(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
-  const std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
+void roll_back(ConfigState& next) {
+  next.offered = std::move(next.accepted);
+  next.offered_hash = next.accepted_hash;
+  next.offered_asked.clear();
+  next.accepted.clear();
+}
+
+/// What is offered was refused as a whole.
+void refuse_offered(ConfigState& next, const std::string& asked, const SlurmctldFacts& slurmctld) {
   next.refused_by = slurmctld.made_of;
+  next.refused_hash = next.offered_hash;
+  next.refused_asked = asked;
+  next.refused_reason = *slurmctld.refusal;
+  if (next.can_roll_back()) {
+    next.refused_at = slurmctld.now;
+    ++next.refusals;
+  }
+}
+
+/// What is offered was refused, and is what people ask for: for the partitions in it that are new, or else as a whole.
+Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const SlurmctldFacts& slurmctld, const Render& render) {
+  std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
+  // Those that were left out before, and stay for their jobs, without what users wrote of them.
+  std::erase_if(changed, [&](const std::string& name) { return next.leaves_out(name, wanted.partitions.at(name)); });
   if (changed.empty()) {
-    next.refused_hash = wanted.hash;
-    next.refused_reason = *slurmctld.refusal;
-    if (next.can_roll_back()) {
-      next.refused_at = slurmctld.now;
-      ++next.refusals;
-    }
+    refuse_offered(next, wanted.asked, slurmctld);
     return wanted;
   }
+  next.forget_refusal();
+  next.refused_by = slurmctld.made_of;
   for (const std::string& name : changed) {
     LeftOut& item = next.left_out[name];
     item = {.config = wanted.partitions.at(name), .refusal = "", .refusals = item.refusals};
   }
   wanted = render(next);
   // Nothing else was new.
-  if (changed.size() == 1 && wanted.hash == next.accepted_hash) {
+  if (offers_wanted && changed.size() == 1 && wanted.hash == next.accepted_hash) {
     LeftOut& guilty = next.left_out[changed.front()];
     guilty.refusal = *slurmctld.refusal;
     guilty.refused_at = slurmctld.now;
@@ -260,13 +286,17 @@ enum class Move { kStay, kRollBack, kOffer };
 /// wanted   before   has refused it again, or is not up           roll back, if anything was ever accepted
 /// other    no       whatever it runs                             offer
 /// other    before   runs what is offered, and a try is due       offer; else stay
+/// other    now      is down with it, and nothing was accepted    offer
 // clang-format on
 Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const SlurmctldFacts& slurmctld) {
-  const bool was_refused = next.refused_hash == wanted.hash;
-  if (was_refused && now.offered_hash == wanted.hash) {
+  const bool was_refused = next.refuses(wanted);
+  if (was_refused && now.offered_hash == next.refused_hash) {
     // A slurmctld that starts is to find what was accepted.
-    const bool trying = now.refused_hash == wanted.hash && !slurmctld.refusal && slurmctld.ready;
-    return next.can_roll_back() && !trying ? Move::kRollBack : Move::kStay;
+    const bool trying = now.refused_hash == now.offered_hash && !slurmctld.refusal && slurmctld.ready;
+    if (next.can_roll_back()) return trying ? Move::kStay : Move::kRollBack;
+    // What was kept in it for jobs may be what it does not start with.
+    const bool down = slurmctld.fails || slurmctld.failed_before;
+    return down && next.offered_hash != wanted.hash ? Move::kOffer : Move::kStay;
   }
   if (was_refused && !(runs_offered(now, slurmctld) && slurmctld.ready && tries_again(next, wanted, slurmctld.now)))
     return Move::kStay;
@@ -276,6 +306,23 @@ Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wan
 
 }  // namespace
 
+bool answers(const Observed& observed) {
+  return observed.snapshot && observed.snapshot->complete();
+}
+
+const kube::PodRecord* running_pod(const Observed& observed) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (!pod->meta.terminating() && pod->phase == "Running") return pod.get();
+  }
+  return nullptr;
+}
+
+core::Duration wait_of_try(int count, core::Duration first, core::Duration longest) {
+  core::Duration wait = first;
+  for (int i = 1; i < count && wait < longest; ++i) wait *= 2;
+  return std::min(wait, longest);
+}
+
 std::map<std::string, std::string> ConfigState::accepted_files() const {
   if (accepted_hash.empty()) return {};
   return offered_hash == accepted_hash ? offered : accepted;
@@ -283,9 +330,15 @@ std::map<std::string, std::string> ConfigState::accepted_files() const {
 
 void ConfigState::forget_refusal() {
   refused_hash.clear();
+  refused_asked.clear();
   refused_reason.clear();
   refused_at.reset();
   refusals = 0;
+}
+
+bool ConfigState::refuses(const Rendered& wanted) const {
+  if (refused_hash.empty()) return false;
+  return refused_hash == wanted.hash || (!refused_asked.empty() && refused_asked == wanted.asked);
 }
 
 const LeftOut* ConfigState::known_against(std::string_view partition, std::string_view config) const {
@@ -314,16 +367,29 @@ ConfigState read_config_state(const kube::Object* config_map) {
   ConfigState out;
   if (config_map == nullptr) return out;
   if (const core::Json* data = core::find(config_map->body, {"data"}); data != nullptr && data->is_object()) {
-    for (const std::string_view file : {kSlurmConf, kCgroupConf}) {
-      const std::string name(file);
+    for (const std::string_view file : {kSlurmConf, kCgroupConf, kTopologyYaml}) {
+      const std::string name(file), accepted = std::string(kAcceptedPrefix) + name;
       if (data->contains(name)) out.offered[name] = core::get_string(*data, {name});
-      if (data->contains(kAcceptedPrefix + name)) out.accepted[name] = core::get_string(*data, {kAcceptedPrefix + name});
+      if (data->contains(accepted)) out.accepted[name] = core::get_string(*data, {accepted});
     }
   }
   out.left_out = read_left_out(*config_map);
   out.scripts_hash = config_map->meta.annotation(api::kAnnotationScriptsHash);
   out.served_key = config_map->meta.annotation(api::kAnnotationSlurmKeyHash);
+  out.served_made_with = config_map->meta.annotation(api::kAnnotationMadeWithKey);
+  out.served_release = config_map->meta.annotation(api::kAnnotationSlurmctldRelease);
+  out.served_by = config_map->meta.annotation(api::kAnnotationServedBy);
   out.ran = is_true(config_map->meta.annotation(api::kAnnotationRan));
+  if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationHeldSince))) out.held_since = *at;
+  if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationStartingAt))) out.starting_at = *at;
+  if (const auto cut = core::parse_json(config_map->meta.annotation(api::kAnnotationCutShort)); cut && cut->is_object()) {
+    if (const auto at = core::parse_rfc3339(core::get_string(*cut, {"at"}))) out.cut_short_at = *at;
+    if (const core::Json* jobs = core::find(*cut, {"jobs"}); jobs != nullptr && jobs->is_array() && out.cut_short_at) {
+      for (const core::Json& job : *jobs) {
+        if (job.is_number_integer()) out.cut_short.insert(job.get<std::int64_t>());
+      }
+    }
+  }
   // Somebody edited it: this is nothing that slurmctld was offered or had, and the rest tells of what is not there.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
@@ -335,6 +401,8 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.accepted_hash = config_map->meta.annotation(api::kAnnotationAcceptedConfigHash);
   out.refused_hash = config_map->meta.annotation(api::kAnnotationRefusedConfigHash);
   out.refused_reason = config_map->meta.annotation(api::kAnnotationRefusedReason);
+  out.offered_asked = config_map->meta.annotation(api::kAnnotationAskedHash);
+  out.refused_asked = config_map->meta.annotation(api::kAnnotationRefusedAskedHash);
   out.refused_by = config_map->meta.annotation(api::kAnnotationRefusedBy);
   if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationRefusedAt))) out.refused_at = *at;
   out.refusals = read_number(config_map->meta.annotation(api::kAnnotationRefusals));
@@ -344,7 +412,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
 void write_config_state(const ConfigState& state, core::Json& config_map) {
   core::Json data = core::Json::object();
   for (const auto& [name, text] : state.offered) data[name] = text;
-  for (const auto& [name, text] : state.accepted) data[kAcceptedPrefix + name] = text;
+  for (const auto& [name, text] : state.accepted) data[std::string(kAcceptedPrefix) + name] = text;
   config_map["data"] = std::move(data);
   core::Json& annotations = config_map["metadata"]["annotations"];
   const auto annotate = [&](std::string_view name, const std::string& value) {
@@ -355,12 +423,23 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
+  annotate(api::kAnnotationAskedHash, state.offered_asked);
+  annotate(api::kAnnotationRefusedAskedHash, state.refused_asked);
   annotate(api::kAnnotationRefusedBy, state.refused_by);
   if (state.refused_at) annotate(api::kAnnotationRefusedAt, core::format_rfc3339(*state.refused_at));
   if (state.refusals > 0) annotate(api::kAnnotationRefusals, std::to_string(state.refusals));
   annotate(api::kAnnotationScriptsHash, state.scripts_hash);
   annotate(api::kAnnotationSlurmKeyHash, state.served_key);
+  annotate(api::kAnnotationMadeWithKey, state.served_made_with);
+  annotate(api::kAnnotationSlurmctldRelease, state.served_release);
+  annotate(api::kAnnotationServedBy, state.served_by);
   annotate(api::kAnnotationRan, state.ran ? "true" : "");
+  if (state.starting_at) annotate(api::kAnnotationStartingAt, core::format_rfc3339(*state.starting_at));
+  if (state.held_since) annotate(api::kAnnotationHeldSince, core::format_rfc3339(*state.held_since));
+  if (!state.cut_short.empty() && state.cut_short_at) {
+    annotate(api::kAnnotationCutShort,
+             core::canonical({{"at", core::format_rfc3339(*state.cut_short_at)}, {"jobs", state.cut_short}}));
+  }
   if (!state.left_out.empty()) annotate(api::kAnnotationLeftOut, write_left_out(state.left_out));
 }
 
@@ -380,27 +459,46 @@ std::optional<core::WallTime> next_try(const ConfigState& state) {
 
 ConfigState next_config_state(const ConfigState& now, const Render& render, const SlurmctldFacts& slurmctld) {
   ConfigState next = now;
-  if (!slurmctld.key.empty()) next.served_key = slurmctld.key;
+  if (!slurmctld.key.empty()) {
+    next.served_key = slurmctld.key;
+    next.served_made_with = slurmctld.made_with == slurmctld.key ? "" : slurmctld.made_with;
+  }
+  if (slurmctld.release) next.served_release = *slurmctld.release;
+  if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   note_what_runs(next, now, slurmctld);
   // Who tells of it now may be gone when it matters: a process of ours, or the last worker. The key tells for good.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
-  if (!wanted.ok()) return next;
+  // What was once loaded can be loaded: a refusal of it is a passing fault.
+  const bool refuses = slurmctld.refusal && next.offered_hash != next.accepted_hash;
+  if (!wanted.ok()) {
+    // What people ask for now cannot be offered, and what they asked for before is no good.
+    const bool told =
+        std::ranges::any_of(wanted.problems, [](const Problem& problem) { return problem.kind != Problem::Kind::kComing; });
+    if (told && refuses && next.can_roll_back()) {
+      refuse_offered(next, next.offered_asked, slurmctld);
+      roll_back(next);
+    }
+    return next;
+  }
   drop_settled(next, wanted);
   wanted = end_try(next, std::move(wanted), slurmctld, render);
   const bool offers_wanted = now.offered_hash == wanted.hash;
-  // What was once loaded can be loaded: a refusal of it is a passing fault.
-  if (slurmctld.refusal && offers_wanted && next.offered_hash != next.accepted_hash) {
-    wanted = blame(next, std::move(wanted), slurmctld, render);
+  const bool offers_asked = offers_wanted || (!now.offered_asked.empty() && now.offered_asked == wanted.asked);
+  if (refuses && offers_asked) {
+    wanted = blame(next, std::move(wanted), offers_wanted, slurmctld, render);
   } else if (offers_wanted && runs_offered(now, slurmctld)) {
     wanted = try_a_partition(next, std::move(wanted), slurmctld, render);
   }
-  // What differs from the refused content by a guess alone is no edit.
-  if (wanted.guessed && !next.refused_hash.empty() && next.refused_hash != wanted.hash) return next;
-  if (next.refused_hash != wanted.hash) next.forget_refusal();
+  if (!next.refuses(wanted)) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  switch (choose(now, next, wanted, slurmctld)) {
+  // While slurmctld starts it is to find the one content that it is judged by, whatever its silence would have kept in it; but
+  // not what jobs that it has told of need: a pod that is not ready may run one that answers, on a machine that is cut off. One
+  // that failed before it had this content is not judged by it, and must not be kept from what it may start with.
+  const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
+  const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
+  switch (starts && !offers_wanted && !next.refuses(wanted) ? Move::kStay : choose(now, next, wanted, slurmctld)) {
     case Move::kStay:
       break;
     case Move::kRollBack:
@@ -409,14 +507,15 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
         next.refused_at = slurmctld.now;
         ++next.refusals;
       }
-      next.offered = std::move(next.accepted);
-      next.offered_hash = next.accepted_hash;
-      next.accepted.clear();
+      roll_back(next);
       break;
     case Move::kOffer:
       if (next.offered_hash == next.accepted_hash && next.exists()) next.accepted = next.offered;
       next.offered = std::move(wanted.files);
       next.offered_hash = wanted.hash;
+      next.offered_asked = wanted.asked;
+      // It is tried once more.
+      if (!next.refused_hash.empty()) next.refused_hash = wanted.hash;
       // Back at what was accepted: there is no other content to keep.
       if (next.offered_hash == next.accepted_hash) next.accepted.clear();
       break;
@@ -427,15 +526,42 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   const bool ready = pod != nullptr && pod->ready();
-  return {loaded_config_hash(observed), find_refusal(observed, state), slurmctld_digest(observed), ready, observed.context.now,
-          ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : "",
-          // Before there is a StatefulSet, another cluster answers.
-          observed.stateful_set && has_run(observed, state)};
+  const std::string made_of = slurmctld_digest(observed);
+  const bool known = ready && !made_of.empty();
+  const std::string made_with = ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : "";
+  return {
+      loaded_config_hash(observed), find_refusal(observed, state), made_of, ready, observed.context.now,
+      // While a key rotates it may have either.
+      observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
+      // Before there is a StatefulSet, another cluster answers.
+      observed.stateful_set && has_run(observed, state),
+      known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set)))) : std::nullopt,
+      ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
+      words_of_crashes(observed, state).has_value(),
+      pod != nullptr && crashing(*pod) && !read_refresh(*pod).hash.empty() && read_refresh(*pod).hash != state.offered_hash};
 }
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {
   if (!observed.snapshot || !observed.snapshot->complete()) return {};
   return slurm::conf::loaded_hash(*observed.snapshot).value_or("");
+}
+
+bool refused(const plan::Outcome* outcome) {
+  return outcome != nullptr && outcome->error && outcome->error->code == core::ErrorCode::kInvalid;
+}
+
+std::string made_image(const kube::Object& stateful_set) {
+  const core::Json* containers = core::find(stateful_set.body, {"spec", "template", "spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return "";
+  for (const core::Json& container : *containers) {
+    if (core::get_string(container, {"name"}) == kAppController) return core::get_string(container, {"image"});
+  }
+  return "";
+}
+
+bool runs(const Observed& observed) {
+  const kube::PodRecord* pod = running_pod(observed);
+  return pod != nullptr && !crashing(*pod);
 }
 
 plan::Outcomes without_refusals(plan::Outcomes outcomes) {
@@ -454,17 +580,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
   }
   // Without something to go back to a crash is only shown: see pod_problems.
   if (!state.can_roll_back() && !offers_partitions(observed, state)) return {};
-  for (const kube::PodPtr& pod : observed.pods) {
-    // A content that is offered to a pod which already fails is not to blame.
-    if (read_refresh(*pod).hash != state.offered_hash) continue;
-    for (const kube::ContainerState& container : pod->containers) {
-      if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused) {
-        const std::string words = last_words(container.message);
-        return std::string(kEndsWithIt) + (words.empty() ? "" : ": " + words);
-      }
-    }
-  }
-  return {};
+  return words_of_crashes(observed, state);
 }
 
 bool restart_crashed(const Observed& observed, const ConfigState& state) {
@@ -505,6 +621,14 @@ void remember_reconfigure(const Observed& observed, plan::Plan& plan) {
   if (const kube::PodRecord* pod = running_pod(observed)) plan.remember(reconfigure_id(read_refresh(*pod)));
 }
 
+bool needs_load(const Observed& observed, const ConfigState& state) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || crashing(*pod) || !state.exists()) return false;
+  if (state.offered_hash == state.refused_hash && !state.can_roll_back()) return false;
+  const std::optional<std::string> loaded = loaded_config_hash(observed);
+  return loaded && *loaded != state.offered_hash;
+}
+
 bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
   // Without a RestApi it is never seen.
@@ -528,7 +652,7 @@ void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Pl
   plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 0}));
 }
 
-void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+void add_load_steps(const Observed& observed, const ConfigState& state, const Rendered& wanted, plan::Plan& plan) {
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || !state.exists() || crashing(*pod)) return;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
@@ -557,16 +681,21 @@ void add_load_steps(const Observed& observed, const ConfigState& state, plan::Pl
   const plan::Outcome* tried = outcome_of(observed, reconfigure_id(done));
   const bool answered = tried != nullptr && (tried->state == plan::Outcome::State::kDone || refused(tried));
   if (!answered) {
+    if (held_back(observed, state)) return plan.wake_after(kPrologPoll, kWaitsForProlog);
+    if (!load_ends_jobs(observed, state, wanted).empty()) return plan.wake_after(kJobsPoll, "the configuration would end jobs");
     // Not tried yet, or it did not get through: the engine spaces the tries.
-    plan.lane("load").add({reconfigure_id(done), "slurmctld runs with another configuration than the offered one",
-                           slurm::reconfigure(observed.cluster)});
+    plan.lane("load")
+        .add(look_for_prologs(observed, state))
+        .then()
+        .add({reconfigure_id(done), "slurmctld runs with another configuration than the offered one",
+              slurm::reconfigure(observed.cluster)});
     return;
   }
   // The former files anew: that is all that was wanted, or it does not help.
   constexpr int kTriesOfFormer = 4;
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
   // It loaded what the volume still held: refresh once more and wait longer.
-  if (!waited(observed, tried->last, wait_of_try(done.count), plan, kNotLoaded)) return;
+  if (!waited(observed, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);
 }

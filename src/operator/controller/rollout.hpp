@@ -3,22 +3,31 @@
 // The memory of the rollout stands in the ConfigMap "X-config", so that any process can go on at any time:
 //
 // clang-format off
-//   data: slurm.conf, cgroup.conf                     what is offered: what the kubelet projects into the pod
-//   data: accepted.slurm.conf, accepted.cgroup.conf   the last content that slurmctld had loaded, while it is another (never projected)
+//   data: slurm.conf, cgroup.conf, topology.yaml      what is offered: what the kubelet projects into the pod
+//   data: accepted.slurm.conf ...                     the last content that slurmctld had loaded, while it is another (never projected)
 //   annotations: slurm-config-hash                    of what is offered
 //                accepted-config-hash                 of the last content that slurmctld had loaded
 //                refused-config-hash, refused-reason  the content that was refused, and slurmctld's words
+//                asked-hash, refused-asked-hash       what people asked for with what is offered, and with what was refused
 //                refused-by                           of the pod template of the slurmctld that refused it
 //                refused-at, refusals                 when it was refused last, and how often
 //                left-out-partitions                  those that were refused (with when, and how often), or may be to blame
 //                slurm-key-hash                       of the auth/slurm key that slurmctld was last up with
+//                made-with-slurm-key-hash             of the one that its pod was made with, where that is another
+//                slurmctld-release                    of that slurmctld, by its image
+//                served-by                            the uid of that slurmctld's pod, where its state goes with it
 //                slurmctld-ran                        it has run, of which neither that nor an accepted content tells
 //                scripts-hash                         of the scripts that slurmctld runs itself
+//                starting-at                        when slurmctld was made to load it while workers were starting
+//                held-since                         since when a reconfigure or restart waits for jobs that are starting
+//                cut-short-jobs                     jobs that were starting when it was not waited for any longer, with when
 //                data-hash                            of the data: where it is another, somebody edited it, and all is offered anew
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
 // wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a file, a plugin or a
 //                                       user that was missing may be there now), and once more after 1, 2, 4 ... 30 minutes
+//                                       Other content that is wanted for what people ask for still counts as refused: what Slurm
+//                                       says, or that it is silent, does not make it better
 // refused, with NodeSets' partitions that differ from the accepted ones
 //                                    -> offer it without these; once that is accepted, one more of them at a time: who is refused
 //                                       alone is to blame, stays out, and is tried again as a refused content is
@@ -33,6 +42,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cluster/config_map.hpp"
@@ -50,13 +60,21 @@ inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with i
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
+  std::string offered_asked, refused_asked;  ///< See Rendered::asked; "": not known.
   std::string refused_by;                    ///< See SlurmctldFacts::made_of; of the one that refused.
   std::optional<core::WallTime> refused_at;  ///< The last time, in seconds.
   int refusals = 0;                          ///< How often, without a change of the content.
   LeftOuts left_out;
-  std::string scripts_hash;  ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
-  std::string served_key;    ///< The digest of the auth/slurm key that slurmctld was last up with.
-  bool ran = false;          ///< slurmctld has run, and jobs may wait, though none of the rest tells of it; see has_run.
+  std::string scripts_hash;                      ///< Of slurmctld's own scripts, whose change the kubelet has been told of.
+  std::string served_key;                        ///< The digest of the auth/slurm key that slurmctld was last up with.
+  std::string served_made_with{};                ///< And what its pod says instead; "": the same.
+  std::string served_by{};                       ///< The uid of its pod, where the state goes with that; "": it does not.
+  std::string served_release{};                  ///< Of the same slurmctld, by the tag of its image; "": that tells none.
+  std::optional<core::WallTime> held_since{};    ///< See prologs.hpp; in seconds.
+  std::optional<core::WallTime> cut_short_at{};  ///< When it was not waited for these any longer; likewise.
+  std::set<std::int64_t> cut_short{};
+  std::optional<core::WallTime> starting_at{};  ///< See starting.hpp; in seconds.
+  bool ran = false;  ///< slurmctld has run, and jobs may wait, though none of the rest tells of it; see has_run.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// The content that slurmctld last accepted; empty when there is none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
@@ -65,6 +83,8 @@ struct ConfigState {
   [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
   /// A partition that was refused is offered once more; all else is as it was accepted.
   [[nodiscard]] bool tries_partition() const;
+  /// slurmctld has refused it, or another content for what people ask for still.
+  [[nodiscard]] bool refuses(const Rendered& wanted) const;
   /// A content to go back to.
   [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
   /// No content counts as refused any more; who refused (refused_by), and the partitions left out, stay.
@@ -82,8 +102,13 @@ struct SlurmctldFacts {
   std::string made_of;                 ///< A digest of what it was made of (image, volumes ...); "" when unknown.
   bool ready = false;                  ///< Its probes say that it is up.
   core::WallTime now{};
-  std::string key{};  ///< The digest of the auth/slurm key that it was started with; "" when it is not up.
-  bool ran = false;   ///< See has_run.
+  std::string key{};                     ///< The digest of the auth/slurm key that it has; "" when it is not up.
+  std::string made_with{};               ///< Of the key that its pod was made with.
+  bool ran = false;                      ///< See has_run.
+  std::optional<std::string> release{};  ///< By the tag of its image; nullopt when it is not up, "" when that tells none.
+  std::string pod{};                     ///< The uid of its pod, where its state goes with that; "" when it is not up.
+  bool fails = false;                    ///< It ends again and again when it starts with what is offered.
+  bool failed_before = false;            ///< It fails, and did before it had what is offered: that is not judged by it.
 };
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 
@@ -106,6 +131,21 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 /// longer before each start, up to five minutes, and a new pod starts at once.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
 
+/// Of steps that reconfigure slurmctld, which are told apart by what for.
+inline const plan::StepId kReconfigure{"reconfigure"};
+/// slurmctld has refused the configuration.
+bool refused(const plan::Outcome* outcome);
+/// The image of slurmctld in the StatefulSet; "": it has none.
+std::string made_image(const kube::Object& stateful_set);
+/// Slurm has answered, and lately.
+bool answers(const Observed& observed);
+/// slurmctld's pod that runs; null: there is none.
+const kube::PodRecord* running_pod(const Observed& observed);
+/// From the try of that number to the next: doubled with each.
+core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
+/// slurmctld's pod runs, and it does not end again and again.
+bool runs(const Observed& observed);
+
 /// The outcomes without slurmctld's refusals, of which the rollout itself tells once they are settled.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
@@ -122,6 +162,9 @@ std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
 /// Keeps that known for the next pass.
 void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 
+/// slurmctld is up, and runs with another configuration than what is offered.
+bool needs_load(const Observed& observed, const ConfigState& state);
+
 /// True while a running slurmctld has yet to load what is offered.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
@@ -132,7 +175,7 @@ void add_script_refresh(const Observed& observed, const ConfigState& state, plan
 /// Adds a step that makes the pod remember with which content it was first seen to fail. `state`: as it stands.
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Adds the steps that bring `state` (as it stands) into slurmctld.
-void add_load_steps(const Observed& observed, const ConfigState& state, plan::Plan& plan);
+/// Adds the steps that bring `state` (as it stands) into slurmctld, unless it lacks what is in `wanted` for jobs.
+void add_load_steps(const Observed& observed, const ConfigState& state, const Rendered& wanted, plan::Plan& plan);
 
 }  // namespace op::controller

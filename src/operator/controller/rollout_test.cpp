@@ -136,16 +136,40 @@ TEST(ConfigState, ARefusedOneIsTriedAgainEverMoreRarely) {
   EXPECT_EQ(offer(state, 3).refusals, 0);
 }
 
-TEST(ConfigState, AGuessIsNoEdit) {
-  ConfigState state = offer(load(offer({}, 1), 1), 2);
-  state = next_config_state(state, wants(2), {"hash1", "no", "image1"});
-  const auto guess = [](const ConfigState&) {
-    Rendered out = content(3);
-    out.guessed = true;
+TEST(ConfigState, WhatSlurmSaysIsNoEdit) {
+  const auto asks = [](const std::string& asked, int number) {
+    return [=](const ConfigState&) {
+      Rendered out = content(number);
+      out.asked = asked;
+      return out;
+    };
+  };
+  const ConfigState offered = next_config_state(load(offer({}, 1), 1), asks("a", 2), {});
+  // Slurm is silent, and something that jobs may need is wanted again.
+  const ConfigState state = next_config_state(offered, asks("a", 3), {{}, "no", "image1"});
+  EXPECT_EQ(state.refused_hash, "hash2");
+  EXPECT_EQ(state.offered, content(1).files);
+  for (const int number : {2, 3, 4}) {
+    const ConfigState after = next_config_state(state, asks("a", number), {"hash1", {}, "image1", true});
+    EXPECT_EQ(after, state) << number;
+    EXPECT_TRUE(after.refuses(asks("a", number)(state)));
+  }
+  EXPECT_EQ(next_config_state(state, asks("b", 3), {}).offered, content(3).files) << "the user has changed something";
+  EXPECT_EQ(next_config_state(state, asks("a", 3), {"hash1", {}, "image2", true}).offered, content(3).files)
+      << "another slurmctld runs";
+}
+
+TEST(ConfigState, ABadEditDoesNotKeepARefusedContent) {
+  const ConfigState offered = offer(load(offer({}, 1), 1), 2);
+  const auto bad = [](const ConfigState&) {
+    Rendered out;
+    out.problems.push_back({"ExtraConfInvalid", "line 1"});
     return out;
   };
-  EXPECT_EQ(next_config_state(state, guess, {}), state);
-  EXPECT_EQ(next_config_state(load(offer({}, 1), 1), guess, {}).offered, content(3).files) << "nothing was refused";
+  EXPECT_EQ(next_config_state(offered, bad, {}), offered);
+  const ConfigState state = next_config_state(offered, bad, {{}, "no", "image1"});
+  EXPECT_EQ(state.offered, content(1).files);
+  EXPECT_EQ(state.refused_hash, "hash2");
 }
 
 TEST(ConfigState, NothingIsRestartedToTryAgain) {

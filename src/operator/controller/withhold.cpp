@@ -71,7 +71,7 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
     const conf::Conf offered = parse_conf(state.offered);
     // It does not get up with what is offered. But it may have loaded something between the two that was never noted, and what
     // that had of NodeSets' partitions stands there.
-    if (!answers && slurmctld_crashes(observed)) {
+    if (!answers && slurmctld_crashes(observed) && !observed.restapis.empty()) {
       add_drained_of(out, offered);
       return out;
     }
@@ -88,6 +88,8 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   }
   conf::Conf offered = parse_conf(state.offered);
   if (!slurmctld_crashes(observed)) return offered;
+  // Where nobody can ask, what slurmctld has run with is not known, and a slurmctld that ends once proves nothing.
+  if (observed.restapis.empty() && has_run(observed, state)) return offered;
   // With what never got up nothing ever ran. But where something did, partitions of NodeSets stay, without what users wrote of
   // them, for that may be what slurmctld cannot read.
   conf::Conf out;
@@ -242,6 +244,23 @@ std::string name_of_item(const std::string& item) {
   return item.substr(0, item.find_first_of(":("));
 }
 
+/// Partitions that are wanted, and what is offered does not have.
+std::set<std::string> lacking_partitions(const ConfigState& state, const Rendered& wanted) {
+  std::set<std::string> out;
+  if (!wanted.ok()) return out;
+  const conf::Conf offered = parse_conf(state.offered), asked = parse_conf(wanted.files);
+  for (const conf::Entry& entry : asked.entries()) {
+    const conf::Setting& head = entry.head();
+    const bool partition = entry.record() && head.key == "PartitionName" && !conf::is_marker(head.value);
+    if (partition && offered.record(head.key, head.value) == nullptr) out.insert(head.value);
+  }
+  // Those of NodeSets also where they are left out of it, because slurmctld may have refused them.
+  for (const auto& [name, config] : wanted.partitions) {
+    if (offered.record("PartitionName", name) == nullptr) out.insert(name);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, const Observed& observed,
@@ -351,6 +370,31 @@ std::string describe(const Observed& observed, const std::vector<Withheld>& with
   }
   return "stays in slurm.conf until no job needs it, because slurmctld would end these jobs or forget what they hold: " + text +
          "; to remove it at once, annotate the Controller with " + std::string(api::kAnnotationRemoveNow) + "=" + all;
+}
+
+bool lacks_withheld(const ConfigState& state, const Rendered& wanted) {
+  if (std::ranges::all_of(wanted.withheld, [](const Withheld& item) { return item.jobs.empty(); })) return false;
+  const std::set<std::string> lacking = lacking_partitions(state, wanted);
+  return std::ranges::any_of(wanted.withheld, [&](const Withheld& item) {
+    return !item.jobs.empty() &&
+           std::ranges::any_of(lacking, [&](const std::string& name) { return item.what == "partition/" + name; });
+  });
+}
+
+std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState& state, const Rendered& wanted) {
+  if (!slurm::has_answered(observed.snapshot)) return {};
+  std::set<std::string> lacking = lacking_partitions(state, wanted);
+  std::erase_if(lacking, [&](const std::string& name) { return to_go_now(observed, "partition/" + name); });
+  std::set<std::string> out;
+  for (const auto& [id, job] : observed.snapshot->jobs) {
+    if (lacking.empty() || !job->in_queue()) continue;
+    // One that could not be read may be in any.
+    if (id < 0) return lacking;
+    for (const std::string& name : split_list(job->partition)) {
+      if (lacking.contains(name)) out.insert(name);
+    }
+  }
+  return out;
 }
 
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {

@@ -21,6 +21,7 @@
 namespace op::controller {
 
 struct ConfigState;
+struct Rendered;
 
 /// Reason of a problem: a table of slurmctld is to be smaller than what it has in it.
 inline constexpr std::string_view kTableTooSmall = "TableTooSmall";
@@ -53,6 +54,13 @@ slurm::conf::Entry drained(slurm::conf::Entry partition);
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
 /// What is withheld, for which jobs, and what to do about it.
 std::string describe(const Observed& observed, const std::vector<Withheld>& withheld);
+
+/// What `state` offers lacks a partition that is withheld in `wanted` for its jobs: a slurmctld that starts with it would end
+/// them.
+bool lacks_withheld(const ConfigState& state, const Rendered& wanted);
+/// Partitions that are wanted, that `state` does not offer, and in which slurmctld has jobs: it would end them if it loaded
+/// that. It has run with more than it is known to have accepted, and that has been gone back to.
+std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState& state, const Rendered& wanted);
 
 /// Looks again later: jobs that end wake nobody.
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan);

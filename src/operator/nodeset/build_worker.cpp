@@ -9,9 +9,11 @@
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
 #include "core/quantity.hpp"
+#include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -22,11 +24,10 @@ constexpr std::string_view kSlurmd = "slurmd";
 constexpr std::string_view kWaitController = "wait-controller";
 constexpr std::string_view kLogfile = "logfile";
 constexpr std::string_view kPodUid = "POD_UID";
-constexpr std::string_view kEtcVolume = "slurm-etc";
+constexpr std::string_view kFirstConf = "SLURMD_FIRST_CONF";
 constexpr std::string_view kLogVolume = "slurm-logfile";
 constexpr std::string_view kLogDir = "/var/log/slurm";
 constexpr std::string_view kLogPath = "/var/log/slurm/slurmd.log";
-constexpr int kKeyMode = 0600;
 
 /// slurmd that finds no slurmctld sleeps ten seconds between its tries; this asks five times a second, and is done at once.
 constexpr std::string_view kWaitScript =
@@ -104,23 +105,19 @@ std::int64_t whole(const Json& quantity) {
   return value < 0 || value > 9.2e18L ? 0 : static_cast<std::int64_t>(value);
 }
 
-Json env_vars(const api::NodeSetSpec& spec) {
-  const PodLimits limits = pod_limits(spec.slurmd, spec.pod_template.spec);
-  return Json::array(
-      {{{"name", "POD_TOPOLOGY"},
-        {"valueFrom",
-         {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationTopologySpec)}}}}}},
-       {{"name", kPodUid}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}},
-       {{"name", "POD_CPUS"}, {"value", std::to_string(limits.cpus)}},
-       {{"name", "POD_MEMORY"}, {"value", std::to_string(limits.memory_mib)}}});
+Json env_of_annotation(std::string_view name, std::string_view annotation) {
+  return {{"name", name},
+          {"valueFrom", {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", annotation)}}}}}};
 }
 
-Json probe(bool http, std::string_view path, int period, int failures) {
-  Json out{{"periodSeconds", period}, {"failureThreshold", failures}};
-  if (http) {
-    out["httpGet"] = {{"path", path}, {"port", kSlurmd}};
-  } else {
-    out["tcpSocket"] = {{"port", kSlurmd}};
+Json env_vars(const api::NodeSetSpec& spec) {
+  const PodLimits limits = pod_limits(spec.slurmd, spec.pod_template.spec);
+  Json out = keys_env();
+  for (Json& variable : Json::array({env_of_annotation("POD_TOPOLOGY", api::kAnnotationTopologySpec),
+                                     {{"name", kPodUid}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}},
+                                     {{"name", "POD_CPUS"}, {"value", std::to_string(limits.cpus)}},
+                                     {{"name", "POD_MEMORY"}, {"value", std::to_string(limits.memory_mib)}}})) {
+    out.push_back(std::move(variable));
   }
   return out;
 }
@@ -130,8 +127,8 @@ Json liveness(bool http, core::Duration slurmd_timeout) {
   constexpr int kPeriod = 10, kMore = 6;
   // Where slurmctld waits for ever, a day.
   const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : std::int64_t{24} * 3600;
-  Json out = probe(http, "/livez", kPeriod, static_cast<int>(seconds / kPeriod) + kMore);
-  out["timeoutSeconds"] = kPeriod;
+  Json out = probe(http, "/livez", kSlurmd, static_cast<int>(seconds / kPeriod) + kMore);
+  out["periodSeconds"] = out["timeoutSeconds"] = kPeriod;
   return out;
 }
 
@@ -151,7 +148,9 @@ void add_requests(Json& container) {
 Json slurmd_container(const Observed& in, const std::string& conf, const Json& wanted) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   const bool http = serves_http(image_release(core::get_string(wanted, {"image"})));
-  Json args{"-Z", "--conf-server", in.controller->endpoint.str(), "--conf", shell_word(conf)};
+  const ControllerView& controller = *in.controller;
+  Json args{"-Z", "--conf-server", controller.conf_servers.empty() ? controller.endpoint.str() : controller.conf_servers,
+            "--conf", shell_word(conf)};
   // Without a sidecar slurmd logs to the container's own output.
   if (!spec.logfile.empty()) args.insert(args.end(), {"-L", kLogPath});
   Json base{
@@ -161,14 +160,15 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
       {"args", std::move(args)},
       {"env", env_vars(spec)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
-      {"startupProbe", probe(http, "/livez", 1, 60)},
+      {"startupProbe", probe(http, "/livez", kSlurmd, 60)},
       {"livenessProbe", liveness(http, in.controller->slurmd_timeout)},
-      {"readinessProbe", probe(http, "/readyz", 1, 3)},
+      {"readinessProbe", probe(http, "/readyz", kSlurmd, 3)},
       {"securityContext", {{"privileged", true}, {"capabilities", {{"add", {"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}}}}}},
       {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", kPreStop}}}}}}}},
       {"volumeMounts", Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},
                                     {{"name", kLogVolume}, {"mountPath", kLogDir}}})},
   };
+  add_sshd(spec, base);
   if (core::find(wanted, {"lifecycle", "preStop"}) != nullptr) base.erase("lifecycle");
   return merge_container(std::move(base), spec.slurmd);
 }
@@ -197,12 +197,14 @@ Json logfile_container(const api::NodeSetSpec& spec, const Json& wanted) {
 }
 
 Json volumes(const Observed& in) {
-  const Json source = project_secret(keyring_name(in.nodeset.spec.controller_ref.name), api::kKeySlurm, api::kKeySlurm);
+  const std::string keyring = keyring_name(in.nodeset.spec.controller_ref.name);
+  Json etc = Json::array({project_secret(keyring, api::kKeySlurm, api::kKeySlurm), project_rotation(keyring)});
   // With a sidecar the log is a FIFO; without, it is a file, which does not belong into memory.
   Json log = Json::object();
   if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";
-  return Json::array({{{"name", kEtcVolume}, {"projected", {{"defaultMode", kKeyMode}, {"sources", Json::array({source})}}}},
-                      {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
+  Json out = Json::array({projected_volume(kEtcVolume, std::move(etc)), {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
+  add_ssh_volumes(in, out);
+  return out;
 }
 
 Json base_spec(const Observed& in, const std::string& conf) {
@@ -231,6 +233,36 @@ void add_tolerations(Json& spec) {
   list.push_back(toleration_of(api::kTaintWorker));
 }
 
+/// Beside what users require of nodes: each of their terms is enough by itself.
+void require_kube_node(Json& spec, const std::string& node) {
+  Json* at = &spec;
+  for (const char* name : {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}) {
+    at = &(*at)[name];
+    if (!at->is_object()) *at = Json::object();
+  }
+  Json& terms = (*at)["nodeSelectorTerms"];
+  if (!terms.is_array() || terms.empty()) terms = Json::array({Json::object()});
+  for (Json& term : terms) {
+    if (!term["matchFields"].is_array()) term["matchFields"] = Json::array();
+    term["matchFields"].push_back({{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}});
+  }
+}
+
+/// A volume of the pod that has the name of a template gives way to the claim, as with StatefulSets.
+void add_claims(Json& pod, const api::NodeSetSpec& spec, std::string_view name) {
+  if (!spec.volume_claim_templates.is_array() || spec.volume_claim_templates.empty()) return;
+  Json volumes = Json::array();
+  std::vector<std::string> claimed;
+  for (const Json& claim : spec.volume_claim_templates) {
+    claimed.push_back(core::get_string(claim, {"metadata", "name"}));
+    volumes.push_back({{"name", claimed.back()}, {"persistentVolumeClaim", {{"claimName", claim_name(claim, name)}}}});
+  }
+  for (const Json& volume : pod["volumes"]) {
+    if (std::ranges::find(claimed, core::get_string(volume, {"name"})) == claimed.end()) volumes.push_back(volume);
+  }
+  pod["volumes"] = std::move(volumes);
+}
+
 /// A Kubernetes node runs one worker, whatever NodeSet it is of.
 void add_anti_affinity(Json& spec) {
   Json* at = &spec;
@@ -243,6 +275,50 @@ void add_anti_affinity(Json& spec) {
   const Json selector{{"matchExpressions",
                        Json::array({{{"key", api::kLabelName}, {"operator", "In"}, {"values", Json::array({kAppWorker})}}})}};
   terms.push_back({{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", selector}});
+}
+
+/// As Kubernetes' DaemonSet controller does: the scheduler puts it nowhere else.
+void bind_to_host(Json& pod, const std::string& host) {
+  const Json term{
+      {"matchFields", Json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({host})}}})}};
+  Json* at = &pod["spec"];
+  for (const char* name : {"affinity", "nodeAffinity"}) {
+    at = &(*at)[name];
+    if (!at->is_object()) *at = Json::object();
+  }
+  (*at)["requiredDuringSchedulingIgnoredDuringExecution"] = {{"nodeSelectorTerms", Json::array({term})}};
+}
+
+/// It registers drained. What says so is an annotation, which goes when it has registered: a container that is started anew
+/// must not say it again.
+void start_drained(Json& pod) {
+  pod["metadata"]["annotations"][std::string(api::kAnnotationFirstConf)] = fmt::format("State=DRAIN Reason={}", kDrainedBefore);
+  for (Json& container : pod["spec"]["containers"]) {
+    if (core::get_string(container, {"name"}) != kSlurmd) continue;
+    container["env"].push_back(env_of_annotation(kFirstConf, api::kAnnotationFirstConf));
+    // Ours is the first.
+    Json& args = container["args"];
+    const auto conf = std::ranges::find(args, Json("--conf"));
+    std::string text = *(conf + 1);
+    text.insert(text.size() - 1, fmt::format(" $({})", kFirstConf));
+    *(conf + 1) = std::move(text);
+  }
+}
+
+/// The pod of a worker on a Kubernetes node.
+core::Json daemon_pod(const core::Json& worker_template, const Observed& in, const std::string& host) {
+  Json pod = worker_template;
+  Json& meta = pod["metadata"];
+  meta["name"] = daemon_pod_name(in.meta().name, host);
+  meta["labels"][std::string(api::kLabelPodName)] = meta["name"];
+  if (!uses_host_network(in.nodeset.spec)) {
+    const std::string& name = in.hosts.at(host).slurm_node;
+    pod["spec"]["hostname"] = name;
+    meta["labels"][std::string(api::kLabelPodHostname)] = name;
+  }
+  bind_to_host(pod, host);
+  if (recorded_drain(in, core::get_string(pod, {"spec", "hostname"}))) start_drained(pod);
+  return pod;
 }
 
 }  // namespace
@@ -270,6 +346,14 @@ core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_
   std::string out;
   for (const ConfItem& item : items) out += (out.empty() ? "" : " ") + item.key + "=" + item.value;
   return out;
+}
+
+bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset) {
+  const core::Result<std::string> conf = slurmd_conf(spec, nodeset);
+  return conf && std::ranges::none_of(split_items(*conf), [](const std::string& item) {
+           const std::string key = lower(item.substr(0, item.find('=')));
+           return key == "state" || key == "reason";
+         });
 }
 
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec) {
@@ -323,21 +407,70 @@ std::string shell_word(std::string_view text) {
   return out + "'";
 }
 
+std::string claim_name(const core::Json& claim_template, std::string_view pod) {
+  return core::get_string(claim_template, {"metadata", "name"}) + "-" + std::string(pod);
+}
+
+core::Json claim_owner(const kube::ObjectMeta& nodeset) {
+  Json out = kube::owner_reference_json(resources::kNodeSet, nodeset);
+  out.erase("controller");
+  out.erase("blockOwnerDeletion");
+  return out;
+}
+
+core::Json worker_claim(const core::Json& claim_template, const Observed& in, std::string_view pod) {
+  Json out = claim_template;
+  out["apiVersion"] = kube::resources::kPersistentVolumeClaim.version;
+  out["kind"] = kube::resources::kPersistentVolumeClaim.kind;
+  out.erase("status");
+  Json& meta = out["metadata"];
+  meta["name"] = claim_name(claim_template, pod);
+  meta["namespace"] = in.meta().ns;
+  if (!meta["labels"].is_object()) meta["labels"] = Json::object();
+  for (const auto& [name, value] : worker_labels(in.meta().name, in.nodeset.spec.controller_ref.name))
+    meta["labels"][name] = value;
+  meta["labels"][std::string(api::kLabelPodName)] = pod;
+  if (in.nodeset.spec.persistent_volume_claim_retention_policy.when_deleted == api::ClaimRetention::kDelete)
+    meta["ownerReferences"] = Json::array({claim_owner(in.meta())});
+  return out;
+}
+
+std::string claim_templates_problem(const api::NodeSetSpec& spec) {
+  if (spec.volume_claim_templates.is_null()) return {};
+  if (!spec.volume_claim_templates.is_array()) return "spec.volumeClaimTemplates: must be a list";
+  std::vector<std::string_view> ours = ssh_volume_names(spec);
+  ours.insert(ours.end(), {kEtcVolume, kLogVolume});
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < spec.volume_claim_templates.size(); ++i) {
+    const std::string name = core::get_string(spec.volume_claim_templates[i], {"metadata", "name"});
+    const std::string path = fmt::format("spec.volumeClaimTemplates[{}].metadata.name", i);
+    if (name.empty()) return path + ": required";
+    if (std::ranges::find(ours, name) != ours.end()) return fmt::format("{}: {} is a volume of the operator's own", path, name);
+    if (std::ranges::find(names, name) != names.end()) return fmt::format("{}: {} is the name of another template", path, name);
+    names.push_back(name);
+  }
+  return {};
+}
+
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   const core::Result<std::string> conf = slurmd_conf(spec, in.meta().name);
   if (!conf) return std::unexpected(conf.error());
+  if (std::string problem = claim_templates_problem(spec); !problem.empty())
+    return core::fail(core::ErrorCode::kInvalid, std::move(problem));
 
   kube::StringMap labels = worker_labels(in.meta().name, spec.controller_ref.name);
   labels.emplace(api::kLabelScalingMode, api::to_string(spec.scaling_mode));
   labels.emplace(api::kLabelRevisionHash, revision_hash);
   if (always_protected(spec)) labels.emplace(api::kLabelPodProtect, "true");
-  const kube::StringMap annotations{{"kubectl.kubernetes.io/default-container", std::string(kSlurmd)}};
+  kube::StringMap annotations = ssh_annotations(spec);
+  annotations.emplace(api::kAnnotationDefaultContainer, kSlurmd);
 
   api::PodTemplate over = spec.pod_template;
   if (over.spec.is_object()) over.spec.erase("hostname");
 
   Json merged = merge_pod_template(base_spec(in, *conf), over, in.meta(), labels, annotations);
+  mark_reader(merged, kSlurmd);
   Json& pod = merged["spec"];
   for (Json& container : pod["containers"]) {
     if (core::get_string(container, {"name"}) == kSlurmd) add_requests(container);
@@ -345,6 +478,13 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   if (!in.worker_priority_class.empty() && core::get_string(pod, {"priorityClassName"}).empty())
     pod["priorityClassName"] = in.worker_priority_class;
   add_tolerations(pod);
+  if (in.by_host()) {
+    for (core::Json& toleration : daemon_tolerations(uses_host_network(spec)))
+      pod["tolerations"].push_back(std::move(toleration));
+    // It has been judged for the one node that the pod is bound to. Left in the pod, a kubelet that starts anew would end the
+    // worker, with its jobs, on a node whose labels have changed since.
+    pod.erase("nodeSelector");
+  }
   if (!spec.oversubscribe_node) add_anti_affinity(pod);
 
   merged["apiVersion"] = "v1";
@@ -354,10 +494,11 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   return merged;
 }
 
-core::Json worker_pod(const core::Json& worker_template, const Observed& in, int ordinal) {
+core::Json worker_pod(const core::Json& worker_template, const Observed& in, const SlotKey& place) {
+  if (!place.numbered()) return daemon_pod(worker_template, in, place.kube_node);
   const api::NodeSetSpec& spec = in.nodeset.spec;
-  const std::string padded = padded_ordinal(ordinal, spec.ordinal_padding);
-  const std::string name = pod_name(in.meta().name, ordinal, spec.ordinal_padding);
+  const std::string padded = padded_ordinal(place.ordinal, spec.ordinal_padding);
+  const std::string name = pod_name(in.meta().name, place.ordinal, spec.ordinal_padding);
   Json pod = worker_template;
   Json& meta = pod["metadata"];
   meta["name"] = name;
@@ -369,6 +510,12 @@ core::Json worker_pod(const core::Json& worker_template, const Observed& in, int
     pod["spec"]["hostname"] = host;
     meta["labels"][std::string(api::kLabelPodHostname)] = host;
   }
+  add_claims(pod["spec"], spec, name);
+  if (const std::optional<std::string> node = recorded_pin(in, place)) {
+    require_kube_node(pod["spec"], *node);
+    meta["annotations"][std::string(api::kAnnotationPinnedTo)] = *node;
+  }
+  if (recorded_drain(in, core::get_string(pod, {"spec", "hostname"}))) start_drained(pod);
   return pod;
 }
 

@@ -1,12 +1,13 @@
 // The pod of a worker, as users of the Go operator v1.2.1 expect it.
 //
-// Built once a pass without an ordinal, then stamped with one. Not part of any hash: what rolls workers is in revision.hpp.
+// Built once a pass without an ordinal, then stamped with one. Not part of any hash: what rolls workers is in api/revision.hpp.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/nodeset.hpp"
 #include "core/json.hpp"
@@ -18,6 +19,8 @@ namespace op::nodeset {
 /// Seconds from SIGTERM to SIGKILL, unless the template has its own.
 inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 
+/// spec.extraConf says nothing of a node's state.
+[[nodiscard]] bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset);
 /// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are compared without
 /// case, "Feature" is "Features", and a key given twice has its values joined by commas. Error: kInvalid for an item without
 /// '='.
@@ -47,11 +50,29 @@ core::Json toleration_of(std::string_view taint);
 /// One word for a shell, whatever it holds.
 std::string shell_word(std::string_view text);
 
+/// The name of the claim that a worker's pod has by one of spec.volumeClaimTemplates: that of StatefulSets.
+std::string claim_name(const core::Json& claim_template, std::string_view pod);
+/// The NodeSet as the owner of claims that are to be deleted with it. It does not wait for them.
+core::Json claim_owner(const kube::ObjectMeta& nodeset);
+/// That claim.
+core::Json worker_claim(const core::Json& claim_template, const Observed& in, std::string_view pod);
+/// What is wrong with spec.volumeClaimTemplates, with the field's path; or "".
+std::string claim_templates_problem(const api::NodeSetSpec& spec);
+
+// ssh.cpp
+/// spec.ssh asks for it.
+[[nodiscard]] bool has_sshd(const api::NodeSetSpec& spec);
+/// What the pod says of sshd; nothing where it has none.
+[[nodiscard]] kube::StringMap ssh_annotations(const api::NodeSetSpec& spec);
+[[nodiscard]] std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec);
+void add_ssh_volumes(const Observed& in, core::Json& volumes);
+void add_sshd(const api::NodeSetSpec& spec, core::Json& slurmd);
+
 /// The pod of any worker: everything but name, hostname and the labels that carry them. Needs `in.controller`.
 /// Error: kInvalid, with the field's path.
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash);
 
 /// The pod of one worker.
-core::Json worker_pod(const core::Json& worker_template, const Observed& in, int ordinal);
+core::Json worker_pod(const core::Json& worker_template, const Observed& in, const SlotKey& place);
 
 }  // namespace op::nodeset

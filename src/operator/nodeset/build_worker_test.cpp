@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "kube/credentials.hpp"
+#include "kube/record.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/testing/world.hpp"
 
 namespace op::nodeset {
@@ -20,7 +22,7 @@ Json pod_of(const Json& spec, int ordinal = 3) {
   const Observed observed = World(spec).observe();
   const core::Result<Json> made = worker_template(observed, "hash");
   EXPECT_TRUE(made) << made.error().message;
-  return worker_pod(*made, observed, ordinal);
+  return worker_pod(*made, observed, {ordinal});
 }
 
 Json named(const Json& list, std::string_view name) {
@@ -52,6 +54,22 @@ TEST(BuildWorker, IsTheWholePodOfTheGoldenFile) {
   ADD_FAILURE() << (before.is_discarded() ? "there is none, or not in this directory"
                                           : Json::diff(before, Json::parse(pod)).dump(1))
                 << "\n  as it should be? cp " << made << " " << golden;
+}
+
+TEST(BuildWorker, RegistersDrainedWhereOthersHadDrainedItsNode) {
+  World world({{"extraConf", "CPUs=2"}, {"slurmd", {{"args", {"-vv"}}}}});
+  world.nodeset["status"]["drainsToRestore"]["cpu-3"] = "bad disk";
+  const Observed observed = world.observe();
+  const core::Result<Json> made = worker_template(observed, "hash");
+  ASSERT_TRUE(made) << made.error().message;
+  const Json pod = worker_pod(*made, observed, {3}), other = worker_pod(*made, observed, {4});
+  EXPECT_EQ(slurmd_of(pod)["args"][4], "'Features=cpu CPUs=2 $(SLURMD_FIRST_CONF)'");
+  EXPECT_EQ(named(slurmd_of(pod)["env"], "SLURMD_FIRST_CONF")["valueFrom"]["fieldRef"]["fieldPath"],
+            "metadata.annotations['nodeset.slinky.slurm.net/first-conf']");
+  EXPECT_EQ(pod["metadata"]["annotations"]["nodeset.slinky.slurm.net/first-conf"],
+            "State=DRAIN Reason=drained-before-its-record-was-made-anew");
+  EXPECT_EQ(slurmd_of(other)["args"][4], "'Features=cpu CPUs=2'");
+  EXPECT_FALSE(other["metadata"]["annotations"].contains("nodeset.slinky.slurm.net/first-conf"));
 }
 
 TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
@@ -114,6 +132,38 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(wait["command"][4], "6817");
   EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("/dev/tcp/$0/$1")) << "it asks for slurmctld";
   EXPECT_THAT(wait["command"][2].get<std::string>(), ::testing::HasSubstr("sleep 0.2;")) << "every 0.2 s";
+}
+
+TEST(BuildWorker, HasSshdWhereItIsAskedFor) {
+  const Json plain = pod_of({{"ssh", {{"enabled", false}, {"sssdConfRef", {{"name", "s"}, {"key", "k"}}}}}});
+  EXPECT_EQ(plain, pod_of(Json::object()));
+
+  const Json pod = pod_of(
+      {{"ssh", {{"enabled", true}, {"extraSshdConfig", "MaxSessions 7"}, {"sssdConfRef", {{"name", "s"}, {"key", "k"}}}}},
+       {"slurmd", {{"ports", {{{"name", "ssh"}, {"containerPort", 2222}}}}}}});
+  const Json& spec = pod["spec"];
+  const Json slurmd = slurmd_of(pod);
+  EXPECT_EQ(named(slurmd["ports"], "ssh")["containerPort"], 2222) << "users choose another one";
+  const std::string conf = pod["metadata"]["annotations"]["slinky.slurm.net/sshd-config"];
+  EXPECT_THAT(conf, ::testing::HasSubstr("\nUsePAM yes\n"));
+  EXPECT_THAT(conf, ::testing::HasSubstr("\nHostKey /etc/ssh/host_keys.d/ssh_host_ed25519_key\n"));
+  EXPECT_TRUE(conf.ends_with("# extraSshdConfig\nMaxSessions 7\n")) << conf;
+  EXPECT_EQ(named(spec["volumes"], "ssh-config")["projected"]["sources"][0]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"],
+            "metadata.annotations['slinky.slurm.net/sshd-config']");
+  EXPECT_EQ(named(spec["volumes"], "ssh-host-keys")["projected"]["sources"][0]["secret"]["name"], "cpu-worker-ssh-host-keys");
+  EXPECT_EQ(named(spec["volumes"], "ssh-host-keys")["projected"]["defaultMode"], 0600);
+  EXPECT_EQ(named(spec["volumes"], "sssd-conf")["projected"]["sources"][0]["secret"],
+            (Json{{"name", "s"}, {"items", {{{"key", "k"}, {"path", "sssd.conf"}}}}}));
+  EXPECT_EQ(named(slurmd["volumeMounts"], "ssh-config")["mountPath"], "/etc/ssh/sshd_config");
+  EXPECT_EQ(named(slurmd["volumeMounts"], "ssh-host-keys")["mountPath"], "/etc/ssh/host_keys.d");
+  EXPECT_EQ(named(slurmd["volumeMounts"], "sssd-conf")["mountPath"], "/etc/sssd/sssd.conf");
+  EXPECT_EQ(slurmd["readinessProbe"], slurmd_of(plain)["readinessProbe"]) << "a worker serves jobs, whatever sshd does";
+}
+
+TEST(BuildWorker, SshdKnowsTheUsersOfTheImageWhereNothingElseIsSaid) {
+  const Json pod = pod_of({{"ssh", {{"enabled", true}}}});
+  EXPECT_TRUE(named(pod["spec"]["volumes"], "sssd-conf").is_null());
+  EXPECT_TRUE(named(slurmd_of(pod)["volumeMounts"], "sssd-conf").is_null());
 }
 
 constexpr const char* kNoRecord = "";
@@ -204,7 +254,7 @@ TEST(BuildWorker, AProbeKillsNoSlurmdThatSlurmStillWaitsFor) {
   for (const int seconds : {300, 1000, 0}) {
     world.controller->slurmd_timeout = std::chrono::seconds{seconds};
     const Observed observed = world.observe();
-    const Json probe = slurmd_of(worker_pod(worker_template(observed, "hash").value(), observed, 0))["livenessProbe"];
+    const Json probe = slurmd_of(worker_pod(worker_template(observed, "hash").value(), observed, {0}))["livenessProbe"];
     const int window = probe["periodSeconds"].get<int>() * (probe["failureThreshold"].get<int>() - 1);
     EXPECT_GT(window, seconds == 0 ? 80000 : seconds) << seconds;
     EXPECT_GE(probe["timeoutSeconds"].get<int>(), 5) << "a loaded host answers late";
@@ -388,6 +438,41 @@ TEST(SlurmdConf, MergesFeaturesAndRepeatedKeys) {
 TEST(ShellWord, SurvivesQuotes) {
   EXPECT_EQ(shell_word("a b$(c)"), "'a b$(c)'");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+}
+
+TEST(BuildWorker, IsBoundToItsKubernetesNodeWithDaemonSet) {
+  const Json other{{"key", "x"}, {"operator", "Exists"}};
+  const Json spec{{"scalingMode", "DaemonSet"},
+                  {"template",
+                   {{"spec",
+                     {{"hostname", "ignored-"},
+                      {"nodeSelector", {{"pool", "slurm"}}},
+                      {"affinity",
+                       {{"nodeAffinity",
+                         {{"requiredDuringSchedulingIgnoredDuringExecution",
+                           {{"nodeSelectorTerms", Json::array({{{"matchExpressions", Json::array({other})}}})}}}}}}}}}}}};
+  World world(spec);
+  world.add_host("gpu-1.example.com", {{"pool", "slurm"}, {"x", ""}});
+  const Observed observed = world.observe();
+  const Json pod = worker_pod(worker_template(observed, "hash").value(), observed, {-1, "gpu-1.example.com"});
+  EXPECT_EQ(pod["spec"]["hostname"], "gpu-1");
+  EXPECT_EQ(pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-hostname"], "gpu-1");
+  EXPECT_EQ(pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-name"], pod["metadata"]["name"]);
+  EXPECT_EQ(pod["metadata"]["labels"]["nodeset.slinky.slurm.net/scaling-mode"], "DaemonSet");
+  EXPECT_FALSE(pod["metadata"]["labels"].contains("nodeset.slinky.slurm.net/pod-index"));
+  EXPECT_FALSE(pod["spec"].contains("nodeSelector")) << "a kubelet that starts anew would end it when the label is gone";
+  EXPECT_TRUE(pod["spec"]["affinity"].contains("podAntiAffinity"));
+  Json made = pod;
+  made["metadata"]["uid"] = "uid";
+  const kube::PodPtr record = kube::record_from_json<kube::PodRecord>(made).value();
+  EXPECT_EQ(record->pinned_to, "gpu-1.example.com");
+  EXPECT_EQ(place_of(*record, "cpu"), (SlotKey{-1, "gpu-1.example.com"})) << "it is found again";
+  EXPECT_TRUE(NodeSelection(pod["spec"]).judge(world.hosts.at("gpu-1.example.com")).starts);
+  std::vector<std::string> tolerated;
+  for (const Json& toleration : pod["spec"]["tolerations"]) {
+    if (toleration["effect"] == "NoSchedule") tolerated.push_back(toleration["key"]);
+  }
+  EXPECT_THAT(tolerated, ::testing::Contains("node.kubernetes.io/unschedulable"));
 }
 
 }  // namespace

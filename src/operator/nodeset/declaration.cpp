@@ -1,13 +1,30 @@
 // What the NodeSet controller reads, what wakes it, and the rights that it needs.
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
+#include "cluster/releases.hpp"
 #include "operator/common/watches.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/observe.hpp"
 
 namespace op::nodeset {
+namespace {
+
+/// Some worker of the NodeSet is pinned there.
+bool pins_to(const kube::Object& nodeset, const std::string& node) {
+  const core::Json* pins = core::find(nodeset.body, {"status", "ordinalToNode"});
+  return pins != nullptr && pins->is_object() && std::ranges::find(*pins, core::Json(node)) != pins->end();
+}
+
+/// What is loaded of it, and what is offered.
+std::pair<std::string, std::string> topology_of_map(const kube::Object& config_map) {
+  return {loaded_file(config_map, kTopologyYaml), core::get_string(config_map.body, {"data", kTopologyYaml})};
+}
+
+}  // namespace
 
 using kube::NodeRecord;
 using kube::Object;
@@ -18,12 +35,14 @@ Caches::Caches(Wiring& wiring)
       controllers(wiring.cache(caches::kControllers)),
       config_maps(wiring.cache(caches::kConfigMaps)),
       controller_revisions(wiring.cache(caches::kControllerRevisions)),
+      claims(wiring.cache(caches::kClaims)),
       pods(wiring.cache(caches::kPods)),
-      nodes(wiring.cache(caches::kNodes)) {}
+      nodes(wiring.cache(caches::kNodes)),
+      reads_nodes(wiring.reads_nodes()) {}
 
 bool Caches::synced() const {
-  return nodesets.synced() && controllers.synced() && config_maps.synced() && controller_revisions.synced() && pods.synced() &&
-         nodes.synced();
+  return nodesets.synced() && controllers.synced() && config_maps.synced() && controller_revisions.synced() &&
+         claims.synced() && pods.synced() && (nodes.synced() || !reads_nodes);
 }
 
 NodeSetController::NodeSetController(Wiring& wiring, Options options)
@@ -33,8 +52,10 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
   wiring.makes(kube::resources::kPod);
   wiring.rights.add(kube::resources::kPod, {"patch"}, "status");
   wiring.makes(kube::resources::kControllerRevision);
-  // Keys, and what pod templates name.
-  wiring.reads(kube::resources::kSecret);
+  wiring.makes(kube::resources::kPersistentVolumeClaim);
+  // Host keys.
+  wiring.makes(kube::resources::kSecret);
+  // What pod templates name.
   wiring.reads(kube::resources::kConfigMap);
 
   caches_.pods.listen([this](const kube::PodPtr& before, const kube::PodPtr& after) {
@@ -51,15 +72,12 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
-  // Partitions that slurmctld refuses are told by their NodeSets.
-  wiring.wakes<Object>(
-      *this, caches_.config_maps,
-      [of_controller](const Object& object) -> Keys {
-        const kube::OwnerReference* owner = object.meta.controller_owner();
-        if (owner == nullptr || owner->kind != resources::kController.kind) return {};
-        return of_controller({object.meta.ns, owner->name});
-      },
-      [](const Object& before, const Object& after) { return read_left_out(before) != read_left_out(after); });
+  // Partitions that slurmctld refuses are told by their NodeSets, and what keeps users from logging in; and workers must not be
+  // newer than slurmctld; and a place in the network is given when slurmctld knows it.
+  wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
+    return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
+           slurmctld_release(&before) != slurmctld_release(&after) || topology_of_map(before) != topology_of_map(after);
+  });
   wiring.wakes<PodRecord>(*this, caches_.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
   // The end of an orphan makes room for its successor.
   wiring.wakes<PodRecord>(*this, caches_.pods, [this](const PodRecord& pod) -> Keys {
@@ -68,6 +86,10 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
     return caches_.nodesets.find(key) == nullptr ? Keys{} : Keys{key};
   });
   wiring.wakes<Object>(*this, caches_.controller_revisions, kube::controller_owner<Object>(resources::kNodeSet.kind));
+  wiring.wakes<Object>(*this, caches_.claims, [this](const Object& claim) -> Keys {
+    const kube::Key key{claim.meta.ns, std::string(claim.meta.label(api::kLabelInstance))};
+    return claim.meta.label(api::kLabelName) == kAppWorker && caches_.nodesets.find(key) != nullptr ? Keys{key} : Keys{};
+  });
   wiring.wakes<NodeRecord>(
       *this, caches_.nodes,
       [this](const NodeRecord& node) {
@@ -79,9 +101,35 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return keys;
       },
       [](const NodeRecord& before, const NodeRecord& after) {
-        return before.unschedulable != after.unschedulable || before.ready != after.ready ||
-               before.meta.annotations != after.meta.annotations;
+        return before.unschedulable != after.unschedulable || before.ready != after.ready || before.taints != after.taints ||
+               before.troubles != after.troubles || before.meta.annotations != after.meta.annotations ||
+               before.meta.labels != after.meta.labels;
       });
+
+  // One to which workers are pinned goes.
+  wiring.wakes<NodeRecord>(
+      *this, caches_.nodes,
+      [this](const NodeRecord& node) {
+        Keys keys;
+        for (const kube::ObjectPtr& nodeset : caches_.nodesets.all()) {
+          if (pins_to(*nodeset, node.meta.name)) keys.push_back(nodeset->meta.key());
+        }
+        return keys;
+      },
+      [](const NodeRecord&, const NodeRecord&) { return false; });
+
+  // Where workers are bound to Kubernetes nodes, any of these may be to have one.
+  wiring.wakes<NodeRecord>(
+      *this, caches_.nodes,
+      [this](const NodeRecord&) {
+        Keys keys;
+        for (const kube::ObjectPtr& nodeset : caches_.nodesets.all()) {
+          if (core::get_string(nodeset->body, {"spec", "scalingMode"}) == api::to_string(api::ScalingMode::kDaemonSet))
+            keys.push_back(nodeset->meta.key());
+        }
+        return keys;
+      },
+      matters_to_daemons);
 
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change) -> Keys {
     if (!change.health && !change.partitions && change.nodes.empty()) return {};

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "api/well_known.hpp"
 #include "cluster/local_wiring.hpp"
 #include "operator/nodeset/observe.hpp"
 
@@ -91,6 +93,40 @@ TEST_F(NodeSetWakes, OnTheKubernetesNodesOfItsPods) {
   EXPECT_EQ(hosted("host", "2", false), none_) << "a kubelet reports every few seconds";
   EXPECT_EQ(hosted("host", "3", true), (std::vector<std::string>{"nodeset ns/cpu", "nodeset ns/cpu"}));
   EXPECT_EQ(hosted("another", "4", true), none_);
+}
+
+/// A worker is to be made within a second of what makes its Kubernetes node match.
+TEST_F(NodeSetWakes, OnAnyKubernetesNodeWhereWorkersAreBoundToThem) {
+  Json daemons = nodeset("all", "x");
+  daemons["spec"]["scalingMode"] = "DaemonSet";
+  caches_.nodesets.upsert(kube::record_from_json<kube::Object>(daemons).value());
+  wiring_.woken.clear();
+  int version = 0;
+  const auto host = [&](const Json& change) {
+    Json node{{"kind", "Node"}, {"metadata", {{"name", "host"}, {"uid", "host"}}}};
+    node.merge_patch(change);
+    node["metadata"]["resourceVersion"] = std::to_string(++version);
+    caches_.nodes.upsert(kube::record_from_json<kube::NodeRecord>(node).value());
+    // Of a change, both what was and what is wakes.
+    std::vector<std::string> out = std::exchange(wiring_.woken, {});
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  };
+  const std::vector<std::string> woken{"nodeset ns/all"};
+  const Json labelled{{"metadata", {{"labels", {{"a", "b"}}}}}};
+  EXPECT_EQ(host(Json::object()), woken) << "it is new";
+  EXPECT_EQ(host(Json::object()), none_) << "a kubelet reports every few seconds";
+  EXPECT_EQ(host(labelled), woken);
+  EXPECT_EQ(host({{"metadata", {{"labels", {{"a", "b"}}}, {"annotations", {{"other", "x"}}}}}}), none_);
+  EXPECT_EQ(host(labelled), none_);
+  EXPECT_EQ(host({{"metadata", {{"labels", {{"a", "b"}}}, {"annotations", {{api::kAnnotationNodeHostnameOverride, "x"}}}}}}),
+            woken);
+  EXPECT_EQ(host(labelled), woken);
+  Json tainted = labelled;
+  tainted["spec"]["taints"] = Json::array({{{"key", "k"}, {"effect", "NoSchedule"}}});
+  EXPECT_EQ(host(tainted), woken);
+  caches_.nodes.erase({"", "host"});
+  EXPECT_EQ(wiring_.woken, woken) << "it is gone";
 }
 
 }  // namespace

@@ -77,8 +77,15 @@ class Draft {
 inline const plan::StepId kCreatePod{"create", "Pod"};
 inline const plan::StepId kDeletePod{"delete", "Pod"};
 inline const plan::StepId kClear{"clear", "Pod"};
+inline const plan::StepId kCreateClaim{"create", "PersistentVolumeClaim"};
+inline const plan::StepId kGiveUpClaim{"give up", "PersistentVolumeClaim"};
+inline const plan::StepId kDeleteClaim{"delete", "PersistentVolumeClaim"};
 inline const plan::StepId kDeleteRecord{"delete", "Slurm node"};
+inline const plan::StepId kSetAttributes{"set features and topology of", "Slurm node"};
+inline const plan::StepId kNoteDrain{"note the drain of", "Slurm node"};
 inline const plan::StepId kDrain{"drain"};
+inline const plan::StepId kRequeueJobs{"requeue", "jobs of"};
+inline const plan::StepId kCancelJobs{"cancel", "jobs of"};
 inline const plan::StepId kConfirm{"confirm", "Slurm node"};
 inline const plan::StepId kResume{"resume"};
 inline const plan::StepId kReport{"report Slurm state on", "Pod"};

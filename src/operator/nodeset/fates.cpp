@@ -37,9 +37,9 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = drained_for(worker, scale_in_reason(view));
   const core::WallTime never{core::Duration{0}};
-  return std::tuple(!worker.lost(), !worker.cleared_for_deletion, !lacks_record(view, worker), !chosen, !pod.node_name.empty(),
-                    phase_rank(worker), pod.ready() || worker.busy(), deletion_cost(pod), held_by_others(worker),
-                    waiting_jobs.contains(worker.node), deadline_rank(worker),
+  return std::tuple(!worker.lost(), !worker.cleared_for_deletion, !lacks_record(view, worker), !chosen,
+                    view.of_mode(worker.key), !pod.node_name.empty(), phase_rank(worker), pod.ready() || worker.busy(),
+                    deletion_cost(pod), held_by_others(worker), waiting_jobs.contains(worker.node), deadline_rank(worker),
                     worker.record != nullptr && reserved(*worker.record), !(worker.user_cordon || worker.kube_cordon()),
                     !drained_for(worker, update_reason(view)), -worker.key.ordinal,
                     -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
@@ -49,7 +49,9 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
 // outlast the absence of their kubelet, so Kubernetes itself replaces none. All cut off together are not all lost: that is the
 // fault of whoever asks.
 
-bool is_silent(const Worker& worker) {
+bool is_silent(const View& view, const Worker& worker) {
+  // Nobody else can come in the place of one that is bound to its host.
+  if (view.by_host() && !worker.key.numbered()) return false;
   return worker.life == Life::kLive && !worker.lost() && worker.evidence.silent && !reserved(*worker.record) &&
          !held_by_others(worker);
 }
@@ -85,7 +87,7 @@ Silence judge_silence(const View& view, const Workers& workers) {
     ++under_way;
     out.changes.push_back({left, "a worker whose host is lost is replaced by then"});
   }
-  if (std::ranges::none_of(workers, is_silent)) return out;
+  if (std::ranges::none_of(workers, [&](const Worker& worker) { return is_silent(view, worker); })) return out;
   const std::optional<core::Duration> left = until_slurmctld_knows(view);
   if (left && left->count() >= 0)
     out.changes.push_back({*left + core::Duration{1000}, "slurmctld has not run for SlurmdTimeout yet"});
@@ -100,6 +102,9 @@ std::string why_lost(const Worker& worker) {
     return "its Kubernetes node " + worker.pod->node_name + " is lost, and its slurmd " +
            (began_before(*worker.record, *worker.pod) ? "has not registered with Slurm" : "does not respond to Slurm");
   }
+  if (worker.prospect == Prospect::kUnpinned)
+    return fmt::format("it waits for Kubernetes node {}, to which it is not pinned any more",
+                       worker.pod->meta.annotation(api::kAnnotationPinnedTo));
   if (worker.outdated()) return "it never started, and its template has changed since";
   if (worker.missing_since) return "its Slurm node was deleted while it ran, and its slurmd does not register again by itself";
   return worker.deregistered ? "its Slurm node was deleted, and it does not register again" : "it never registered with Slurm";
@@ -145,13 +150,29 @@ WaitingJobsByNode find_waiting_jobs(const View& view) {
   return out;
 }
 
+void replace_lost(const View& view, Worker& worker) {
+  worker.fate = {view.goal == Goal::kEndAll ? Fate::Kind::kEnd : Fate::Kind::kReplace,
+                 worker.silent()     ? Fate::Cause::kSilent
+                 : worker.outdated() ? Fate::Cause::kOutdated
+                                     : Fate::Cause::kLost,
+                 why_lost(worker)};
+}
+
 /// Gives those that go their fates.
 void choose_victims(const View& view, Fates& out) {
   std::vector<Worker*> live;
   for (Worker& worker : out.workers) {
     if (worker.life == Life::kLive) live.push_back(&worker);
   }
-  const std::size_t going = count_to_go(view, live);
+  if (live.empty()) return;
+  const bool by_place = view.goal == Goal::kServe && view.by_host();
+  const std::size_t going = by_place ? 0 : count_to_go(view, live);
+  if (by_place) {
+    for (Worker* worker : live) {
+      if (worker->lost()) replace_lost(view, *worker);
+    }
+    judge_places(view, out.workers);
+  }
   if (going == 0) return;
   out.waiting_jobs = find_waiting_jobs(view);
   std::vector<std::pair<decltype(rank(view, out.waiting_jobs, *live.front())), Worker*>> ranked;
@@ -160,24 +181,24 @@ void choose_victims(const View& view, Fates& out) {
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::string why = why_workers_go(view);
   for (std::size_t i = 0; i < going; ++i) {
-    const Worker& worker = *ranked[i].second;
-    const bool lost = worker.lost();
-    Fate fate;
-    fate.kind = view.goal == Goal::kEndAll ? Fate::Kind::kEnd : lost ? Fate::Kind::kReplace : Fate::Kind::kScaleIn;
-    fate.cause = worker.silent()     ? Fate::Cause::kSilent
-                 : worker.outdated() ? Fate::Cause::kOutdated
-                 : lost              ? Fate::Cause::kLost
-                                     : Fate::Cause::kSurplus;
-    fate.reason = lost ? why_lost(worker) : why;
-    fate.place_taken = lost;
-    ranked[i].second->fate = std::move(fate);
+    Worker& worker = *ranked[i].second;
+    if (worker.lost()) {
+      replace_lost(view, worker);
+    } else {
+      worker.fate = {view.goal == Goal::kEndAll ? Fate::Kind::kEnd : Fate::Kind::kScaleIn, Fate::Cause::kSurplus, why, false};
+    }
   }
 }
 
 }  // namespace
 
-std::string scale_in_reason(const View& view) {
-  return view.self_text() + " was scaled in";
+std::string waiting_text(const WaitingJobsByNode& jobs, const std::string& node) {
+  const auto found = jobs.find(node);
+  if (found == jobs.end()) return {};
+  const WaitingJobs& waiting = found->second;
+  std::string out = fmt::format("{}", fmt::join(waiting.first, ", "));
+  if (waiting.first.size() < waiting.count) out += fmt::format(" and {} more", waiting.count - waiting.first.size());
+  return out;
 }
 
 bool drained_for(const Slot& worker, std::string_view reason) {
@@ -216,13 +237,20 @@ Fates judge_fates(const View& view, const ExtraConf& extra_conf) {
     out.changes = std::move(silence.changes);
     std::size_t left = silence.budget;
     for (Worker& worker : out.workers) {
-      if (left == 0 || !is_silent(worker)) continue;
+      if (left == 0 || !is_silent(view, worker)) continue;
       worker.fate.cause = Fate::Cause::kSilent;
       --left;
     }
   }
   choose_victims(view, out);
-  out.rollout = judge_rollout(view, extra_conf, out.workers);
+  out.switching = switch_mode(view, extra_conf, out.workers);
+  const auto leaves = [](const Worker& worker) { return worker.goes() && !worker.updates(); };
+  const auto waits = [&](const Worker& worker) {
+    return worker.record != nullptr && is_earlier(view, worker) && view.in.snapshot->awaited(worker.node);
+  };
+  const bool wanted = std::ranges::any_of(out.workers, leaves) || std::ranges::any_of(out.workers, waits);
+  if (out.waiting_jobs.empty() && wanted) out.waiting_jobs = find_waiting_jobs(view);
+  out.rollout = judge_rollout(view, extra_conf, out.waiting_jobs, out.workers);
   if (out.rollout.change) out.changes.push_back(*out.rollout.change);
   return out;
 }

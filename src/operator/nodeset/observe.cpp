@@ -1,16 +1,23 @@
 #include "operator/nodeset/observe.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "api/revision.hpp"
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
 #include "cluster/keys.hpp"
+#include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "cluster/worker_names.hpp"
+#include "operator/common/events.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
+#include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
-#include "operator/nodeset/revision.hpp"
+#include "operator/nodeset/schedule.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -40,9 +47,12 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   // Until it has told that its cluster ends, nothing may be concluded from its deletion: it may go alone.
   if (!announces_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
+  view.conf_servers = conf_servers(controller->spec, key.ns, key.name);
   view.slurm_key = slurm_key_ref(controller->spec, key.name);
-  view.drain_on_deletion = controller->spec.deletion_policy == api::DeletionPolicy::kDrain;
-  if (!controller->spec.persistence.enabled) {
+  view.external = controller->spec.external;
+  if (!view.external) view.topology = controller->spec.topology;
+  view.drain_on_deletion = controller->spec.drains_on_deletion();
+  if (!controller->spec.persistence.enabled && !view.external) {
     const std::string slurmctld = instance_key(key.ns, kAppController, key.name);
     view.state_since = youngest(caches.pods.by_index(kIndexInstance, slurmctld));
   }
@@ -50,9 +60,21 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     if (pod->ready()) view.ready_since = pod->ready_since;
   }
   if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)})) {
-    const std::string conf = core::get_string(map->body, {"data", kSlurmConf});
-    view.slurmd_timeout = slurmd_timeout(conf);
+    const slurm::conf::Conf conf = offered_conf(*map);
+    // What is not said of an external slurmctld is not known: then as if it waited for ever.
+    const bool known = !view.external || conf.get("SlurmdTimeout").has_value();
+    view.slurmd_timeout = known ? slurmd_timeout(conf) : core::Duration{0};
     view.max_nodes = max_node_count(conf);
+    view.contains_jobs = view.external || contains_jobs(conf);
+    const std::string loaded_topology = loaded_file(*map, kTopologyYaml);
+    const std::string offered_topology = core::get_string(map->body, {"data", kTopologyYaml});
+    view.topology_goes = !view.external && !view.topology && !(loaded_topology.empty() && offered_topology.empty());
+    if (view.topology) {
+      view.loaded_units = read_topology(loaded_topology);
+      // What is about to go is given to nobody.
+      const TopologyUnits offered = read_topology(offered_topology);
+      std::erase_if(view.loaded_units, [&](const auto& unit) { return !offered.contains(unit.first); });
+    }
   }
   view.key = key_presence(view.slurm_key, key, recorder);
   return view;
@@ -66,6 +88,15 @@ std::string find_partition_refusal(const Caches& caches, const kube::Key& nodese
   return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }
 
+/// An earlier NodeSet of the Controller that makes its workers on the same Kubernetes nodes.
+void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
+  const core::Json* pod = core::find(other.body, {"spec", "template", "spec"});
+  const NodeSelection selection(pod == nullptr ? core::Json::object() : *pod);
+  for (const auto& node : caches.nodes.all()) {
+    if (selection.judge(*node).starts) rival.nodes.insert(daemon_hostname(*node));
+  }
+}
+
 /// What the names of the Controller's other NodeSets mean for ours.
 void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Observed& out) {
   const kube::Object& self = *out.object;
@@ -75,9 +106,9 @@ void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Obse
     if (other->meta.uid == self.meta.uid) continue;
     const std::string others = slurm_node_set_name(*other);
     out.nodeset_names.insert(others);
-    if (Rival found = rival(caches.pods, self, *other); !found.nodes.empty() || found.reserved > 0) {
-      out.rivals.push_back(std::move(found));
-    }
+    Rival found = rival(caches.pods, self, *other);
+    if (found.claims_hosts) add_claims(caches, *other, found);
+    if (!found.nodes.empty() || found.reserved > 0) out.rivals.push_back(std::move(found));
     if (others != name) continue;
     Precedence theirs = precedence(caches.pods, *other);
     if (!(theirs < first)) continue;
@@ -96,7 +127,11 @@ bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
 bool waits_for_slurm(const Observed& observed) {
   if (observed.seen.podless_since) return true;
   const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
-  int going = all_go ? 0 : -observed.nodeset.spec.replicas;
+  const auto wanted =
+      observed.by_host()
+          ? static_cast<int>(std::ranges::count_if(observed.hosts, [](const auto& host) { return host.second.wanted; }))
+          : observed.nodeset.spec.replicas;
+  int going = all_go ? 0 : -wanted;
   for (const kube::PodPtr& pod : observed.pods) {
     if (pod->meta.terminating()) continue;
     const slurm::Node* node = find_slurm_node(observed, *pod);
@@ -135,33 +170,151 @@ bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
 }
 
-/// What cannot be read may be there.
-void read_live(Observed& out, const plan::Facts& facts) {
-  for (const auto& [node, pod] : out.seen.gone) {
-    for (const LiveObject& object : {live_pod(out.meta(), pod), live_host(pod)}) {
-      const auto fact = facts.find(object.id());
-      if (fact == facts.end()) continue;
-      const bool absent = !fact->second.value && fact->second.value.error().code == core::ErrorCode::kNotFound;
-      out.live[object] = {absent ? kube::Presence::kAbsent : kube::Presence::kPresent, fact->second.asked_at};
-    }
+/// Where a claim of ours could not be created, because there is one: whose it is.
+void read_taken_claims(kube::Recorder& recorder, Observed& out) {
+  for (auto it = out.outcomes.lower_bound(kCreateClaim); it != out.outcomes.end() && it->first.is(kCreateClaim); ++it) {
+    if (!it->second.error || it->second.error->code != core::ErrorCode::kAlreadyExists) continue;
+    const std::string name = it->first.name.substr(out.meta().ns.size() + 1);
+    if (out.claims.contains(name)) continue;
+    const auto found = recorder.object(kube::resources::kPersistentVolumeClaim, {out.meta().ns, name});
+    if (found.record != nullptr) out.claims.emplace(name, found.record);
   }
 }
 
+/// What cannot be read may be there.
+void read_live(Observed& out, const plan::Facts& facts) {
+  const auto read = [&](const LiveObject& object) {
+    const auto fact = facts.find(object.id());
+    if (fact == facts.end()) return;
+    const bool absent = !fact->second.value && fact->second.value.error().code == core::ErrorCode::kNotFound;
+    out.live[object] = {absent ? kube::Presence::kAbsent : kube::Presence::kPresent, fact->second.asked_at};
+  };
+  for (const auto& [node, pod] : out.seen.gone) {
+    read(live_pod(out.meta(), pod));
+    read(live_host(pod.kube_node));
+  }
+  for (const auto& [ordinal, node] : out.nodeset.status.ordinal_to_node) read(pinned_host(node));
+  for (const auto& [node, host] : out.lost_hosts) read(live_host(host));
+}
+
+/// Of a pod that was seen `before`, if it was. slurmctld's clock may be another than ours: it counts only for a drain that
+/// began before we looked.
+void note_drain(const Observed& observed, const slurm::Node* node, const SeenPod* before, SeenPod& seen) {
+  if (observed.snapshot == nullptr || !observed.snapshot->complete()) {
+    if (before == nullptr) return;
+    seen.drain = before->drain;
+    seen.not_drained = before->not_drained;
+  } else if (node == nullptr || !node->reason_time || purpose_of(observed.meta(), *node).empty()) {
+    seen.not_drained = true;
+  } else if (before != nullptr && before->drain && before->drain->at == *node->reason_time) {
+    seen.drain = before->drain;
+  } else {
+    const bool began_now = before != nullptr && (before->not_drained || before->drain);
+    const core::Duration lasted = began_now ? core::Duration{0} : observed.now - *node->reason_time;
+    seen.drain = SeenPod::Drain{*node->reason_time, observed.mono, std::max(core::Duration{0}, lasted)};
+  }
+}
+
+std::string hash_in_force(const Observed& observed) {
+  std::vector<const core::Json*> revisions;
+  for (const kube::ObjectPtr& revision : observed.revisions) revisions.push_back(&revision->body);
+  return api::hash_in_force(observed.nodeset.spec, std::move(revisions));
+}
+
 }  // namespace
+
+bool Observed::below_partition(const SlotKey& place) const {
+  const api::UpdateStrategy& strategy = nodeset.spec.update_strategy;
+  return strategy.type == api::UpdateStrategyType::kRollingUpdate && place.numbered() &&
+         place.ordinal < strategy.rolling_update.partition;
+}
+
+const std::string& Observed::wanted_hash(const SlotKey& place) const {
+  return !base.empty() && below_partition(place) ? base : hash;
+}
 
 LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod) {
   return {kube::resources::kPod, {nodeset.ns, pod.name}};
 }
 
-LiveObject live_host(const SeenPod& pod) {
-  return {kube::resources::kNode, {"", pod.kube_node}};
+LiveObject live_host(const std::string& kube_node) {
+  return {kube::resources::kNode, {"", kube_node}};
+}
+
+std::map<std::string, std::string, std::less<>> find_lost_hosts(const Observed& observed,
+                                                                const std::function<bool(const std::string&)>& known) {
+  std::map<std::string, std::string, std::less<>> out;
+  if (observed.nodeset.spec.prune_slurm_node_records != api::PruneNodeRecords::kNodeNotFound) return out;
+  if (!observed.by_host() || observed.snapshot == nullptr) return out;
+  const std::string& uid = observed.meta().uid;
+  for (const auto& [name, node] : observed.snapshot->nodes) {
+    // Most nodes are others': a look at the text is cheaper than reading it.
+    if (node->comment.find(uid) == std::string::npos) continue;
+    const auto comment = worker_comment(node->comment);
+    if (!comment || core::get_string(*comment, {"nodeSetUID"}) != uid) continue;
+    std::string host = core::get_string(*comment, {"node"});
+    if (!host.empty() && !known(host)) out.emplace(name, std::move(host));
+  }
+  return out;
+}
+
+std::string scale_in_reason(const kube::ObjectMeta& nodeset) {
+  return "NodeSet " + nodeset.key().str() + " was scaled in";
+}
+
+std::string update_reason(const kube::ObjectMeta& nodeset) {
+  return "NodeSet " + nodeset.key().str() + " is being updated";
+}
+
+std::string switch_reason(const kube::ObjectMeta& nodeset, api::ScalingMode mode) {
+  return "NodeSet " + nodeset.key().str() + " has scalingMode " + std::string(api::to_string(mode)) + " now";
+}
+
+std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what) {
+  return "NodeSet " + nodeset.key().str() + ": " + std::string(what);
+}
+
+bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why) {
+  return why == scale_in_reason(nodeset) || why == update_reason(nodeset) ||
+         why == switch_reason(nodeset, api::ScalingMode::kDaemonSet) ||
+         why == switch_reason(nodeset, api::ScalingMode::kStatefulSet) || why.starts_with(place_reason(nodeset, ""));
+}
+
+std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node) {
+  if (!node.state.has("DRAIN")) return {};
+  std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
+  const bool ours = why && is_purpose(nodeset, *why) && slurm::drained_only_for(node, *why);
+  return ours ? *std::move(why) : std::string();
+}
+
+LiveObject pinned_host(const std::string& node) {
+  return {kube::resources::kNode, {"", node}};
+}
+
+int Observed::hosts_wanted() const {
+  return static_cast<int>(std::ranges::count_if(hosts, [](const auto& host) { return host.second.wanted; }));
 }
 
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing) {
   read_live(observed, answers);
-  observed.hash = observed.invalid.empty() ? revision_hash(observed.nodeset.spec) : "";
+  observed.stays = nodeset_stays(observed, answers);
+  observed.hash = observed.invalid.empty() ? hash_in_force(observed) : "";
+  if (!observed.by_host() && observed.below_partition({0})) observed.base = base_revision(observed);
+  settle_hosts(observed.hosts, observed.pods, observed.meta().name, uses_host_network(observed.nodeset.spec));
+  observed.node_loss = find_node_loss(observed);
+  if (observed.node_loss.holds()) observed.lost_hosts.clear();
   observed.slots = read_slots(observed, observing);
   observed.ended = read_ended(observed, observing);
+  observed.left_behind = read_left_behind(observed, observing);
+  // Who took the list of Kubernetes nodes may have taken the pods as well.
+  if (observed.node_loss.holds()) {
+    observed.ended.clear();
+    observed.left_behind.clear();
+  }
+  if (const slurm::Reservation* named = find_reservation(observed); named != nullptr && observed.snapshot != nullptr) {
+    observed.own_reservation = slurm::OwnReservation::of(observing, observed.cluster(), *named,
+                                                         observed.seen.reservations->asked_at + observed.snapshot->good_for());
+  }
 }
 
 const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker) {
@@ -181,11 +334,6 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   return found;
 }
 
-bool began_before(const slurm::Node& node, const kube::PodRecord& pod) {
-  constexpr core::Duration kSkew{1000};
-  return node.slurmd_start_time && *node.slurmd_start_time + kSkew < pod.meta.created;
-}
-
 void Seen::note_gone(const Observed& observed) {
   std::map<std::string, SeenPod, std::less<>> now;
   std::set<std::string, std::less<>> held;
@@ -197,10 +345,11 @@ void Seen::note_gone(const Observed& observed) {
       if (pods != &observed.pods) continue;
       const auto before = workers.find(pod->meta.uid);
       const bool known = before != workers.end();
-      const bool its = node != nullptr && node->slurmd_start_time && slurmd_started(*pod) && !began_before(*node, *pod);
+      const bool its = node != nullptr && has_registered(*pod, *node);
       seen.slurmd = its ? node->slurmd_start_time : known ? before->second.slurmd : std::nullopt;
       seen.ended = has_ended(*pod);
       seen.placed = observed.nodes.contains(pod->node_name) || (known && before->second.placed);
+      note_drain(observed, node, known ? &before->second : nullptr, seen);
       now.emplace(pod->meta.uid, std::move(seen));
     }
   }
@@ -266,10 +415,44 @@ void Seen::look(const Observed& observed) {
   started_since = keep_unknown(started_since, slurmd_started);
 }
 
-std::optional<KubeNode> NodeSetController::kube_node(const std::string& name) const {
+void Seen::note_claims(const Observed& observed, const plan::Facts& answers) {
+  std::erase_if(claim_notes, [&](const auto& note) { return !observed.claims.contains(note.first); });
+  for (const auto& [name, claim] : observed.claims) {
+    const auto events = answers.find(need_claim_events(claim->meta).id);
+    if (events != answers.end()) claim_notes.insert_or_assign(name, ClaimNote{newest_note(events->second, {}), observed.mono});
+  }
+}
+
+void Seen::note_reservations(const Observed& observed, const plan::Facts& answers) {
+  const auto answer = answers.find(need_reservations(observed).id);
+  if (answer == answers.end() || !answer->second.value) return;
+  SeenReservations now{{}, answer->second.asked_at};
+  for (const core::Json& one : *answer->second.value) now.all.push_back(slurm::reservation_from_json(one));
+  reservations = std::move(now);
+}
+
+std::optional<KubeNode> NodeSetController::kube_node(const std::string& name, const Observed& observed) const {
+  // Nobody can be asked: nothing may be concluded of a host. It is taken for one that is there and in service.
+  if (!caches_.reads_nodes) return KubeNode{.unschedulable = false, .cordon_reason = "", .ready = true, .known = false};
   const auto node = caches_.nodes.find({"", name});
   if (!node) return {};
-  return KubeNode{node->unschedulable, std::string(node->meta.annotation(api::kAnnotationNodeCordonReason)), node->ready};
+  KubeNode out{node->unschedulable, std::string(node->meta.annotation(api::kAnnotationNodeCordonReason)), node->ready};
+  for (const kube::Taint& taint : node->taints) {
+    if (std::ranges::find(options_.drain_taints, taint.key) != options_.drain_taints.end()) out.goes = taint.key;
+  }
+  for (const std::string& type : options_.propagated_conditions) {
+    for (const kube::PodCondition& trouble : node->troubles) {
+      if (trouble.type == type)
+        out.troubles += fmt::format("{}({}: {})", out.troubles.empty() ? "" : "; ", trouble.reason, trouble.message);
+    }
+  }
+  out.topology = node->meta.annotation(api::kAnnotationTopologySpec);
+  if (observed.controller && observed.controller->topology) {
+    out.place = topology_of(*observed.controller->topology, node->meta);
+    out.lacks = missing_label(*observed.controller->topology, node->meta);
+  }
+  out.features = node_features(node->meta, observed.nodeset.spec.node_feature_labels);
+  return out;
 }
 
 void NodeSetController::note_end(const kube::PodRecord& gone) {
@@ -302,9 +485,12 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   const api::NodeSetSpec& spec = out->nodeset.spec;
   out->missing =
       missing_objects(recorder, key.ns, spec.pod_template, {{"spec.slurmd", spec.slurmd}, {"spec.logfile", spec.logfile}});
+  read_ssh(recorder, *out);
 
   const std::string controller = core::get_string(object->body, {"spec", "controllerRef", "name"});
   out->nodeset.spec.controller_ref.name = controller;
+  out->newer = newer_than_slurmctld("spec.slurmd.image", core::get_string(spec.slurmd, {"image"}, kDefaultSlurmdImage),
+                                    caches_.config_maps.find({key.ns, config_map_name(controller)}).get());
   const slurm::ClusterKey cluster = cluster_key(key.ns, controller);
   out->controller = view_controller(caches_, {key.ns, controller}, recorder, out->controller_error);
   if (const kube::ObjectPtr found = caches_.controllers.find({key.ns, controller})) out->stopped = stops_deletions(found->meta);
@@ -314,7 +500,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   out->doubt = doubt(cluster, *out);
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
-    if (without_owner(*pod, object->meta) && ordinal_of(pod->meta.name, key.name + "-")) {
+    if (without_owner(*pod, object->meta) && place_of(*pod, key.name)) {
       // slurmd of another cluster registers there: of its jobs, ours knows nothing.
       (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->unmanaged).push_back(pod);
       continue;
@@ -322,15 +508,33 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     if (!owned_by(*pod, object->meta.uid)) continue;
     out->pods.push_back(pod);
     if (pod->node_name.empty() || out->nodes.contains(pod->node_name)) continue;
-    if (std::optional<KubeNode> node = kube_node(pod->node_name)) out->nodes.emplace(pod->node_name, std::move(*node));
+    if (std::optional<KubeNode> node = kube_node(pod->node_name, *out)) out->nodes.emplace(pod->node_name, std::move(*node));
+  }
+  for (const auto& [ordinal, name] : out->nodeset.status.ordinal_to_node) {
+    if (out->nodes.contains(name)) continue;
+    if (std::optional<KubeNode> node = kube_node(name, *out)) out->nodes.emplace(name, std::move(*node));
   }
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexOwner, object->meta.uid)) {
     if (pod->meta.label(api::kLabelInstance) != key.name) out->unmanaged.push_back(pod);
   }
+  for (const kube::ObjectPtr& claim : caches_.claims.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name)))
+    out->claims.emplace(claim->meta.name, claim);
+  read_taken_claims(recorder, *out);
   Seen& seen = seen_[key];
   seen.look(*out);
-  for (auto& [node, pod] : seen.gone) pod.host_gone = pod.placed && !kube_node(pod.kube_node);
+  seen.note_claims(*out, context.facts);
+  seen.note_reservations(*out, context.facts);
+  for (auto& [node, pod] : seen.gone) pod.host_gone = pod.placed && !kube_node(pod.kube_node, *out);
   out->seen = seen;
+  out->reads_kube_nodes = caches_.reads_nodes;
+  if (out->by_host() && caches_.reads_nodes) {
+    const KubeNodes nodes = caches_.nodes.all();
+    out->no_kube_nodes = nodes.empty();
+    out->hosts = find_hosts(out->nodeset.spec, nodes);
+    out->lost_hosts = find_lost_hosts(*out, [this](const std::string& name) {
+      return caches_.nodes.find({"", name}) != nullptr;
+    });
+  }
   if (uses_host_network(out->nodeset.spec)) {
     for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {
       if (!owned_by(*pod, object->meta.uid)) out->other_workers.insert(slurm_node_name(*pod));
@@ -347,6 +551,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
 
 std::string NodeSetController::doubt(const slurm::ClusterKey& cluster, const Observed& observed) {
   if (observed.snapshot == nullptr || !observed.controller) return "";
+  if (observed.snapshot->other_cluster) return observed.snapshot->error;
   auto& [round, text] = doubts_[cluster];
   if (round != observed.snapshot->round || round == 0) {
     round = observed.snapshot->round;

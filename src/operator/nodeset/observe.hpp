@@ -11,13 +11,17 @@
 
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
+#include "api/well_known.hpp"
 #include "cluster/names.hpp"
 #include "cluster/namesakes.hpp"
 #include "cluster/status.hpp"
 #include "cluster/wiring.hpp"
 #include "cluster/workers.hpp"
 #include "kube/controller.hpp"
+#include "operator/common/topology.hpp"
+#include "operator/nodeset/node_loss.hpp"
 #include "operator/nodeset/slots.hpp"
+#include "slurm/reservation.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset {
@@ -26,13 +30,19 @@ namespace op::nodeset {
 struct ControllerView {
   kube::ObjectMeta meta;
   Endpoint endpoint;
+  std::string conf_servers{};      ///< Where slurmd finds a slurmctld, backups included.
   KeyRef slurm_key;                ///< As the Controller's user names it, or generated.
-  bool drain_on_deletion = false;  ///< deletionPolicy: Drain.
+  bool external = false;           ///< Its slurmctld is somebody else's, and has nodes that are not workers.
+  bool drain_on_deletion = false;  ///< deletionPolicy: Drain, or external.
   /// Where slurmctld's state ends with its pod: since when that is there.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready, if it is.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits for ever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
+  std::optional<api::Topology> topology{};    ///< spec.topology.
+  TopologyUnits loaded_units{};               ///< What topology.yaml has that slurmctld has loaded; read only with the above.
+  bool topology_goes = false;                 ///< Without spec.topology there is still the topology.yaml made for it.
+  bool contains_jobs = true;                  ///< PrologFlags of slurm.conf has Contain, as far as is known.
   /// Of the copy that workers mount. kAbsent only where there is nothing to copy, either.
   kube::Presence key = kube::Presence::kUnknown;
 };
@@ -46,6 +56,14 @@ struct SeenPod {
   bool ended = false;                      ///< Its kubelet said so, or who knew that this is no more.
   bool placed = false;                     ///< Its Kubernetes node was known,
   bool host_gone = false;                  ///< and is not any more.
+  /// Its Slurm node is drained by us for it to go.
+  struct Drain {
+    core::WallTime at;      ///< Since when, on slurmctld's clock,
+    core::MonoTime since;   ///< when we first saw that, and
+    core::Duration before;  ///< how long it had lasted by then.
+  };
+  std::optional<Drain> drain{};
+  bool not_drained = false;  ///< Slurm has said that it is not.
 };
 
 /// What another machine says to have been at a time of its own clock, which may be another than ours.
@@ -54,6 +72,17 @@ struct Told {
   core::MonoTime since;  ///< When we first saw that.
 };
 using ToldOf = std::map<std::string, Told, std::less<>>;
+
+/// What Slurm last said of its reservations.
+struct SeenReservations {
+  std::vector<slurm::Reservation> all;
+  core::MonoTime asked_at;
+};
+
+struct ClaimNote {
+  std::string text;  ///< "": no event says it.
+  core::MonoTime read;
+};
 
 /// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it
 /// is later.
@@ -72,9 +101,16 @@ struct Seen {
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
   /// and since their slurmd was started.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
-  ToldOf pre_stops;  ///< Pods whose own preStop has drained their Slurm node, by uid.
-  ToldOf ready;      ///< Pods that are ready, by uid.
+  /// Why claims get no volume, by their names: as events said when they were read last.
+  std::map<std::string, ClaimNote, std::less<>> claim_notes;
+  std::optional<SeenReservations> reservations;  ///< Empty: nobody has asked.
+  ToldOf pre_stops;                              ///< Pods whose own preStop has drained their Slurm node, by uid.
+  ToldOf ready;                                  ///< Pods that are ready, by uid.
   void look(const Observed& observed);
+  /// Takes down what the last plan asked of claims.
+  void note_claims(const Observed& observed, const plan::Facts& answers);
+  /// The same of reservations.
+  void note_reservations(const Observed& observed, const plan::Facts& answers);
 
  private:
   void note_gone(const Observed& observed);
@@ -103,7 +139,9 @@ struct Observed {
   api::NodeSet nodeset;    ///< The same, read.
   std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
 
+  std::optional<Problem> newer;                      ///< The image is of a later release than slurmctld: cluster/releases.hpp.
   std::vector<Problem> missing;                      ///< Of the Secrets and ConfigMaps that the workers' parts name.
+  kube::Presence host_keys{};                        ///< Of the workers' sshd; read where they have one.
   std::optional<ControllerView> controller;          ///< Empty: the API server has no such Controller, or it cannot be read.
   std::string controller_error;                      ///< Why it cannot be read.
   bool stopped = false;                              ///< An annotation of the Controller says that nothing is to be deleted.
@@ -119,26 +157,82 @@ struct Observed {
   /// app.kubernetes.io/instance.
   std::vector<kube::PodPtr> unmanaged;
   std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, or of nobody and under its name.
-  std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, the ones that are known.
-  std::set<std::string, std::less<>> other_workers;    ///< With hostNetwork: Slurm nodes of the cluster's other workers.
-  std::map<LiveObject, LiveAnswer> live;               ///< What the API server itself has answered in this pass.
-  slurm::SnapshotPtr snapshot;                         ///< Null: no server known.
+  /// PersistentVolumeClaims that are ours by their labels, and those whose names our own were to have; by name.
+  std::map<std::string, kube::ObjectPtr, std::less<>> claims;
+  std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, or are to, the ones that are known.
+  /// With scalingMode DaemonSet: all Kubernetes nodes.
+  Hosts hosts;
+  bool reads_kube_nodes = true;  ///< The operator has the right to.
+  bool no_kube_nodes = false;    ///< Kubernetes says that it has no node at all.
+  /// With DaemonSet: Kubernetes nodes that are not known any more, and are told by records in Slurm of workers that were there.
+  std::map<std::string, std::string, std::less<>> lost_hosts;  ///< By Slurm node.
+  std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
+  std::map<LiveObject, LiveAnswer> live;             ///< What the API server itself has answered in this pass.
+  slurm::SnapshotPtr snapshot;                       ///< Null: no server known.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class;  ///< Of workers whose NodeSet names none.
 
   // What follows from the above; see conclude().
+  /// The NodeSet is not being deleted, as the API server itself says since claims without an owner were seen; empty: it was not
+  /// asked.
+  std::optional<bool> stays;
+  NodeLoss node_loss{};     ///< With DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
+  std::string base;         ///< The same below spec.updateStrategy.rollingUpdate.partition, where that is another.
   std::vector<Slot> slots;  ///< By place. Pods without an ordinal have none.
   /// By Slurm node: nothing that its slurmd ran is there any more.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
+  /// By Slurm node: the Kubernetes node that its worker was bound to is gone.
+  std::map<std::string, slurm::LeftBehind, std::less<>> left_behind;
+  /// Slurm has a reservation of this NodeSet's, as it has said lately.
+  std::optional<slurm::OwnReservation> own_reservation;
 
   [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
+  /// Its places are Kubernetes nodes.
+  [[nodiscard]] bool by_host() const { return nodeset.spec.scaling_mode == api::ScalingMode::kDaemonSet; }
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
+  /// How many Kubernetes nodes are to have a worker, with DaemonSet.
+  [[nodiscard]] int hosts_wanted() const;
+  /// Its worker stays as it is when the template changes.
+  [[nodiscard]] bool below_partition(const SlotKey& place) const;
+  /// controller-revision-hash of a worker that is to be created.
+  [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;
 };
 
+/// The reasons, without prefix, with which workers that go are drained; by the first a victim stays a victim.
+[[nodiscard]] std::string scale_in_reason(const kube::ObjectMeta& nodeset);
+/// Of one that is updated.
+[[nodiscard]] std::string update_reason(const kube::ObjectMeta& nodeset);
+/// Of one that makes room for a worker of the NodeSet's present scalingMode.
+[[nodiscard]] std::string switch_reason(const kube::ObjectMeta& nodeset, api::ScalingMode mode);
+/// Of one that goes for what its Kubernetes node is, or is not any more: `what`.
+[[nodiscard]] std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what);
+/// `why` is one of these reasons.
+[[nodiscard]] bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why);
+/// Which of these the node is drained with, by us alone; "": none.
+[[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
+
+/// What workers with sshd mount.
+void read_ssh(kube::Recorder& recorder, Observed& observed);
+
+/// What is asked before claims get the NodeSet as their owner, and the answer.
+[[nodiscard]] plan::Need need_nodeset(const Observed& observed);
+[[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// What is asked about a pod that is no more, and about its Kubernetes node.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
-[[nodiscard]] LiveObject live_host(const SeenPod& pod);
+[[nodiscard]] LiveObject live_host(const std::string& kube_node);
+/// The same about a Kubernetes node that workers are pinned to.
+[[nodiscard]] LiveObject pinned_host(const std::string& node);
+/// The Kubernetes node to which the next worker of the place is pinned, as stands in the API; empty: none.
+[[nodiscard]] std::optional<std::string> recorded_pin(const Observed& observed, const SlotKey& key);
+/// The reason of the drain with which the next worker of the Slurm node is to register, as stands in the API; empty: none.
+[[nodiscard]] std::optional<std::string> recorded_drain(const Observed& observed, std::string_view node);
+/// The controller-revision-hash of the template before the newest, of which workers below the partition are; "": there is none,
+/// or all workers are of the newest.
+[[nodiscard]] std::string base_revision(const Observed& observed);
+/// With pruneSlurmNodeRecords: by Slurm node, the Kubernetes nodes that records of our workers name, and that are not `known`.
+[[nodiscard]] std::map<std::string, std::string, std::less<>> find_lost_hosts(
+    const Observed& observed, const std::function<bool(const std::string&)>& known);
 /// Fills in what follows from what was copied, and from the answers to what the plan before it needed; evidence included.
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing);
 
@@ -146,20 +240,23 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
 /// own name, which need not be the Kubernetes node's: until that is stamped on the pod, it is known by our feature or comment,
 /// the pod's address and when slurmd was started; two that fit are none.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
-/// The slurmd that Slurm knows there was started before this pod was made: it is an earlier one's. A second of skew is allowed.
-[[nodiscard]] bool began_before(const slurm::Node& node, const kube::PodRecord& pod);
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
   std::string worker_priority_class = {};        ///< Of workers whose NodeSet names none; "": the cluster's default.
+  /// Keys of taints by which others announce that a Kubernetes node goes.
+  std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
+  /// Types of conditions of Kubernetes nodes whose messages stand in the reasons of drains for cordons.
+  std::vector<std::string> propagated_conditions = {};
 };
 
 /// What it reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&nodesets, &controllers, &config_maps, &controller_revisions;
+  kube::Cache<kube::Object>&nodesets, &controllers, &config_maps, &controller_revisions, &claims;
   kube::Cache<kube::PodRecord>& pods;
   kube::Cache<kube::NodeRecord>& nodes;
+  bool reads_nodes;
   [[nodiscard]] bool synced() const;
 };
 
@@ -182,7 +279,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
   [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
 
   /// What is known of a Kubernetes node by name; nullopt when it is unknown or gone.
-  [[nodiscard]] std::optional<KubeNode> kube_node(const std::string& name) const;
+  [[nodiscard]] std::optional<KubeNode> kube_node(const std::string& name, const Observed& observed) const;
 
   Wiring& wiring_;
   Caches caches_;

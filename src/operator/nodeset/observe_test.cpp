@@ -8,6 +8,7 @@
 #include "cluster/keys.hpp"
 #include "cluster/local_wiring.hpp"
 #include "kube/record.hpp"
+#include "operator/nodeset/parts.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -50,6 +51,8 @@ Json worker(const char* name, const char* owner_uid) {
 
 class ObserveNodeSet : public ::testing::Test {
  protected:
+  explicit ObserveNodeSet(bool nodes = true) : nodes_(nodes) {}
+
   template <class Record>
   static void fill(kube::Cache<Record>& cache, const std::vector<Json>& documents) {
     std::vector<std::shared_ptr<const Record>> records;
@@ -64,6 +67,7 @@ class ObserveNodeSet : public ::testing::Test {
          {document("Controller", "demo", {{"spec", {{"deletionPolicy", "Drain"}, {"persistence", {{"enabled", false}}}}}})});
     fill(set_.pods, {worker("cpu-0", "cpu-uid"), worker("cpu-1", "another"), worker("cpu-2", ""), worker("other", "")});
     fill(set_.controller_revisions, {});
+    fill(set_.claims, {});
     fill(set_.config_maps, {});
     Json node{{"kind", "Node"}, {"metadata", {{"name", "kube-1"}}}, {"spec", {{"unschedulable", true}}}};
     node["metadata"]["annotations"][api::kAnnotationNodeCordonReason] = "fan";
@@ -83,12 +87,68 @@ class ObserveNodeSet : public ::testing::Test {
     return base.plan(observed.get()).waits_on();
   }
 
+  bool nodes_;
   Reader reader_;
   std::map<std::string, slurm::SnapshotPtr> snapshots_;
-  LocalWiring wiring_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }};
+  LocalWiring wiring_{[this](const slurm::ClusterKey& cluster) { return snapshots_[cluster]; }, nodes_};
   Caches set_{wiring_};
-  NodeSetController controller_{wiring_, {"example.org"}};
+  NodeSetController controller_{wiring_, {.cluster_domain = "example.org", .propagated_conditions = {"GPU", "CPU"}}};
 };
+
+class ObserveWithoutKubernetesNodes : public ObserveNodeSet {
+ protected:
+  ObserveWithoutKubernetesNodes() : ObserveNodeSet(false) {}
+};
+
+/// Unknown is not lost: who cannot ask about a host has no evidence that it is silent or gone, and sees no cordon.
+TEST_F(ObserveWithoutKubernetesNodes, ConcludesNothingOfHosts) {
+  fill_all();
+  set_.nodes = {};
+  const auto seen = observe();
+  ASSERT_NE(seen, nullptr) << "it does not wait for a cache that nothing feeds";
+  ASSERT_EQ(seen->slots.size(), 1U);
+  EXPECT_FALSE(seen->slots[0].host_lost());
+  EXPECT_FALSE(seen->slots[0].unplaced());
+  EXPECT_FALSE(seen->slots[0].kube_cordon());
+  fill(set_.pods, {});
+  EXPECT_FALSE(observe()->seen.gone.at("cpu-0").host_gone);
+}
+
+TEST_F(ObserveWithoutKubernetesNodes, BindsNoWorkersToThem) {
+  fill_all();
+  set_.nodes = {};
+  Json bound = set_.nodesets.find({"default", "cpu"})->body;
+  bound["spec"]["scalingMode"] = "DaemonSet";
+  fill(set_.nodesets, {bound});
+  const Aim aim = choose_goal(*observe());
+  EXPECT_EQ(aim.goal, Goal::kHold);
+  ASSERT_EQ(aim.problems.size(), 1U);
+  EXPECT_EQ(aim.problems[0].reason, "KubernetesNodesNotReadable");
+}
+
+TEST_F(ObserveNodeSet, SeesTheKubernetesNodesAsPlacesForWorkers) {
+  fill_all();
+  EXPECT_TRUE(observe()->hosts.empty()) << "places have numbers";
+  const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}, {"scalingMode", "DaemonSet"}}}};
+  fill(set_.nodesets, {document("NodeSet", "cpu", spec)});
+  auto seen = observe();
+  ASSERT_TRUE(seen->hosts.contains("kube-1"));
+  EXPECT_TRUE(seen->hosts.at("kube-1").wanted);
+  EXPECT_EQ(seen->hosts.at("kube-1").slurm_node, "kube-1");
+  EXPECT_FALSE(seen->no_kube_nodes);
+  EXPECT_TRUE(seen->rivals.empty());
+  // Of two that are to have a worker there, the one that has workers comes first, though it is not there yet.
+  Json other = document("NodeSet", "gpu", spec);
+  Json theirs = worker("gpu-0", "gpu-uid");
+  theirs["metadata"]["labels"][std::string(api::kLabelInstance)] = "gpu";
+  fill(set_.nodesets, {document("NodeSet", "cpu", spec), other});
+  fill(set_.pods, {theirs});
+  seen = observe();
+  ASSERT_EQ(seen->rivals.size(), 1U);
+  EXPECT_TRUE(seen->rivals[0].takes("kube-1"));
+  fill(set_.nodes, {});
+  EXPECT_TRUE(observe()->no_kube_nodes);
+}
 
 TEST_F(ObserveNodeSet, WaitsForItsCaches) {
   EXPECT_EQ(observe(), nullptr);
@@ -119,6 +179,28 @@ TEST_F(ObserveNodeSet, SeesItsOwnAndTellsOrphans) {
   EXPECT_EQ(seen->nodes.at("kube-1"), (KubeNode{true, "fan"}));
   EXPECT_EQ(seen->cluster_domain, "example.org");
   EXPECT_EQ(seen->nodeset.spec.replicas, 1);
+}
+
+TEST_F(ObserveNodeSet, SeesWhatIsSaidOfAKubernetesNode) {
+  fill_all();
+  const auto see = [&](Json taints, Json conditions) {
+    Json node{{"kind", "Node"}, {"metadata", {{"name", "kube-1"}}}, {"spec", {{"taints", std::move(taints)}}}};
+    node["status"]["conditions"] = std::move(conditions);
+    fill(set_.nodes, {node});
+    return observe()->nodes.at("kube-1");
+  };
+  const auto taint = [](const char* key) { return Json{{"key", key}, {"effect", "NoSchedule"}}; };
+  EXPECT_EQ(see({taint("x"), taint("karpenter.sh/disrupted")}, {}).goes, "karpenter.sh/disrupted");
+  EXPECT_EQ(see(Json::array({taint("ToBeDeletedByClusterAutoscaler")}), {}).goes, "ToBeDeletedByClusterAutoscaler");
+  EXPECT_EQ(see({taint("DeletionCandidateOfClusterAutoscaler"), taint("node.kubernetes.io/unschedulable")}, {}).goes, "");
+  const auto condition = [](const char* type, const char* status) {
+    return Json{{"type", type}, {"status", status}, {"reason", std::string("Bad") + type}, {"message", "broken"}};
+  };
+  EXPECT_EQ(see(Json::array(),
+                {condition("Ready", "True"), condition("CPU", "True"), condition("Fan", "True"), condition("GPU", "True")})
+                .troubles,
+            "(BadGPU: broken); (BadCPU: broken)");
+  EXPECT_EQ(see(Json::array(), {condition("Ready", "True"), condition("CPU", "False")}).troubles, "");
 }
 
 TEST_F(ObserveNodeSet, SeesItsRevisionsAndThoseThatANodeSetOfItsNameLeft) {
@@ -239,6 +321,19 @@ TEST_F(ObserveNodeSet, KnowsHowLongSlurmctldRunsAndWaitsForWorkers) {
   ASSERT_TRUE(observe()->controller->ready_since);
   EXPECT_EQ(core::format_rfc3339(*observe()->controller->ready_since), "2026-01-02T03:04:05Z");
   EXPECT_EQ(observe()->controller->slurmd_timeout, core::Duration{60000});
+}
+
+TEST_F(ObserveNodeSet, KnowsThatTheFileOfATopologyGoes) {
+  fill_all();
+  fill(set_.config_maps, {document("ConfigMap", "demo-config", {{"data", {{"slurm.conf", "x"}}}})});
+  EXPECT_FALSE(observe()->controller->topology_goes) << "there is none";
+  fill(set_.config_maps, {document("ConfigMap", "demo-config", {{"data", {{"slurm.conf", "x"}, {"topology.yaml", "x"}}}})});
+  EXPECT_TRUE(observe()->controller->topology_goes);
+  const Json topology{{"spec", {{"topology", {{"nodeLabels", {"zone", "rack"}}}}}}};
+  fill(set_.controllers, {document("Controller", "demo", topology)});
+  const auto observed = observe();
+  EXPECT_FALSE(observed->controller->topology_goes) << "it is asked for";
+  EXPECT_EQ(observed->nodes.at("kube-1").lacks, "zone");
 }
 
 /// It may go alone (`kubectl delete --cascade=orphan`), whatever its finalizers are just now.

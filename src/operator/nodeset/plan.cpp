@@ -8,7 +8,9 @@
 #include "cluster/worker_names.hpp"
 #include "core/hostlist.hpp"
 #include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "operator/nodeset/schedule.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op::nodeset {
@@ -19,20 +21,19 @@ bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
 
-/// Workers of the Go operator with scalingMode DaemonSet: who looks at the rest of the status would take them for absent.
-void tell_unnumbered(const View& view, Draft& draft) {
+/// Who looks at the rest of the status would take them for absent.
+void tell_placeless(const View& view, Draft& draft) {
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : view.in.pods) {
-    if (!ordinal_of(pod->meta.name, view.in.meta().name + "-")) names.push_back(pod->meta.name);
+    if (!place_of(*pod, view.in.meta().name)) names.push_back(pod->meta.name);
   }
   if (names.empty()) return;
   draft.wrong(
       "PodsWithoutOrdinal",
-      fmt::format(
-          "{} Pods of this NodeSet have no number at the end of their names, as another operator creates them with scalingMode "
-          "DaemonSet: {}. This operator does not count, drain or protect them: drain their Slurm nodes, and delete the pods "
-          "with kubectl when they run no jobs",
-          names.size(), core::compress_hostlist(names)));
+      fmt::format("{} Pods of this NodeSet have neither a number at the end of their names nor, with scalingMode DaemonSet, a "
+                  "Kubernetes node that they are bound to: {}. This operator does not count, drain or protect them: drain "
+                  "their Slurm nodes, and delete the pods with kubectl when they run no jobs",
+                  names.size(), core::compress_hostlist(names)));
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ Aim choose_goal(const Observed& observed) {
       fmt::format("spec.controllerRef.name: Controller {}/{} does not exist", observed.meta().ns, spec.controller_ref.name);
   const bool cluster_goes = controller && controller->meta.terminating();
   Aim out;
-  out.desired = std::max(0, spec.replicas);
+  out.desired = observed.by_host() ? observed.hosts_wanted() : std::max(0, spec.replicas);
   const auto wrong = [&](std::string reason, std::string message) {
     out.problems.push_back({std::move(reason), std::move(message)});
   };
@@ -62,7 +63,7 @@ Aim choose_goal(const Observed& observed) {
     waiting("ControllerDeleted", "Controller " + controller->meta.name + " is being deleted");
   } else if (observed.meta().terminating() || cluster_goes) {
     out.goal = Goal::kDrainAll;
-    waiting("Deleting", "draining and deleting all workers");
+    waiting("Deleting", observed.pods.empty() ? "no worker is left" : "draining and deleting all workers");
     if (!observed.controller_error.empty()) {
       wrong("ControllerInvalid", observed.controller_error);
     } else if (!controller && !observed.pods.empty()) {
@@ -74,8 +75,16 @@ Aim choose_goal(const Observed& observed) {
     hold("ControllerInvalid", observed.controller_error);
   } else if (!controller) {
     hold("ControllerNotFound", absent);
-  } else if (spec.scaling_mode != api::ScalingMode::kStatefulSet) {
-    hold("ScalingModeNotActedOn", "spec.scalingMode: DaemonSet is not supported in this release, so no workers are created");
+  } else if (observed.by_host() && !observed.reads_kube_nodes) {
+    hold("KubernetesNodesNotReadable",
+         "spec.scalingMode: DaemonSet needs the right to read Kubernetes nodes, which this installation of the operator does "
+         "not "
+         "have: the workers stay as they are");
+  } else if (observed.by_host() && observed.no_kube_nodes && !observed.pods.empty()) {
+    // Kubernetes nodes do not all go while pods are still on them.
+    hold("NoKubernetesNodes",
+         "spec.scalingMode: Kubernetes shows no node at all, so it cannot be told where workers are to be: they stay as they "
+         "are");
   }
   if (out.goal == Goal::kDrainAll || out.goal == Goal::kEndAll) out.desired = 0;
   return out;
@@ -106,31 +115,46 @@ plan::Plan plan_nodeset(const Observed& observed) {
   for (const Problem& problem : aim.problems) {
     problem.wrong() ? draft.wrong(problem.reason, problem.message) : draft.waiting(problem.reason, problem.message);
   }
-  tell_unnumbered(view, draft);
+  tell_placeless(view, draft);
+  tell_hosts(view, draft);
+  tell_ssh(view, draft);
   const ExtraConf extra_conf = check_conf(view, draft);
 
   const Fates fates = judge_fates(view, extra_conf);
   const Workers& workers = fates.workers;
   for (const Change& change : fates.changes) draft.wake(change);
+  if (fates.rollout.asks_reservations) draft.need(need_reservations(view.in));
   keep_revisions(view, workers, draft);
   const Vacancies vacancies = find_vacancies(view, workers, draft);
+  const api::StringMap pins = judge_pins(view, workers, draft);
+  const api::StringMap drains = judge_drains(view);
+  const bool noted = note_drains(view, fates, vacancies, draft);
 
   NodeNames draining = drain_nodes(view, workers, vacancies, draft);
   draining.merge(end_gone_nodes(view, draft));
+  end_overdue_jobs(view, workers, draft);
   const ScaleIn scale_in = delete_workers(view, fates, draft);
   keep_metadata(view, workers, draft);
   keep_on_lost_hosts(view, workers, draft);
+  keep_attributes(view, workers, draft);
   resume_workers(view, workers, draft);
+  restore_drains(view, draft);
+  update_in_place(view, workers, draft);
+  const bool mountable = keep_host_keys(view, draft);
   Finalizer finalizer = adopt_orphans(view, draft);
   tell_name_conflicts(view, workers, vacancies, draft);
   // Orphans come first. What is vacant is known before: their records are kept.
-  if (std::ranges::none_of(observed.orphans, to_be_adopted))
+  if (mountable && std::ranges::none_of(observed.orphans, to_be_adopted))
     finalizer = create_workers(view, vacancies, extra_conf, draining, draft);
+  const MaintenanceResult maintenance = keep_reservation(view, workers, vacancies, finalizer, draft);
+  finalizer = maintenance.finalizer;
+  keep_claims(view, workers, vacancies, draft);
   report_states(view, workers, draft);
   const StaleRecords stale = delete_stale_records(view, workers, vacancies, draft);
-  if (observed.meta().terminating() && observed.pods.empty()) finalizer = remove_finalizer(view, stale, draft);
-  if (vacancies.ordinals.empty() && scale_in.to_delete == 0 && draft.empty()) stamp_comments(view, workers, draft);
-  write_status(view, {fates, extra_conf, vacancies, draining, scale_in, finalizer}, draft);
+  if (observed.meta().terminating() && observed.pods.empty()) finalizer = remove_finalizer(view, stale, maintenance, draft);
+  if (vacancies.places.empty() && scale_in.to_delete == 0 && draft.empty()) stamp_comments(view, workers, draft);
+  write_status(view, {fates, extra_conf, vacancies, draining, scale_in, pins, drains, noted, maintenance, stale, finalizer},
+               draft);
   return std::move(draft).finish();
 }
 

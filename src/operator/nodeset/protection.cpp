@@ -12,8 +12,7 @@ namespace {
 /// Slurm starts nothing there, and nothing runs.
 bool at_rest(const Slot& worker) {
   if (worker.record == nullptr || worker.busy()) return false;
-  return (worker.has_flag("DRAIN") && !worker.has_flag("UNDRAIN")) || worker.has_flag("FAIL") ||
-         worker.record->state.base == "DOWN";
+  return worker.record->state.drains() || worker.has_flag("FAIL") || worker.record->state.base == "DOWN";
 }
 
 bool slurmd_runs(const kube::PodRecord& pod) {
@@ -80,14 +79,9 @@ void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft) 
     if (!said(kube::kTaintNotReady)) tolerate_for_ever(operations, kube::kTaintNotReady, worker.pod->not_ready);
     if (!said(kube::kTaintUnreachable)) tolerate_for_ever(operations, kube::kTaintUnreachable, worker.pod->unreachable);
     if (operations.empty()) continue;
-    auto act = std::make_shared<kube::Patch>();
-    act->resource = kube::resources::kPod;
-    act->key = worker.pod->meta.key();
-    act->type = kube::PatchType::kJson;
-    act->uid = worker.pod->meta.uid;
-    act->patch = std::move(operations);
     draft.step(draft.lane("protect"), {"extend tolerations of", "Pod", pod_text(worker)},
-               "a kubelet that is away takes no worker with it: SlurmdTimeout decides", std::move(act));
+               "a kubelet that is away takes no worker with it: SlurmdTimeout decides",
+               kube::patch_any_version(kube::resources::kPod, worker.pod->meta, std::move(operations), kube::PatchType::kJson));
   }
 }
 

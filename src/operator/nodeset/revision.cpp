@@ -1,10 +1,10 @@
-#include "operator/nodeset/revision.hpp"
+// The NodeSet's ControllerRevisions: which template is the newest, whether it rolls, and what is kept of the others.
+#include "api/revision.hpp"
 
 #include <algorithm>
 #include <set>
 
 #include "api/well_known.hpp"
-#include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
 #include "operator/nodeset/parts.hpp"
@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kTrue = "true";
 constexpr std::string_view kFalse = "false";
 
-std::string revision_name(const View& view) {
-  return view.in.meta().name + "-" + view.in.hash;
+std::string revision_name(const Observed& in) {
+  return in.meta().name + "-" + in.hash;
 }
 
 std::int64_t number(const kube::Object& revision) {
@@ -25,17 +25,22 @@ std::int64_t number(const kube::Object& revision) {
 
 struct Revisions {
   kube::ObjectPtr current;  ///< Of the template as it is now; null: there is none yet.
-  std::int64_t newest = 0;  ///< The highest number of the others.
+  kube::ObjectPtr before;   ///< The newest of the others; null: there are none.
+  std::int64_t newest = 0;  ///< Its number.
+
+  /// It stands in the API that this template is the newest.
+  [[nodiscard]] bool up_to_date() const { return current != nullptr && number(*current) > newest; }
 };
 
-Revisions read_revisions(const View& view) {
+Revisions read_revisions(const Observed& in) {
   Revisions out;
-  const std::string name = revision_name(view);
-  for (const kube::ObjectPtr& revision : view.in.revisions) {
+  const std::string name = revision_name(in);
+  for (const kube::ObjectPtr& revision : in.revisions) {
     if (revision->meta.name == name) {
       out.current = revision;
-    } else {
-      out.newest = std::max(out.newest, number(*revision));
+    } else if (out.before == nullptr || number(*revision) > out.newest) {
+      out.before = revision;
+      out.newest = number(*revision);
     }
   }
   return out;
@@ -48,40 +53,72 @@ bool recorded(const kube::Object& revision) {
 
 /// Whether workers of other templates are replaced when this one becomes the newest. What was there before the first that we
 /// recorded (an earlier release, another operator) never is: nobody has changed the template since.
-std::string_view rolls_text(const View& view, const kube::Object* current) {
-  const bool by_itself = view.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kRollingUpdate;
+std::string_view rolls_text(const Observed& in, const kube::Object* current) {
+  const bool by_itself = in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kOnDelete;
   const bool has_earlier = std::ranges::any_of(
-      view.in.revisions, [&](const kube::ObjectPtr& revision) { return revision.get() != current && recorded(*revision); });
+      in.revisions, [&](const kube::ObjectPtr& revision) { return revision.get() != current && recorded(*revision); });
   return by_itself && has_earlier ? kTrue : kFalse;
 }
 
-core::Json new_revision(const View& view, const std::string& name, std::int64_t revision) {
+/// Of which template workers below the partition are when the one as it is now becomes the newest: the one before, if that has
+/// reached all workers.
+std::string base_of_new(const Observed& in, const kube::Object& before) {
+  std::string its(before.meta.label(api::kLabelRevisionHash));
+  const std::string_view base = before.meta.annotation(api::kAnnotationBaseRevision);
+  const bool complete = base.empty() || std::ranges::none_of(in.pods, [&](const kube::PodPtr& pod) {
+                          const std::string_view hash = pod->meta.label(api::kLabelRevisionHash);
+                          return !hash.empty() && hash != its && hash != in.hash;
+                        });
+  if (!complete) its = base;
+  return its == in.hash ? "" : its;
+}
+
+/// What is noted with the newest revision when it becomes that.
+core::Json notes(const View& view, const Revisions& revisions) {
+  const std::string_view rolls = rolls_text(view.in, revisions.current.get());
+  const std::string base = rolls == kTrue ? base_of_new(view.in, *revisions.before) : "";
+  return {{std::string(api::kAnnotationRolls), rolls},
+          {std::string(api::kAnnotationBaseRevision), base.empty() ? core::Json(nullptr) : core::Json(base)}};
+}
+
+/// All workers that are wanted are there, and of the newest template.
+bool is_complete(const View& view, const Workers& workers) {
+  const api::UpdateStrategy& strategy = view.in.nodeset.spec.update_strategy;
+  return view.goal == Goal::kServe && strategy.rolling_update.partition == 0 &&
+         workers.size() == static_cast<std::size_t>(view.desired) && std::ranges::all_of(workers, [&](const Worker& worker) {
+           return worker.life == Life::kLive && !is_earlier(view, worker);
+         });
+}
+
+core::Json new_revision(const View& view, const std::string& name, const Revisions& revisions) {
   const kube::ObjectMeta& self = view.in.meta();
   kube::StringMap labels = worker_labels(self.name, view.in.nodeset.spec.controller_ref.name);
   labels.emplace(api::kLabelRevisionHash, view.in.hash);
   core::Json out = child_json(kube::resources::kControllerRevision, {self.ns, name}, resources::kNodeSet, self, labels);
-  out["metadata"]["annotations"][std::string(api::kAnnotationRolls)] = rolls_text(view, nullptr);
-  out["revision"] = revision;
-  out["data"] = revision_data(view.in.nodeset.spec);
+  core::Json& annotations = out["metadata"]["annotations"];
+  annotations.merge_patch(notes(view, revisions));
+  out["revision"] = revisions.newest + 1;
+  out["data"] = api::recorded_data(view.in.nodeset.spec);
   return out;
 }
 
 plan::Step adoption(const View& view, const kube::Object& revision) {
-  auto act = std::make_shared<kube::Patch>();
-  act->resource = kube::resources::kControllerRevision;
-  act->key = revision.meta.key();
-  act->type = kube::PatchType::kStrategic;
-  act->uid = revision.meta.uid;
-  act->patch = {{"metadata",
-                 {{"ownerReferences", core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())})}}}};
-  return {{"adopt", "ControllerRevision", revision.meta.name}, "a NodeSet of our name left it behind", std::move(act)};
+  core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())});
+  return {{"adopt", "ControllerRevision", revision.meta.name},
+          "a NodeSet of our name left it behind",
+          kube::patch_any_version(kube::resources::kControllerRevision, revision.meta,
+                                  {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic)};
 }
 
 /// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
 void truncate_history(const View& view, const Workers& workers, std::vector<kube::ObjectPtr> revisions,
                       const std::string& current, Draft& draft) {
-  std::set<std::string, std::less<>> used{view.in.hash};
-  for (const Worker& worker : workers) used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
+  std::set<std::string, std::less<>> used{view.in.hash, base_revision(view.in)};
+  for (const Worker& worker : workers) {
+    used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
+    // By these is told which features of its node are to go.
+    used.emplace(worker.pod->meta.annotation(api::kAnnotationCreatedRevision));
+  }
   std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {
     return revision->meta.name == current || revision->meta.terminating() ||
            used.contains(revision->meta.label(api::kLabelRevisionHash));
@@ -99,35 +136,34 @@ void truncate_history(const View& view, const Workers& workers, std::vector<kube
 
 }  // namespace
 
-core::Json revision_data(const api::NodeSetSpec& spec) {
-  core::Json data = core::Json::object();
-  data["template"] = api::to_json(spec.pod_template);
-  data["slurmd"] = spec.slurmd;
-  data["logfile"] = spec.logfile;
-  data["ssh"] = spec.ssh ? api::to_json(*spec.ssh) : core::Json::object();
-  data["extraConf"] = spec.extra_conf;
-  data["ordinalPadding"] = spec.ordinal_padding;
-  data["oversubscribeNode"] = spec.oversubscribe_node;
-  return {{"spec", std::move(data)}};
-}
-
-std::string revision_hash(const api::NodeSetSpec& spec) {
-  return core::short_hash(core::canonical(revision_data(spec)), 10);
+std::string base_revision(const Observed& in) {
+  if (in.hash.empty()) return {};
+  const Revisions revisions = read_revisions(in);
+  std::string base;
+  if (revisions.up_to_date()) {
+    base = revisions.current->meta.annotation(api::kAnnotationBaseRevision);
+  } else if (rolls_text(in, revisions.current.get()) == kTrue) {
+    base = base_of_new(in, *revisions.before);
+  }
+  const bool there = std::ranges::any_of(
+      in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == base; });
+  return there ? base : "";
 }
 
 Rolls newest_revision_rolls(const View& view) {
-  if (view.in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kRollingUpdate) return Rolls::kNo;
-  const auto [current, newest] = read_revisions(view);
-  if (current != nullptr && number(*current) > newest)
-    return current->meta.annotation(api::kAnnotationRolls) == kTrue ? Rolls::kYes : Rolls::kNo;
-  return rolls_text(view, current.get()) == kTrue ? Rolls::kToBeRecorded : Rolls::kNo;
+  if (view.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kOnDelete) return Rolls::kNo;
+  const Revisions revisions = read_revisions(view.in);
+  const kube::ObjectPtr& current = revisions.current;
+  if (revisions.up_to_date()) return current->meta.annotation(api::kAnnotationRolls) == kTrue ? Rolls::kYes : Rolls::kNo;
+  return rolls_text(view.in, current.get()) == kTrue ? Rolls::kToBeRecorded : Rolls::kNo;
 }
 
 void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
   if (view.goal == Goal::kDrainAll || view.goal == Goal::kEndAll || view.in.meta().terminating() || !view.in.invalid.empty())
     return;
-  const std::string name = revision_name(view);
-  const auto [current, newest] = read_revisions(view);
+  const std::string name = revision_name(view.in);
+  const Revisions revisions = read_revisions(view.in);
+  const kube::ObjectPtr& current = revisions.current;
   plan::Lane& lane = draft.lane("revision");
   for (const kube::ObjectPtr& revision : view.in.revisions) {
     if (revision->meta.controller_owner() == nullptr && !revision->meta.terminating())
@@ -136,17 +172,20 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
   lane.then();
   if (current == nullptr) {
     draft.step(lane, {"create", "ControllerRevision", name}, "the workers' template is new",
-               kube::create(kube::resources::kControllerRevision, new_revision(view, name, newest + 1)));
-  } else if (number(*current) <= newest) {
-    draft.step(lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
-               kube::merge_patch(
-                   kube::resources::kControllerRevision, current->meta,
-                   {{"revision", newest + 1},
-                    {"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), rolls_text(view, current.get())}}}}}}));
+               kube::create(kube::resources::kControllerRevision, new_revision(view, name, revisions)));
+  } else if (!revisions.up_to_date()) {
+    draft.step(
+        lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
+        kube::merge_patch(kube::resources::kControllerRevision, current->meta,
+                          {{"revision", revisions.newest + 1}, {"metadata", {{"annotations", notes(view, revisions)}}}}));
   } else if (!recorded(*current)) {
     draft.step(lane, {"record", "ControllerRevision", name}, "an earlier release made it",
                kube::merge_patch(kube::resources::kControllerRevision, current->meta,
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), kFalse}}}}}}));
+  } else if (!current->meta.annotation(api::kAnnotationBaseRevision).empty() && is_complete(view, workers)) {
+    draft.step(lane, {"complete", "ControllerRevision", name}, "all workers are of it",
+               kube::merge_patch(kube::resources::kControllerRevision, current->meta,
+                                 {{"metadata", {{"annotations", {{std::string(api::kAnnotationBaseRevision), nullptr}}}}}}));
   }
   lane.then();
   truncate_history(view, workers, view.in.revisions, name, draft);

@@ -45,15 +45,9 @@ plan::Lane& lane_of(const Worker& worker, Draft& draft) {
 }
 
 plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const kube::PodEvidence& evidence) {
-  auto act = std::make_shared<kube::Patch>();
-  act->resource = kube::resources::kPod;
-  act->key = pod.meta.key();
-  act->uid = pod.meta.uid;
-  act->patch = {
-      {"metadata",
-       {{"annotations",
-         {{std::string(api::kAnnotationDeletionEvidence), fmt::format("{}: {}", evidence.kind(), evidence.detail())}}}}}};
-  return act;
+  const std::string text = fmt::format("{}: {}", evidence.kind(), evidence.detail());
+  return kube::patch_any_version(kube::resources::kPod, pod.meta,
+                                 {{"metadata", {{"annotations", {{std::string(api::kAnnotationDeletionEvidence), text}}}}}});
 }
 
 /// The pod's deletion, and the event that tells of it.
@@ -131,14 +125,6 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
 
-std::string what_holds(const Worker& worker) {
-  if (worker.work.jobs > 0)
-    return fmt::format("{} runs {} job{}", worker.node, worker.work.jobs, worker.work.jobs == 1 ? "" : "s");
-  if (worker.busy()) return worker.node + " is completing a job";
-  if (reserved(*worker.record)) return worker.node + std::string(kReservedText);
-  return worker.node + " is being drained";
-}
-
 /// With the record an administrator's drain would go, which is meant for the next pod of the name as well; and so would jobs
 /// that wait for the node of a worker that only is replaced. What an earlier worker left is good for the next one, too.
 bool leaves_record(const View& view, const Worker& worker) {
@@ -150,11 +136,8 @@ bool leaves_record(const View& view, const Worker& worker) {
 
 /// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.
 void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
-  const auto found = waiting_jobs.find(worker.node);
-  if (found == waiting_jobs.end()) return;
-  const WaitingJobs& jobs = found->second;
-  std::string names = fmt::format("{}", fmt::join(jobs.first, ", "));
-  if (jobs.first.size() < jobs.count) names += fmt::format(" and {} more", jobs.count - jobs.first.size());
+  const std::string names = waiting_text(waiting_jobs, worker.node);
+  if (names.empty()) return;
   draft.lasting_event(
       "Warning", "JobsLoseTheirNode", "Delete",
       fmt::format("Node {} is being deleted in Slurm. The next reconfigure ends the pending jobs that require it: {}",
@@ -188,9 +171,16 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
 /// How far the deletion of a worker is.
 enum class Progress {
   kUnderWay,
+  kHeld,         ///< By jobs, or by a reservation.
   kWithheld,     ///< By the stop switch or the doubt.
   kAwaitsSlurm,  ///< Slurm has not said lately what runs there.
 };
+
+/// Its deletion may begin.
+bool has_evidence(const Worker& worker) {
+  const SlotEvidence& evidence = worker.evidence;
+  return evidence.never_started || evidence.drained || evidence.never_registered || evidence.forgotten || evidence.silent;
+}
 
 /// A victim that once ran, or may run, jobs.
 Progress delete_drained(const View& view, const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
@@ -212,12 +202,13 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     draft.waiting(kWaitingForSlurm, none ? "waiting for Slurm" : "waiting for Slurm: " + view.in.snapshot->error);
     return Progress::kAwaitsSlurm;
   }
+  if (has_evidence(worker) && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
   if (worker.record == nullptr) {
     delete_unregistered(view, worker, draft);
   } else if (worker.silent() && !may_register(worker)) {
     if (worker.evidence.silent) delete_with_record(view, worker, *worker.evidence.silent, draft);
   } else if (!worker.evidence.drained || worker.busy() || is_reserved) {
-    if (!worker.updates()) draft.waiting("ScalingIn", what_holds(worker));
+    return Progress::kHeld;
   } else {
     const bool leaves = leaves_record(view, worker);
     if (!leaves) tell_waiting_jobs(worker, waiting_jobs, draft);
@@ -239,11 +230,14 @@ Progress delete_worker(const View& view, const Worker& worker, const WaitingJobs
     if (worker.evidence.owner_ends) delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.owner_ends), draft);
     return Progress::kUnderWay;
   }
+  if (awaits_pin(view, worker)) return Progress::kUnderWay;
   if (worker.evidence.never_started) {
+    // In doubt its claims are kept.
+    if (view.in.doubt.empty() && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
     delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.never_started), draft);
     return Progress::kUnderWay;
   }
-  if (!view.in.doubt.empty()) {
+  if (!view.in.doubt.empty() && !worker.loss_confirmed) {
     draft.wake_after(kDoubtAgain, view.in.doubt);
     return Progress::kWithheld;
   }
@@ -255,7 +249,7 @@ void tell_replacement(const Worker& worker, Draft& draft) {
   if (worker.silent()) {
     draft.lasting_event("Warning", "WorkerLost", "Delete",
                         fmt::format("Pod {} is replaced: {}", pod_text(worker), worker.fate.reason));
-  } else if (worker.lost() && !worker.cleared_for_deletion && !worker.outdated()) {
+  } else if (worker.lost() && !worker.cleared_for_deletion && !worker.outdated() && worker.prospect != Prospect::kUnpinned) {
     const std::string what = worker.missing_since ? fmt::format("Slurm has had no node {} since {}", worker.node,
                                                                 core::format_rfc3339(*worker.missing_since))
                                                   : "it is ready, but does not register with Slurm";
@@ -301,8 +295,14 @@ void tell_silence(const View& view, Draft& draft) {
   draft.waiting(wait);
   if (!wait.over()) return;
   std::vector<std::string> ways;
-  if (controller->drain_on_deletion) ways.emplace_back("set spec.deletionPolicy of the Controller to Immediate");
-  if (!controller->meta.terminating()) ways.emplace_back("delete the Controller");
+  if (controller->external) {
+    // It drains whatever is deleted.
+    ways.emplace_back("set the annotation " + std::string(api::kAnnotationPodRelease) + ": \"true\" of its worker pods");
+    ways.emplace_back("delete these pods");
+  } else {
+    if (controller->drain_on_deletion) ways.emplace_back("set spec.deletionPolicy of the Controller to Immediate");
+    if (!controller->meta.terminating()) ways.emplace_back("delete the Controller");
+  }
   const std::string text = fmt::format(
       "Slurm has not answered for 5 minutes. The workers are not deleted, because they may run jobs. For the cause, see the "
       "conditions of Controller {}. To end the cluster anyway, {}: this ends the workers and their jobs at once",
@@ -327,11 +327,18 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
       if (!worker.updates()) {
         ++out.to_delete;
       } else if (worker.record != nullptr && (worker.busy() || !worker.evidence.drained)) {
-        out.updating.push_back(what_holds(worker));
+        out.updating.push_back(what_holds(view, worker));
       }
       draft.intent().add(delete_id(worker));
+      intend_for_claims(view, worker, draft.intent());
       draft.intent().jobs += worker.work.jobs;
       const Progress progress = delete_worker(view, worker, fates.waiting_jobs, draft);
+      // Of those that are updated or switched, others tell.
+      const bool told = worker.updates() || worker.fate.cause == Fate::Cause::kSwitched;
+      if (progress == Progress::kHeld && !told) {
+        out.held.push_back(what_holds(view, worker));
+        out.held_until = std::max(out.held_until, deadline_rank(worker));
+      }
       if (progress == Progress::kWithheld) out.withheld.push_back(worker.pod->meta.name);
       awaits_slurm = awaits_slurm || progress == Progress::kAwaitsSlurm;
       tell_replacement(worker, draft);

@@ -6,6 +6,7 @@
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "slurm/acts.hpp"
 
@@ -63,7 +64,7 @@ std::optional<core::Duration> start_left(const Observed& in, const kube::PodReco
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
   if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
-  if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.hash) return {};
+  if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.wanted_hash(slot.key)) return {};
   if (slot.record == nullptr) {
     // What was seen may have been the record of an earlier pod of the same name.
     if (slot.stamped && slurmd_started(pod)) return {};
@@ -84,6 +85,14 @@ Judged judge_start(const Observed& in, const Slot& slot) {
   return slurm_fresh(in) ? Judged{Prospect::kOutdated} : asks_again(in);
 }
 
+/// The time covers what was missing by then. What another cluster does not know is no loss.
+bool loss_confirmed(const Observed& in, const Slot& slot) {
+  if (!slot.missing_since || in.snapshot == nullptr || in.snapshot->other_cluster) return false;
+  const auto until = core::parse_rfc3339(in.meta().annotation(api::kAnnotationConfirmStateLoss));
+  constexpr core::Duration kClocksDiffer{60000};
+  return until && *slot.missing_since <= *until && *until <= in.now + kClocksDiffer;
+}
+
 /// Its record was deleted by us or by somebody else, or it never came.
 Judged judge_registration(const Observed& in, const Slot& slot) {
   if (slot.life != Life::kLive || slot.record != nullptr) return {};
@@ -98,11 +107,19 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
     return {Prospect::kServes, Change{slot.registration_left, "a worker that does not register is replaced"}};
   if (!slot.stamped) return {Prospect::kLost};
   // Where the state was lost, what runs on the workers, nobody can tell.
-  if (!in.doubt.empty()) return {Prospect::kStateLost};
+  if (!in.doubt.empty() && !slot.loss_confirmed) return {Prospect::kStateLost};
   return {in.snapshot->job_names(slot.node) ? Prospect::kServes : Prospect::kLost};
 }
 
+/// It waits to be placed, for a Kubernetes node that is gone, or to which its place is not pinned any more.
+bool waits_in_vain(const Observed& in, const Slot& slot) {
+  const std::string_view pin = slot.pod->meta.annotation(api::kAnnotationPinnedTo);
+  return slot.life == Life::kLive && slot.pod->node_name.empty() && !pin.empty() && in.invalid.empty() &&
+         recorded_pin(in, slot.key) != pin;
+}
+
 Judged judge(const Observed& in, const Slot& slot) {
+  if (waits_in_vain(in, slot)) return {Prospect::kUnpinned};
   Judged start = judge_start(in, slot);
   if (start.prospect == Prospect::kOutdated) return start;
   Judged out = judge_registration(in, slot);
@@ -115,6 +132,21 @@ std::optional<core::MonoTime> may_register_since(const Observed& in, const Slot&
   const auto& seen = slurmd_started(*slot.pod) ? in.seen.started_since : in.seen.placed_since;
   const auto since = seen.find(slot.pod->meta.uid);
   return since == seen.end() ? in.mono : since->second;
+}
+
+std::string timeout_text(const api::DrainPolicy& policy, core::Duration drained_for) {
+  return "drained for " + api::format_duration(std::chrono::floor<std::chrono::seconds>(drained_for)) +
+         ", and spec.drainPolicy.timeout is " + api::format_duration(policy.timeout);
+}
+
+/// What spec.drainPolicy allows by now.
+std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot& slot, const plan::Observing& observing) {
+  const std::optional<api::DrainPolicy>& policy = in.nodeset.spec.drain_policy;
+  if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;
+  if (!slot.drained_for || *slot.drained_for < policy->timeout || slot.life != Life::kLive) return std::nullopt;
+  const auto how = policy->on_timeout == api::OnDrainTimeout::kCancel ? slurm::EndOfJobs::kCancel : slurm::EndOfJobs::kRequeue;
+  return slurm::DrainTimedOut::of(observing, *in.snapshot, {in.cluster(), slot.node}, purpose_of(in.meta(), *slot.record), how,
+                                  timeout_text(*policy, *slot.drained_for));
 }
 
 SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Observing& observing) {
@@ -139,14 +171,15 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
+  out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));
   if (slot.host_lost()) attach(out.silent, slurm::Silent::of(observing, snapshot, node, pod.node_name));
   return out;
 }
 
-Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const plan::Observing& observing) {
+Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const plan::Observing& observing) {
   Slot out;
-  out.key = {ordinal};
+  out.key = std::move(key);
   out.pod = pod;
   out.record = find_slurm_node(in, *pod);
   out.node = out.record == nullptr ? slurm_node_name(*pod) : out.record->name;
@@ -154,7 +187,8 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const p
   out.life = life_of(*pod);
   if (in.snapshot != nullptr) out.work = in.snapshot->work_on(out.node);
   out.stamped = seen_in_slurm(*pod);
-  out.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon));
+  out.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon)) ||
+                    is_true(pod->meta.annotation(api::kAnnotationPodCordonRequested));
   out.released = is_true(pod->meta.annotation(api::kAnnotationPodRelease));
   const std::string_view cleared_for = pod->meta.annotation(api::kAnnotationDeletionEvidence);
   out.cleared_for_deletion = !cleared_for.empty();
@@ -163,9 +197,13 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, int ordinal, const p
     // An earlier time may be of the slurmd before this one.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
   }
+  out.loss_confirmed = loss_confirmed(in, out);
   const auto unknown = in.seen.unknown_since.find(pod->meta.uid);
   out.registration_left =
       slurm::kRegistration - (unknown == in.seen.unknown_since.end() ? core::Duration{0} : in.mono - unknown->second);
+  const auto seen = in.seen.workers.find(pod->meta.uid);
+  if (seen != in.seen.workers.end() && seen->second.drain && out.record != nullptr)
+    out.drained_for = seen->second.drain->before + (in.mono - seen->second.drain->since);
   const Judged judged = judge(in, out);
   out.prospect = judged.prospect;
   out.change = judged.change;
@@ -213,10 +251,9 @@ bool held_by_others(const Slot& slot) {
 std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing) {
   std::vector<Slot> out;
   out.reserve(observed.pods.size());
-  const std::string prefix = observed.meta().name + "-";
   for (const kube::PodPtr& pod : observed.pods) {
-    if (const std::optional<int> ordinal = ordinal_of(pod->meta.name, prefix))
-      out.push_back(read_slot(observed, pod, *ordinal, observing));
+    if (std::optional<SlotKey> place = place_of(*pod, observed.meta().name))
+      out.push_back(read_slot(observed, pod, *std::move(place), observing));
   }
   std::sort(out.begin(), out.end(),
             [](const Slot& a, const Slot& b) { return std::tie(a.key, a.pod->meta.name) < std::tie(b.key, b.pod->meta.name); });
@@ -231,12 +268,25 @@ std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed
       const auto answer = observed.live.find(object);
       return answer != observed.live.end() && answer->second.presence == kube::Presence::kAbsent;
     };
-    const LiveObject host = live_host(pod);
+    const LiveObject host = live_host(pod.kube_node);
     if (!absent(live_pod(observed.meta(), pod)) || (!pod.ended && !absent(host))) continue;
     // A pod that has ended stays so.
     const auto good_until = pod.ended ? std::nullopt : std::optional(observed.live.at(host).asked_at + kHostGone);
     out.emplace(node, slurm::SlurmdEnded(observing, {observed.cluster(), node}, *pod.slurmd,
                                          pod.ended ? "its pod has ended" : "its Kubernetes node is gone", good_until));
+  }
+  return out;
+}
+
+std::map<std::string, slurm::LeftBehind, std::less<>> read_left_behind(const Observed& observed,
+                                                                       const plan::Observing& observing) {
+  std::map<std::string, slurm::LeftBehind, std::less<>> out;
+  for (const auto& [node, host] : observed.lost_hosts) {
+    const auto answer = observed.live.find(live_host(host));
+    if (answer == observed.live.end() || answer->second.presence != kube::Presence::kAbsent) continue;
+    auto found = slurm::LeftBehind::of(observing, *observed.snapshot, {observed.cluster(), node},
+                                       "its Kubernetes node " + host + " is gone");
+    if (found) out.emplace(node, *std::move(found));
   }
   return out;
 }

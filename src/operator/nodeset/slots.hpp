@@ -5,6 +5,7 @@
 #include <compare>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,34 @@ struct KubeNode {
   bool unschedulable = false;
   std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
   bool ready = true;          ///< Its kubelet says so, and was heard lately.
+  std::string goes{};         ///< A taint by which somebody announces that the node goes: its key; "": there is none.
+  std::string troubles{};     ///< What Options::propagated_conditions say: "(BadCPU: CPU 17 is broken)"; "": nothing.
+  bool known = true;          ///< False: nobody can be asked, and what stands here is assumed.
+  std::string topology{};     ///< Its annotation topology.slinky.slurm.net/spec.
+  std::string place{};        ///< Its topology by its labels, where the Controller asks for them; "": it lacks one.
+  std::string lacks{};        ///< That label; "": none, or the Controller asks for no places.
+  std::set<std::string, std::less<>> features{};  ///< That its workers' Slurm nodes are to have, with their prefix.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
+
+/// What a Kubernetes node means for a worker that is bound to it.
+struct Fit {
+  bool starts = false;  ///< One is made there.
+  bool stays = false;   ///< One that is there goes on: a taint NoSchedule keeps only new ones away.
+  [[nodiscard]] bool any() const { return starts || stays; }
+  friend bool operator==(const Fit&, const Fit&) = default;
+};
+
+/// A Kubernetes node as a place for a worker, with scalingMode DaemonSet.
+struct Host {
+  Fit fit;
+  std::string slurm_node;  ///< What the worker there is called in Slurm, and its hostname.
+  core::WallTime created;
+  /// Another Kubernetes node that gives its worker the same name, and comes first; "": none.
+  std::string twin{};
+  bool wanted = false;  ///< A worker is to be there.
+};
+using Hosts = std::map<std::string, Host, std::less<>>;
 
 enum class Life {
   kLive,
@@ -32,10 +59,13 @@ enum class Life {
   kTerminating,  ///< Deleted, but not gone.
 };
 
-/// Which place it is. A NodeSet has its places by number; a place that is bound to a Kubernetes node, or to a host, would be
-/// told by another member.
+/// Which place it is: one with a number, as with scalingMode StatefulSet, or one that is bound to a Kubernetes node, as with
+/// DaemonSet. Places of both are there while a NodeSet changes its mode.
 struct SlotKey {
-  int ordinal = -1;
+  int ordinal = -1;         ///< -1: it has none.
+  std::string kube_node{};  ///< "": it is bound to none.
+
+  [[nodiscard]] bool numbered() const { return ordinal >= 0; }
   auto operator<=>(const SlotKey&) const = default;
 };
 
@@ -43,6 +73,7 @@ struct SlotKey {
 enum class Prospect {
   kServes,     ///< Nothing says that it does not serve, or soon will.
   kLost,       ///< Slurm has no node of its, and its slurmd will not register (again): it can only be replaced.
+  kUnpinned,   ///< It waits for a Kubernetes node to which it is no longer pinned: likewise.
   kOutdated,   ///< It is of an earlier template, and got stuck before its slurmd ever ran: likewise.
   kNoRoom,     ///< It does not register, and slurmctld has as many nodes as MaxNodeCount lets it.
   kStateLost,  ///< Slurm should remember it, and has not for long, nor many others.
@@ -75,6 +106,7 @@ struct SlotEvidence {
   std::optional<WorkerEvidence<slurm::NeverRegistered>> never_registered;
   std::optional<WorkerEvidence<slurm::Forgotten>> forgotten;
   std::optional<WorkerEvidence<slurm::Silent>> silent;
+  std::optional<slurm::DrainTimedOut> timed_out;  ///< Of spec.drainPolicy. It says nothing of the pod: jobs are still there.
 };
 
 struct Slot {
@@ -86,7 +118,7 @@ struct Slot {
   Life life = Life::kLive;
   slurm::Work work;
   bool stamped = false;      ///< It was seen in Slurm before.
-  bool user_cordon = false;  ///< Annotation pod-cordon.
+  bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
   bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
   /// Annotation deletion-evidence: its node was drained, and its record is or was about to go.
   bool cleared_for_deletion = false;
@@ -94,6 +126,10 @@ struct Slot {
   bool deregistered = false;
   /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
   std::optional<core::WallTime> missing_since;
+  /// A person has confirmed that, so it may be replaced although Slurm has lost many.
+  bool loss_confirmed = false;
+  /// So long it has been drained by us to go; empty: it is not.
+  std::optional<core::Duration> drained_for;
   /// Since when its slurmd, which Slurm does not know, may be about to register; nullopt: it cannot.
   std::optional<core::MonoTime> may_register_since;
   /// How much longer it may take to register (again) when it is ready; not positive: it is overdue.
@@ -109,8 +145,8 @@ struct Slot {
   [[nodiscard]] bool busy() const;
   /// Slurm would start jobs on it, or runs some.
   [[nodiscard]] bool usable() const;
-  /// Its Kubernetes node is cordoned.
-  [[nodiscard]] bool kube_cordon() const { return kube_node && kube_node->unschedulable; }
+  /// Its Kubernetes node is cordoned, or is said to go.
+  [[nodiscard]] bool kube_cordon() const { return kube_node && (kube_node->unschedulable || !kube_node->goes.empty()); }
   /// Its Kubernetes node is gone, or not known (yet).
   [[nodiscard]] bool unplaced() const { return !pod->node_name.empty() && !kube_node; }
   /// The same, or its kubelet was not heard lately.
@@ -129,5 +165,8 @@ inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said 
 /// That the slurmds behind Slurm nodes of pods that are no more have ended with these, by the answers in `live`.
 [[nodiscard]] std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed& observed,
                                                                                 const plan::Observing& observing);
+/// That records are nobody's any more, for the Kubernetes nodes of their workers are gone, by the answers in `live`.
+[[nodiscard]] std::map<std::string, slurm::LeftBehind, std::less<>> read_left_behind(const Observed& observed,
+                                                                                     const plan::Observing& observing);
 
 }  // namespace op::nodeset

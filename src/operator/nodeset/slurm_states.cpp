@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <map>
 #include <set>
 
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
+#include "cluster/worker_states.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
@@ -21,8 +21,6 @@ namespace {
 
 using core::Json;
 
-/// slurmctld cuts reasons; the Go operator kept to this many characters.
-constexpr std::size_t kMaxReason = 256;
 /// Pods whose conditions are written in one pass: reports must not keep what matters from being written.
 constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
@@ -38,45 +36,10 @@ constexpr core::Duration kDeadlineEvery{60000};
 /// What a job without limit gives as the worker's deadline.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-struct StateName {
-  std::string_view slurm;
-  std::string_view condition;
-};
-constexpr std::array<StateName, 7> kBases{{{"ALLOCATED", "Allocated"},
-                                           {"DOWN", "Down"},
-                                           {"ERROR", "Error"},
-                                           {"FUTURE", "Future"},
-                                           {"IDLE", "Idle"},
-                                           {"MIXED", "Mixed"},
-                                           {"UNKNOWN", "Unknown"}}};
-constexpr std::array<StateName, 8> kFlags{{{"COMPLETING", "Completing"},
-                                           {"DRAIN", "Drain"},
-                                           {"FAIL", "Fail"},
-                                           {"INVALID", "Invalid"},
-                                           {"INVALID_REG", "InvalidReg"},
-                                           {"MAINTENANCE", "Maintenance"},
-                                           {"NOT_RESPONDING", "NotResponding"},
-                                           {"UNDRAIN", "Undrain"}}};
-
-/// What a user wrote, as one line that slurmctld takes.
-std::string clean_reason(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += byte < 0x20 || byte == 0x7f ? ' ' : c;
-  }
-  if (out.size() > kMaxReason) {
-    std::size_t end = kMaxReason;
-    while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) --end;
-    out.resize(end);
-  }
-  return out;
-}
-
 /// What Slurm has under its name is an earlier worker's, of which nobody saw the end: jobs would be sent to where no slurmd is.
 bool has_anothers_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr || uses_host_network(view.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
-  return began_before(*worker.record, *worker.pod);
+  return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
 }
 
 /// Why the worker's node must take no jobs, or "" when it may.
@@ -85,12 +48,14 @@ std::string drain_reason(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
   // What Slurm says there may be of an earlier slurmd: drained, the record keeps this one from work.
   if (worker.silent() && !may_register(worker)) return {};
-  if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : scale_in_reason(view);
+  if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : leave_reason(view, worker);
   if (worker.kube_cordon()) {
-    const std::string given = clean_reason(worker.kube_node->cordon_reason);
-    return given.empty() ? "Node (" + worker.pod->node_name + ") was cordoned" : given;
+    const KubeNode& host = *worker.kube_node;
+    std::string given = clean_reason(host.cordon_reason.empty() ? host.troubles : host.cordon_reason);
+    if (!given.empty()) return given;
+    return "Node (" + worker.pod->node_name + ") " + (host.unschedulable ? "was cordoned" : "has the taint " + host.goes);
   }
-  if (worker.user_cordon) return "Pod (" + pod_text(worker) + ") was cordoned";
+  if (worker.user_cordon) return pod_cordon_reason(*worker.pod);
   return has_anothers_record(view, worker) ? std::string(kPodGone) : "";
 }
 
@@ -99,16 +64,27 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-bool needs_drain(const Worker& worker) {
+/// We drained it for another cause, and its drain policy counts from the drain for which it goes.
+bool renames(const View& view, const Worker& worker) {
+  if (!view.in.nodeset.spec.drain_policy || !worker.goes() || worker.life != Life::kLive || view.stops()) return false;
+  if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;
+  const std::string why = *slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator);
+  // What ended there is told by that reason alone.
+  return !is_purpose(view.in.meta(), why) && !why.starts_with("Pod is ");
+}
+
+bool needs_drain(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
+  if (renames(view, worker)) return true;
   if (slurm::drained_without(*worker.record, slurm::Owner::kOperator)) return true;
   return worker.goes() ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
 }
 
 /// Its record is not deleted at once: a successor comes, or Slurm keeps it for jobs or a reservation.
-bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Node& node, std::optional<int> ordinal) {
-  return !ordinal || vacancies.ordinals.contains(*ordinal) || view.work_on(node.name).jobs > 0 || node.state.base != "IDLE" ||
-         node.state.has("COMPLETING") || node.state.has("RESERVED");
+bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Node& node) {
+  const std::optional<SlotKey> place = view.place_of(node.name);
+  return !place || !place->numbered() || vacancies.places.contains(*place) || view.work_on(node.name).jobs > 0 ||
+         node.state.base != "IDLE" || node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
 /// Some other pod is, or may be, behind the Slurm node of one that is gone.
@@ -123,7 +99,7 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   const std::string prefix = view.node_prefix();
   const auto look = [&](const slurm::Node& node) {
     if (may_be_anothers(view, node.name)) return;
-    if (takes_jobs(node) && record_stays(view, vacancies, node, ordinal_of(node.name, prefix))) out.insert(node.name);
+    if (takes_jobs(node) && record_stays(view, vacancies, node)) out.insert(node.name);
   };
   const auto& nodes = view.in.snapshot->nodes;
   for (const auto& [name, uid] : view.in.seen.gone) {
@@ -132,7 +108,11 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   // Those that went before we looked. A machine may run a slurmd of its own.
   if (!uses_host_network(view.in.nodeset.spec)) {
     for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
-      if (ordinal_of(it->first, prefix) && stamped_by_us(view, *it->second)) look(*it->second);
+      if (view.place_of(it->first) && stamped_by_us(view, *it->second)) look(*it->second);
+    }
+    for (const auto& [name, host] : view.in.hosts) {
+      const slurm::Node* node = view.in.snapshot->node(host.slurm_node);
+      if (node != nullptr && host.twin.empty() && stamped_by_us(view, *node)) look(*node);
     }
   }
   return {out.begin(), out.end()};
@@ -145,16 +125,6 @@ bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const bool drained_by_us =
       node->state.has("DRAIN") && slurm::held_by(node->reason, slurm::Owner::kOperator) && !node->state.has("FAIL");
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
-}
-
-/// Asks the API server whether it has such an object. False: it has answered.
-bool ask(const View& view, const LiveObject& object, Draft& draft) {
-  if (view.in.live.contains(object)) return false;
-  auto get = std::make_shared<kube::Get>();
-  get->resource = object.resource;
-  get->key = object.key;
-  draft.need({object.id(), std::move(get)});
-  return true;
 }
 
 /// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
@@ -191,7 +161,7 @@ bool wants_resume(const Worker& worker) {
 bool must_resume(const View& view, const Worker& worker) {
   // From the resume on jobs may start there: protection comes first.
   if (always_protected(view.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
-  return wants_resume(worker) && worker.ready() && registered_anew(view, worker);
+  return wants_resume(worker) && worker.ready() && registered_anew(view, worker) && !lacks_features(view, worker);
 }
 
 plan::StepId protect_id(const Worker& worker) {
@@ -237,6 +207,9 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   // Wanted again before its record was deleted, or somebody resumed it, and a job was faster than we.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
+  const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
+  if (says_drain && worker.record != nullptr && !recorded_drain(view.in, worker.node) && registered_anew(view, worker))
+    annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
   // A write of its own where the pod does not tell which node it is: of the other workers the conditions say that they were
   // seen. This one outlives them, should somebody drop them.
@@ -259,10 +232,10 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const View& vi
     if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
-  for (const StateName& base : kBases) {
+  for (const StateName& base : kBaseStates) {
     if (worker.record->state.base == base.slurm) add(base.condition, worker.record->reason);
   }
-  for (const StateName& flag : kFlags) {
+  for (const StateName& flag : kStateFlags) {
     if (worker.record->state.has(flag.slurm)) add(flag.condition, worker.record->reason);
   }
   return out;
@@ -294,15 +267,11 @@ std::string state_text(const slurm::Node& node) {
 }
 
 void report(const Worker& worker, Json changes, Draft& draft) {
-  auto act = std::make_shared<kube::Patch>();
-  act->resource = kube::resources::kPod;
-  act->key = worker.pod->meta.key();
-  act->subresource = "status";
-  act->type = kube::PatchType::kStrategic;
-  act->uid = worker.pod->meta.uid;
-  act->patch = {{"status", {{"conditions", std::move(changes)}}}};
   const std::string why = worker.record == nullptr ? "its Slurm node is gone" : "Slurm says " + state_text(*worker.record);
-  draft.step(draft.lane("report"), kReport.of(pod_text(worker)), why, std::move(act));
+  draft.step(
+      draft.lane("report"), kReport.of(pod_text(worker)), why,
+      kube::patch_any_version(kube::resources::kPod, worker.pod->meta, {{"status", {{"conditions", std::move(changes)}}}},
+                              kube::PatchType::kStrategic, "status"));
 }
 
 /// Without what tells how its record was made.
@@ -317,9 +286,8 @@ Json comment_json(const View& view, const Worker& worker) {
 /// What the comment of the worker's node is to be; empty: it stays as it is.
 std::string wanted_comment(const View& view, const Worker& worker) {
   const std::string& have = worker.record->comment;
-  Json wanted = comment_json(view, worker);
   // One of an earlier release is not written anew for that alone.
-  if (have == core::canonical(wanted)) return {};
+  if (have == stamped_comment(view, worker, "")) return {};
   const std::string* conf = view.conf_hash(worker.pod->meta.label(api::kLabelRevisionHash));
   std::string stamp = conf == nullptr ? "" : *conf;
   if (!have.empty()) {
@@ -329,8 +297,7 @@ std::string wanted_comment(const View& view, const Worker& worker) {
     const std::string recorded = core::get_string(*comment, {kStampedConf});
     if (!recorded.empty()) stamp = recorded;
   }
-  if (!stamp.empty()) wanted[std::string(kStampedConf)] = std::move(stamp);
-  std::string out = core::canonical(wanted);
+  std::string out = stamped_comment(view, worker, stamp);
   return out == have ? "" : out;
 }
 
@@ -342,6 +309,21 @@ bool starting(const View& view, const Worker& worker) {
 
 }  // namespace
 
+std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf) {
+  Json out = comment_json(view, worker);
+  if (!conf.empty()) out[std::string(kStampedConf)] = conf;
+  return core::canonical(out);
+}
+
+bool ask(const View& view, const LiveObject& object, Draft& draft) {
+  if (view.in.live.contains(object)) return false;
+  auto get = std::make_shared<kube::Get>();
+  get->resource = object.resource;
+  get->key = object.key;
+  draft.need({object.id(), std::move(get)});
+  return true;
+}
+
 NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
   NodeNames out;
   if (!view.slurm_known() || view.goal == Goal::kHold || view.goal == Goal::kEndAll) return out;
@@ -349,7 +331,7 @@ NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies&
   std::set<std::string> cordoned;
   for (const Worker& worker : workers) {
     const std::string reason = drain_reason(view, worker);
-    if (reason.empty() || !needs_drain(worker)) continue;
+    if (reason.empty() || !needs_drain(view, worker)) continue;
     nodes[reason].push_back(worker.node);
     if (worker.life == Life::kLive && !worker.goes() && reason != kPodGone) cordoned.insert(reason);
   }
@@ -359,8 +341,11 @@ NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies&
     for (const std::string& name : names) draft.intent().add(kDrain.of(name));
     const std::string list = core::compress_hostlist(names);
     const std::set<std::string> drained(names.begin(), names.end());
-    const bool added = draft.step(draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
-                                  slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason));
+    const bool goes = is_purpose(view.in.meta(), reason);
+    const bool renaming = goes && view.in.nodeset.spec.drain_policy.has_value();
+    const bool added =
+        draft.step(draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
+                   slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason, renaming));
     if (!added) continue;
     out.insert(drained.begin(), drained.end());
     if (cordoned.contains(reason)) draft.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
@@ -375,7 +360,7 @@ NodeNames end_gone_nodes(const View& view, Draft& draft) {
     const plan::StepId id{"end", "", name};
     if (!must_end(view, name, pod) || !draft.wish_now(id)) continue;
     const bool asks_pod = ask(view, live_pod(view.in.meta(), pod), draft);
-    const bool asking = (!pod.ended && ask(view, live_host(pod), draft)) || asks_pod;
+    const bool asking = (!pod.ended && ask(view, live_host(pod.kube_node), draft)) || asks_pod;
     const auto ended = view.in.ended.find(name);
     const bool ends = !asking && ended != view.in.ended.end() &&
                       draft.step(draft.lane("end"), id,
@@ -399,7 +384,7 @@ void resume_workers(const View& view, const Workers& workers, Draft& draft) {
         fmt::format("it is wanted and ready, and {} by {}: {}", worker.has_flag("DRAIN") ? "drained" : "down",
                     worker.drained_by_us() ? "us" : "slurmctld", worker.record->reason);
     draft.step(draft.lane("resume"), kResume.of(worker.node), why,
-               slurm::resume_node(view.cluster(), slurm::Owner::kOperator, worker.node));
+               slurm::resume_node(view.cluster(), slurm::Owner::kOperator, worker.node, worker.record->reason));
   }
 }
 
@@ -409,12 +394,8 @@ void keep_metadata(const View& view, const Workers& workers, Draft& draft) {
     if (worker.life != Life::kLive) continue;
     Json patch = metadata_changes(view, worker, draft);
     if (patch.empty()) continue;
-    auto act = std::make_shared<kube::Patch>();
-    act->resource = kube::resources::kPod;
-    act->key = worker.pod->meta.key();
-    act->uid = worker.pod->meta.uid;
-    act->patch = std::move(patch);
-    draft.step(draft.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job", std::move(act));
+    draft.step(draft.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job",
+               kube::patch_any_version(kube::resources::kPod, worker.pod->meta, std::move(patch)));
   }
 }
 

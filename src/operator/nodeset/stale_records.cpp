@@ -5,7 +5,9 @@
 #include <array>
 
 #include "cluster/worker_names.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "operator/nodeset/schedule.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
@@ -13,7 +15,7 @@ namespace {
 
 /// A worker that has no Kubernetes node yet may come back to the one that it had, and find its record.
 bool all_placed(const View& view, const Workers& workers, const Vacancies& vacancies) {
-  return vacancies.ordinals.empty() && view.in.orphans.empty() &&
+  return vacancies.places.empty() && view.in.orphans.empty() &&
          std::ranges::none_of(workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
 }
 
@@ -59,6 +61,13 @@ Ours is_ours(const View& view, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
+/// It was made by a worker that was bound to a Kubernetes node of that name, which may come back.
+bool named_after_host(const slurm::Node& node) {
+  const auto comment = worker_comment(node.comment);
+  const std::string host = comment ? core::get_string(*comment, {"node"}) : "";
+  return !host.empty() && host.substr(0, host.find('.')) == node.name;
+}
+
 /// Of names that no worker has any more.
 void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   if (!view.in.namesake.empty()) return;
@@ -66,12 +75,16 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   const auto& nodes = view.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const auto& [name, node] = *it;
-    const std::optional<int> ordinal = ordinal_of(name, prefix);
-    if (!ordinal || view.has_worker(name) || vacancies.ordinals.contains(*ordinal) || view.is_of_other_pod(name)) continue;
+    const std::optional<SlotKey> place = view.place_of(name);
+    if (!place || !place->numbered() || view.has_worker(name) || vacancies.places.contains(*place) ||
+        view.is_of_other_pod(name))
+      continue;
+    if (view.by_host() && view.goal == Goal::kServe && named_after_host(*node)) continue;
     const Ours ours = is_ours(view, *node);
     if (outlives_worker(view, *node)) continue;
     if (ours == Ours::kPerhaps && found.answering.empty()) found.answering = name;
     if (ours != Ours::kYes) continue;
+    if (view.stops()) found.withheld.push_back(name);
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     ++found.count;
     if (view.stops()) {
@@ -90,7 +103,8 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
 
 /// Of workers that are on another Kubernetes node now.
 void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
-  if (view.stops() || !uses_host_network(view.in.nodeset.spec) || !all_placed(view, workers, vacancies)) return;
+  if (view.by_host() || view.stops() || !uses_host_network(view.in.nodeset.spec) || !all_placed(view, workers, vacancies))
+    return;
   const std::string prefix = view.node_prefix();
   for (const auto& [name, node] : view.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // delete_without_worker has looked at it.
@@ -105,6 +119,84 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     ++found.count;
     const std::string why = "its worker has moved to another Kubernetes node";
+    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
+               slurm::delete_node(view.cluster(), *node, why, slurm::NodeEvidence::Live::kKept));
+  }
+}
+
+/// Of Kubernetes nodes that are gone, where pruneSlurmNodeRecords says so. Only the API server's own word counts.
+void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
+  if (view.goal != Goal::kServe || view.stops()) return;
+  for (const auto& [name, host] : view.in.lost_hosts) {
+    const slurm::Node* node = view.known_record(name);
+    if (node == nullptr || view.has_worker(name) || view.is_of_other_pod(name) || view.in.other_workers.contains(name))
+      continue;
+    if (view.rival_of(name) != nullptr || outlives_worker(view, *node)) continue;
+    // Slurm says when it has missed the slurmd; and to whoever waits for the node, it is not gone.
+    if (node->state.base != "DOWN" || reserved(*node) || view.in.snapshot->job_names(name)) continue;
+    if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
+    ++found.count;
+    const plan::StepId id = kDeleteRecord.of(name);
+    if (!draft.wish_now(id) || ask(view, live_host(host), draft)) continue;
+    const auto evidence = view.in.left_behind.find(name);
+    if (evidence == view.in.left_behind.end()) continue;
+    const std::string why = "its Kubernetes node " + host + " is gone";
+    draft.step(draft.lane("record " + name), id, why, slurm::delete_node(evidence->second, why));
+  }
+}
+
+/// Whether a worker that is bound to a Kubernetes node may come back to the record.
+bool awaits_bound_worker(const View& view, const slurm::Node& node) {
+  if (view.goal != Goal::kServe || !view.by_host()) return false;
+  if (const std::optional<SlotKey> place = view.place_of(node.name)) {
+    const Host& host = view.in.hosts.at(place->kube_node);
+    return host.fit.any() || host.wanted;
+  }
+  // A Kubernetes node that is gone may come back; one that is there gives its worker another name now.
+  const auto comment = worker_comment(node.comment);
+  return comment && !view.in.hosts.contains(core::get_string(*comment, {"node"}));
+}
+
+/// Our worker was the last behind the node, or we drained it when one of ours was gone before it could be stamped.
+bool left_by_ours(const View& view, const slurm::Node& node) {
+  if (stamped_by_us(view, node)) {
+    const core::Json comment = *worker_comment(node.comment);
+    const std::string pod = core::get_string(comment, {"podName"});
+    // What one with a number left under another name, as with host networking, is not for this.
+    return view.goal != Goal::kServe || !ordinal_of(pod, view.in.meta().name + "-") ||
+           pod == daemon_pod_name(view.in.meta().name, core::get_string(comment, {"node"}));
+  }
+  return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
+         is_ours(view, node) == Ours::kYes;
+}
+
+/// Of workers that were bound to Kubernetes nodes, to which nobody is to come back.
+void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
+  if (view.stops() || uses_host_network(view.in.nodeset.spec) || !view.in.namesake.empty()) return;
+  const bool serves = view.goal == Goal::kServe;
+  for (const auto& [name, node] : view.in.snapshot->nodes) {
+    const bool down = node->state.base == "DOWN";
+    if (!down && serves) continue;
+    const std::optional<SlotKey> place = view.place_of(name);
+    if (place && place->numbered()) continue;  // delete_without_worker has looked at it.
+    if (view.has_worker(name) || view.is_of_other_pod(name) || view.rival_of(name) != nullptr) continue;
+    if (!left_by_ours(view, *node) || outlives_worker(view, *node) || awaits_bound_worker(view, *node)) continue;
+    // Pods of ours that have no place are left alone, and so is what Slurm has of them.
+    if (std::ranges::any_of(view.in.pods, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == name; })) continue;
+    // To whoever waits for the node, it is not gone.
+    if (serves && view.in.snapshot->job_names(name)) continue;
+    if (!down) {
+      if (found.answering.empty()) found.answering = name;
+      continue;
+    }
+    if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
+    ++found.count;
+    if (reserved(*node)) {
+      draft.intent().add(kDeleteRecord.of(name));
+      draft.waiting("RecordReserved", "the record of node " + name + std::string(kReservedText));
+      continue;
+    }
+    const std::string why = "its worker is gone for good";
     draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
                slurm::delete_node(view.cluster(), *node, why, slurm::NodeEvidence::Live::kKept));
   }
@@ -136,20 +228,29 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
   const slurm::Node* record = view.known_record(name);
   if (record == nullptr || view.has_worker(name) || view.stops()) return OldRecord::kStays;
   const slurm::NodeState& state = record->state;
+  Restorable drain = Restorable::kNo;
   if (!refused_by_slurm(view, *record)) {
-    if (!has_other_conf(view, *record, view.in.hash)) return OldRecord::kStays;
+    const std::optional<SlotKey> place = view.place_of(name);
+    if (!has_other_conf(view, *record, place ? view.in.wanted_hash(*place) : view.in.hash)) return OldRecord::kStays;
     // What an administrator said is meant for the next pod too.
     const bool taken = state.has("DRAIN") || state.has("FAIL");
     if (slurm::given_by_others(record->reason, slurm::Owner::kOperator) ||
-        (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator)))
-      return OldRecord::kStays;
+        (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator))) {
+      if (place) drain = judge_restorable(view, *place, *record);
+      if (drain != Restorable::kNoted && drain != Restorable::kToBeNoted) return OldRecord::kStays;
+    }
   }
+  // Our own reservation lets it go.
+  const bool ours = is_scheduled(view) && record->reservation == reservation_name(view.in.meta());
   // Jobs that name the node would be lost with it.
-  if (state.has("RESERVED") || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
+  if ((reserved(*record) && !ours) || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
       view.in.snapshot->job_names(name)) {
     return OldRecord::kStays;
   }
-  return state.base == "DOWN" && view.slurm_fresh() ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
+  if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
+  // A preStop leaves what somebody else drained as it is.
+  const bool ended = state.base == "DOWN" || (drain == Restorable::kNoted && state.base == "IDLE");
+  return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }
 
 StaleRecords delete_stale_records(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
@@ -157,6 +258,8 @@ StaleRecords delete_stale_records(const View& view, const Workers& workers, cons
   if (!view.slurm_known() || view.goal == Goal::kHold || view.goal == Goal::kEndAll) return found;
   delete_without_worker(view, vacancies, found, draft);
   delete_moved(view, workers, vacancies, found, draft);
+  prune_lost(view, found, draft);
+  delete_of_hosts(view, found, draft);
   return found;
 }
 

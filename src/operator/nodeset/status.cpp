@@ -9,6 +9,7 @@
 #include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "slurm/acts.hpp"
 
@@ -25,7 +26,8 @@ constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
 
-api::NodeSetStatus count(const View& view, const Workers& workers, Draft& draft) {
+api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draft) {
+  const Workers& workers = result.fates.workers;
   const api::NodeSetStatus& before = view.in.nodeset.status;
   api::NodeSetStatus out;
   for (const Worker& worker : workers) {
@@ -57,7 +59,8 @@ api::NodeSetStatus count(const View& view, const Workers& workers, Draft& draft)
   out.observed_generation = view.in.meta().generation;
   out.nodeset_hash = view.in.hash.empty() ? before.nodeset_hash : view.in.hash;
   out.collision_count = before.collision_count;
-  out.ordinal_to_node = before.ordinal_to_node;
+  out.ordinal_to_node = result.pins;
+  out.drains_to_restore = result.drains;
   out.selector = fmt::format("{}={},{}={}", api::kLabelInstance, view.in.meta().name, api::kLabelName, kAppWorker);
   return out;
 }
@@ -89,7 +92,8 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   int usable = 0;
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    if (worker.record != nullptr && has_other_conf(view, *worker.record, worker.pod->meta.label(api::kLabelRevisionHash)))
+    if (worker.record != nullptr && !worker.in_place &&
+        has_other_conf(view, *worker.record, worker.pod->meta.label(api::kLabelRevisionHash)))
       old_conf.push_back(worker.node);
     if (!worker.ready()) {
       starting.push_back(worker.pod->meta.name);
@@ -116,11 +120,16 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
             *view.in.controller->max_nodes, view.in.controller->meta.name));
   }
   if (any_expects(workers, Prospect::kStateLost) && view.goal != Goal::kEndAll) {
-    draft.wrong("SlurmStateLost",
-                view.in.doubt +
-                    ": slurmctld has lost its state, or its nodes were deleted by hand. The workers do not register again by "
-                    "themselves, and processes of jobs may still run on them. Restore slurmctld's state volume, or delete the "
-                    "worker pods");
+    core::WallTime last{};
+    for (const Worker& worker : workers) {
+      if (worker.prospect == Prospect::kStateLost) last = std::max(last, worker.missing_since.value_or(last));
+    }
+    draft.wrong(
+        "SlurmStateLost",
+        fmt::format("{}: slurmctld has lost its state, or its nodes were deleted by hand. The workers do not register again by "
+                    "themselves, and processes of jobs may still run on them. Restore slurmctld's state volume. If the workers "
+                    "are to be replaced, which ends such processes, annotate the NodeSet with {}={}",
+                    view.in.doubt, api::kAnnotationConfirmStateLoss, core::format_rfc3339(last)));
   }
   if (!starting.empty())
     draft.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), view.desired, some(starting)));
@@ -135,7 +144,8 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
         "OldConfiguration",
         fmt::format(
             "Slurm still has an earlier extraConf or earlier limits of {}, because the node record could not be deleted "
-            "before the pod was created: if somebody drained the node, resume it, then delete its pod",
+            "before the pod was created: if somebody drained the node, or set it down or failing, resume it, then delete its "
+            "pod",
             some(old_conf)));
   }
   return usable + static_cast<int>(aside.size()) >= view.desired && (usable > 0 || aside.empty());
@@ -151,10 +161,18 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   std::string text = earlier_text(view, rollout);
   if (rollout.state == Rollout::State::kPaused)
     return draft.up_to_users("UpdatePaused", text + ": spec.updateStrategy.paused is true");
+  if (rollout.state == Rollout::State::kScheduled) return draft.up_to_users("UpdateScheduled", text + ": " + window_text(view));
+  const std::string partition = fmt::format("spec.updateStrategy.rollingUpdate.partition {} holds {}",
+                                            view.in.nodeset.spec.update_strategy.rolling_update.partition, rollout.below);
+  const bool nothing_comes = rollout.under_way == 0 && rollout.in_place == 0;
+  if (rollout.earlier == rollout.below && nothing_comes) return draft.up_to_users("UpdatePartitioned", text + ": " + partition);
   const bool rolls = rollout.state == Rollout::State::kRolls;
-  if (rolls && rollout.earlier == rollout.kept.size() && rollout.under_way == 0)
-    return draft.up_to_users("UpdateHeld", text + ", and are not updated: " + some(rollout.kept));
+  if (rollout.below > 0) text += "; " + partition;
+  if (rollout.outside > 0) text += fmt::format("; {} are in no maintenance window now", rollout.outside);
+  if (rolls && rollout.earlier == rollout.below + rollout.outside + rollout.kept.size() && nothing_comes)
+    return draft.up_to_users("UpdateHeld", text + "; not updated: " + some(rollout.kept));
   if (rolls) text += fmt::format("; {} of at most {} are out of service", rollout.unavailable, rollout.most);
+  if (rolls && rollout.missing > 0) text += fmt::format(" ({} of them do not exist)", rollout.missing);
   if (!updating.empty()) text += "; waiting: " + some(updating);
   if (rollout.withheld) text += "; deletions are stopped";
   if (!rollout.kept.empty()) text += "; left out: " + some(rollout.kept);
@@ -169,16 +187,8 @@ void judge_revisions(const View& view, const Rollout& rollout, Draft& draft) {
   if (type == api::UpdateStrategyType::kRollingUpdate)
     how += "; spec.updateStrategy.type RollingUpdate replaces them when the template changes the next time";
   if (type == api::UpdateStrategyType::kScheduledUpdate)
-    how += "; spec.updateStrategy.type ScheduledUpdate is not supported in this release";
+    how += "; spec.updateStrategy.type ScheduledUpdate replaces them in a window after the template has changed the next time";
   draft.up_to_users("OnDelete", std::move(how));
-}
-
-/// ScheduledUpdate is not done.
-std::vector<std::string> fields_not_acted_on(const View& view) {
-  std::vector<std::string> out = api::fields_not_acted_on(view.in.nodeset.spec);
-  if (view.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kScheduledUpdate)
-    out.emplace_back("spec.updateStrategy.type");
-  return out;
 }
 
 /// True when there is the NodeSet's partition, or none is wanted.
@@ -202,17 +212,22 @@ bool judge_partition(const View& view, Draft& draft) {
 }
 
 /// Whose creation is still to come: those of this pass, and those whose place is held by what goes.
-std::set<int> ordinals_to_create(const View& view, const Workers& workers, const Vacancies& vacancies) {
-  std::set<int> out = vacancies.ordinals;
+std::set<SlotKey> places_to_create(const View& view, const Workers& workers, const Vacancies& vacancies) {
+  std::set<SlotKey> out = vacancies.places;
   if (view.goal != Goal::kServe) return out;
+  if (view.by_host()) {
+    out.merge(hosts_to_fill(view, workers));
+    return out;
+  }
   for (const Worker& worker : workers) {
-    if (worker.updates()) out.insert(worker.key.ordinal);
+    if (worker.updates()) out.insert(worker.key);
   }
   const auto stays = [](const Worker& worker) { return worker.life == Life::kLive && !worker.goes(); };
   auto missing = view.desired - static_cast<std::ptrdiff_t>(out.size()) - std::ranges::count_if(workers, stays) -
                  std::ranges::count_if(view.in.orphans, to_be_adopted);
   if (missing <= 0) return out;
-  std::set<int> used = out;
+  std::set<int> used;
+  for (const SlotKey& place : out) used.insert(place.ordinal);
   for (const Worker& worker : workers) {
     if (stays(worker)) used.insert(worker.key.ordinal);
   }
@@ -224,10 +239,10 @@ std::set<int> ordinals_to_create(const View& view, const Workers& workers, const
   }
   FreeOrdinals free(view, std::move(used));
   while (missing > 0) {
-    const int ordinal = free.next();
-    const NameOwner owner = view.owner_of_name(ordinal);
-    if (owner == NameOwner::kOtherNodeSet) continue;
-    if (owner != NameOwner::kOtherWorker) out.insert(ordinal);
+    const SlotKey place{free.next()};
+    const NameOwner owner = view.owner_of_name(place);
+    if (owner == NameOwner::kOtherNodeSet || owner == NameOwner::kOtherNode) continue;
+    if (owner != NameOwner::kOtherWorker) out.insert(place);
     --missing;
   }
   return out;
@@ -249,28 +264,35 @@ void intend_for_record(const View& view, const PassResult& result, const std::st
 void write_intent(const View& view, const PassResult& result, Draft& draft) {
   plan::Intent& intent = draft.intent();
   const kube::ObjectMeta& self = view.in.meta();
-  const api::NodeSetSpec& spec = view.in.nodeset.spec;
   for (const plan::StepId& id : draft.wishes()) {
     // The first two were told by node and pod; the others change nothing.
-    const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm);
+    const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm) || id.is(kNoteDrain);
     if (!told) intent.add(id);
   }
-  const std::set<int> created = ordinals_to_create(view, result.fates.workers, result.vacancies);
-  const std::string prefix = view.node_prefix();
+  const std::set<SlotKey> created = places_to_create(view, result.fates.workers, result.vacancies);
   // With host networking, nodes are named when their pods are placed.
-  const bool named = !uses_host_network(spec);
-  for (const int ordinal : created) {
-    intent.add(kCreatePod.of(self.ns + "/" + pod_name(self.name, ordinal, spec.ordinal_padding)));
-    if (named) intend_for_record(view, result, prefix + padded_ordinal(ordinal, spec.ordinal_padding), intent);
+  const bool named = !uses_host_network(view.in.nodeset.spec);
+  NodeNames successors;
+  for (const SlotKey& place : created) {
+    const std::string pod = view.pod_name(place);
+    intent.add(kCreatePod.of(self.ns + "/" + pod));
+    for (const Json& claim : view.in.nodeset.spec.volume_claim_templates) {
+      if (!view.in.claims.contains(claim_name(claim, pod))) intent.add(kCreateClaim.of(self.ns + "/" + claim_name(claim, pod)));
+    }
+    if (!named) continue;
+    intend_for_record(view, result, view.node_name(place), intent);
+    successors.insert(view.node_name(place));
   }
   if (named && (view.goal == Goal::kServe || view.goal == Goal::kDrainAll) && view.in.namesake.empty()) {
     for (const Worker& worker : result.fates.workers) {
       const bool goes = worker.goes() || worker.life != Life::kLive;
       const bool record_goes = worker.record != nullptr && !worker.updates() && !outlives_worker(view, *worker.record);
-      if (goes && record_goes && !created.contains(worker.key.ordinal)) intent.add(kDeleteRecord.of(worker.node));
+      if (goes && record_goes && !successors.contains(worker.node)) intent.add(kDeleteRecord.of(worker.node));
     }
   }
-  if (self.terminating() && kube::has_finalizer(self, api::kFinalizerNodeSet)) intent.add(kRemoveFinalizer);
+  const bool has_finalizer =
+      kube::has_finalizer(self, api::kFinalizerNodeSet) || kube::has_finalizer(self, api::kFinalizerReservation);
+  if (self.terminating() && has_finalizer) intent.add(kRemoveFinalizer);
   for (const plan::StepId& kind : {kCreatePod, kDeletePod}) {
     const auto it = intent.remaining.find(kind);
     if (it != intent.remaining.end()) intent.pods += static_cast<int>(it->second.size());
@@ -278,9 +300,10 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
 }
 
 void judge_scaling(const View& view, const PassResult& result, Draft& draft) {
-  const std::size_t to_create = result.vacancies.ordinals.size();
+  const std::size_t to_create = result.vacancies.places.size();
   const int to_delete = result.scale_in.to_delete;
   if (to_create > 0) draft.waiting("ScalingOut", fmt::format("creating {} of {} workers", to_create, view.desired));
+  if (std::string held = held_text(result.scale_in); !held.empty()) draft.waiting("ScalingIn", std::move(held));
   if (to_delete > 0) draft.waiting("ScalingIn", fmt::format("deleting {} worker{}", to_delete, to_delete == 1 ? "" : "s"));
 }
 
@@ -345,6 +368,7 @@ void judge_failures(const View& view, Draft& draft) {
 void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra_conf, Draft& draft) {
   if (view.goal == Goal::kServe) {
     for (const Problem& problem : view.in.missing) draft.wrong(problem.reason, problem.message, "Run");
+    if (view.in.newer) draft.waiting(view.in.newer->reason, view.in.newer->message);
   }
   std::vector<kube::PodPtr> live, current;
   for (const Worker& worker : workers) {
@@ -357,26 +381,59 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
+/// Its deletion waits for records that are not deleted now.
+bool keeps_nodeset(const View& view, const StaleRecords& stale) {
+  return view.in.meta().terminating() && view.in.pods.empty() && !stale.withheld.empty();
+}
+
 /// Some worker of this NodeSet is a reason for the doubt, or would go but for it.
-bool concerned(const PassResult& result) {
-  return !result.scale_in.withheld.empty() || result.fates.rollout.withheld ||
+bool concerned(const View& view, const PassResult& result) {
+  return (view.in.snapshot != nullptr && view.in.snapshot->other_cluster) || !result.scale_in.withheld.empty() ||
+         keeps_nodeset(view, result.stale) || result.fates.rollout.withheld ||
          std::ranges::any_of(result.fates.workers, [](const Worker& worker) {
            return worker.life == Life::kLive && worker.stamped &&
                   (worker.record == nullptr || worker.has_flag("NOT_RESPONDING"));
          });
 }
 
-void judge_stop(const ScaleIn& scale_in, Draft& draft) {
-  if (scale_in.withheld.empty()) return;
-  draft.waiting("DeletionsStopped", "deletions are stopped, so these workers are not deleted: " + some(scale_in.withheld));
+void judge_stop(const View& view, const PassResult& result, Draft& draft) {
+  const std::vector<std::string>& workers = result.scale_in.withheld;
+  if (!workers.empty()) {
+    draft.waiting("DeletionsStopped", "deletions are stopped, so these workers are not deleted: " + some(workers));
+  } else if (keeps_nodeset(view, result.stale)) {
+    draft.waiting("DeletionsStopped", "deletions are stopped, so these Slurm nodes, which have no worker, are not deleted: " +
+                                          some(result.stale.withheld));
+  }
+}
+
+/// Also while the stop switch or the doubt is the stronger reason: what was seen of the loss lasts in this message.
+void set_node_loss(const View& view, Conditions& conditions) {
+  const NodeLoss& loss = view.in.node_loss;
+  if (!loss.any()) return;
+  std::string text = loss.text();
+  if (loss.confirmed) {
+    text += ", and that is confirmed: workers whose Kubernetes nodes do not match go once they run no jobs";
+  } else {
+    text += fmt::format(
+        ": no worker goes because its Kubernetes node does not match. It goes on by itself when the nodes are back. If they "
+        "are "
+        "to go, annotate the NodeSet with {}={}",
+        api::kAnnotationConfirmNodeLoss, loss.since);
+  }
+  const auto before = std::ranges::find(conditions.all(), api::kConditionDeletionsStopped, &api::Condition::type);
+  const bool stopped = before != conditions.all().end();
+  if (stopped) text += "; " + before->message;
+  conditions.set(api::kConditionDeletionsStopped, !loss.confirmed || stopped,
+                 loss.confirmed ? "NodeLossConfirmed" : "NodesLost", std::move(text));
 }
 
 /// Conditions are kept that this release does not know.
-void keep_foreign(Conditions& conditions, const std::vector<api::Condition>& before) {
+void keep_foreign(const View& view, Conditions& conditions, const std::vector<api::Condition>& before) {
   for (const api::Condition& condition : before) {
     const bool known = condition.type == api::kConditionReady || condition.type == api::kConditionProgressing ||
                        condition.type == api::kConditionDegraded || condition.type == api::kConditionFieldsNotActedOn ||
-                       condition.type == api::kConditionDeletionsStopped;
+                       condition.type == api::kConditionDeletionsStopped ||
+                       (condition.type == api::kConditionReservationCreated && view.goal != Goal::kHold);
     if (!known) conditions.set(condition.type, condition.status, condition.reason, condition.message);
   }
 }
@@ -393,7 +450,9 @@ std::string states_of(const Json* conditions) {
 
 /// The patch changes only counts and messages.
 bool is_minor(const View& view, const Json& patch) {
-  if (patch.contains("observedGeneration") || patch.contains("desired")) return false;
+  if (patch.contains("observedGeneration") || patch.contains("desired") || patch.contains("ordinalToNode") ||
+      patch.contains("drainsToRestore"))
+    return false;
   return !patch.contains("conditions") ||
          states_of(&patch["conditions"]) == states_of(core::find(view.in.object->body, {"status", "conditions"}));
 }
@@ -411,29 +470,43 @@ const std::pair<const plan::StepId, plan::Outcome>* find_recent_status(const Vie
 void write_status(const View& view, const PassResult& result, Draft& draft) {
   const Workers& workers = result.fates.workers;
   write_intent(view, result, draft);
-  judge_stop(result.scale_in, draft);
+  judge_stop(view, result, draft);
   tell_update(view, result.fates.rollout, result.scale_in.updating, draft);
+  tell_switch(view, result.fates, draft);
   judge_scaling(view, result, draft);
   bool ready = judge_workers(view, workers, draft);
   ready = judge_partition(view, draft) && ready;
   if (view.goal != Goal::kServe || !view.in.namesake.empty()) ready = false;
   judge_revisions(view, result.fates.rollout, draft);
   judge_pods(view, workers, result.extra_conf, draft);
+  tell_claims(view, workers, draft);
   judge_failures(view, draft);
   if (const auto problem = slurm_problem(view.in.snapshot)) draft.wrong(problem->reason, problem->message, "Observe");
 
   const api::NodeSetStatus& before = view.in.nodeset.status;
-  api::NodeSetStatus status = count(view, workers, draft);
+  api::NodeSetStatus status = count(view, result, draft);
   Conditions conditions(before.conditions, view.in.meta().generation, view.in.now);
   set_summary(conditions, ready, draft.problems(), "", draft.up_to_users());
-  set_fields_not_acted_on(conditions, fields_not_acted_on(view));
-  if (view.in.stopped || concerned(result)) set_deletions_stopped(conditions, view.in.stopped, view.in.doubt);
-  keep_foreign(conditions, before.conditions);
+  set_fields_not_acted_on(conditions, api::fields_not_acted_on(view.in.nodeset.spec));
+  if (const auto& note = result.maintenance.note) {
+    conditions.set(api::kConditionReservationCreated, note->made, note->reason, note->message);
+  }
+  if (view.in.stopped || concerned(view, result)) set_deletions_stopped(conditions, view.in.stopped, view.in.doubt);
+  set_node_loss(view, conditions);
+  keep_foreign(view, conditions, before.conditions);
   Json wanted = api::to_json(status);
   wanted["conditions"] = conditions.json();
+  // The status is merged: what is not there any more is to be said.
+  const auto drop = [&](const char* field, const api::StringMap& had, const api::StringMap& has) {
+    for (const auto& [name, value] : had) {
+      if (!has.empty() && !has.contains(name)) wanted[field][name] = nullptr;
+    }
+  };
+  drop("ordinalToNode", before.ordinal_to_node, status.ordinal_to_node);
+  drop("drainsToRestore", before.drains_to_restore, status.drains_to_restore);
 
-  // The finalizer's patch is of the same version: one of the two would be refused.
-  if (result.finalizer == Finalizer::kChanged) return;
+  // The finalizer's patch is of the same version, and so is a note: one of the two would be refused.
+  if (result.finalizer == Finalizer::kChanged || result.noted) return;
   std::optional<plan::Step> step = status_step(resources::kNodeSet, *view.in.object, std::move(wanted));
   if (!step) return;
   const auto* act = dynamic_cast<const kube::Patch*>(step->act.get());
@@ -448,6 +521,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   step->id.variant = fmt::format("{}, {} of {} ready", step->reason, status.ready_replicas, status.replicas);
   if (!draft.wish_now(step->id)) return;
   draft.lane("status").add(std::move(*step));
+  tell_restored(view, workers, status.drains_to_restore, draft);
   // Said once: the status that goes out with it is what it is told by.
   if (view.goal == Goal::kServe && view.desired != before.desired) {
     const bool more = view.desired > before.desired;

@@ -1,4 +1,4 @@
-// RollingUpdate: which workers of an earlier template make room now, each for one of its own name.
+// RollingUpdate and ScheduledUpdate: which workers of an earlier template make room now, each for one of its own name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
+#include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
 
 namespace op::nodeset {
@@ -14,26 +15,6 @@ namespace {
 
 /// Nobody may tell when a job that waits for a node by its name is cancelled, or a worker has had its time to register.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
-
-/// It serves: taken away, one less would.
-bool is_available(const View& view, const Worker& worker) {
-  const std::optional<core::Duration> left = available_in(view, worker);
-  return left && left->count() == 0 && worker.usable();
-}
-
-/// spec.updateStrategy.rollingUpdate.maxUnavailable of the workers that are wanted: 1 or more.
-std::size_t max_unavailable(const View& view) {
-  const auto& value = view.in.nodeset.spec.update_strategy.rolling_update.max_unavailable.value;
-  std::int64_t most = 0;
-  if (const auto* number = std::get_if<std::int64_t>(&value)) {
-    most = *number;
-  } else {
-    const std::string& percent = std::get<std::string>(value);
-    std::from_chars(percent.data(), percent.data() + percent.size(), most);
-    most = (view.desired * most + 99) / 100;
-  }
-  return static_cast<std::size_t>(std::max<std::int64_t>(1, most));
-}
 
 /// What could be created beside the workers.
 FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
@@ -49,43 +30,64 @@ FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
 bool needs_new_record(const View& view, const Worker& worker) {
   if (has_other_conf(view, *worker.record, view.in.hash)) return true;
   const bool on_host = uses_host_network(view.in.nodeset.spec);
-  return on_host || worker.pod->host_network || view.node_name(worker.key.ordinal) != worker.node;
+  return on_host || worker.pod->host_network || view.node_name(worker.key) != worker.node;
 }
 
 /// What would be lost with the worker, or why it cannot be replaced; or "".
-std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free) {
+std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, FreeOrdinals& free) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
-  if (worker.kube_cordon()) return "the Kubernetes node of " + pod_text(worker) + " is cordoned";
+  if (worker.kube_cordon()) {
+    const KubeNode& host = *worker.kube_node;
+    // The successor of one that is bound to a cordoned node comes back there.
+    if (worker.key.numbered() || !host.goes.empty())
+      return "the Kubernetes node of " + pod_text(worker) + (host.unschedulable ? " is cordoned" : " is about to go");
+  }
+  if (const auto host = view.in.hosts.find(worker.key.kube_node); host != view.in.hosts.end() && !host->second.fit.starts)
+    return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   // Kubernetes may not say for long that its pod is gone.
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
-  if (view.owner_of_name(worker.key.ordinal) != NameOwner::kUs) return worker.node + " is a name of another NodeSet";
+  if (const NameOwner owner = view.owner_of_name(worker.key); owner != NameOwner::kUs)
+    return worker.node +
+           (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
   if (worker.record == nullptr) return {};
   const slurm::Node& record = *worker.record;
   const bool held = held_by_others(record) && !tells_refusal(record);
   if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))
     return "somebody set " + worker.node + " down or failing";
   // By what waits in Slurm the next worker is given its number; not where that is not known to be ours alone.
-  if ((held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
+  if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
-  if (reserved(record)) return worker.node + " is in a reservation, which would lose the node";
+  if (const auto reservation = other_reservation(view, worker))
+    return fmt::format("{} is in {}, which would lose the node", worker.node,
+                       reservation->empty() ? "a reservation" : "reservation " + *reservation);
   if (view.in.snapshot->awaited(worker.node))
-    return "a pending job requires " + worker.node + ", and would be lost with its record";
-  return held ? "somebody drained " + worker.node + ", which would be lost with its record" : "";
+    return fmt::format("{} is required by pending jobs ({}), which would be lost with its record", worker.node,
+                       waiting_text(waiting_jobs, worker.node));
+  if (!held) return {};
+  switch (judge_restorable(view, worker.key, record)) {
+    case Restorable::kNo:
+      break;
+    case Restorable::kNoText:
+      return "somebody drained " + worker.node + " with a reason that a new record could not be given again";
+    case Restorable::kNotKept:
+      return "somebody drained " + worker.node +
+             ", and the API server does not keep status.drainsToRestore: update the CustomResourceDefinitions";
+    case Restorable::kToBeNoted:
+    case Restorable::kNoted:
+      return {};
+  }
+  return "somebody drained " + worker.node + ", which would be lost with its record";
 }
 
-/// The next worker can be created, as far as can be told beforehand.
-bool can_create(const View& view, const ExtraConf& extra_conf) {
-  const api::NodeSetSpec& spec = view.in.nodeset.spec;
-  return extra_conf.refusal.empty() && view.in.missing.empty() && view.in.namesake.empty() &&
-         view.in.controller->key == kube::Presence::kPresent &&
-         hostname_problem(view.node_prefix(), view.desired, spec.ordinal_padding).empty();
-}
-
-Rollout::State state_of(const View& view, const ExtraConf& extra_conf) {
+Rollout::State state_of(const View& view, const ExtraConf& extra_conf, const Rollout& rollout) {
   const Rolls rolls = newest_revision_rolls(view);
   if (rolls == Rolls::kNo) return Rollout::State::kByHand;
   if (view.in.nodeset.spec.update_strategy.paused) return Rollout::State::kPaused;
+  if (is_scheduled(view) && view.slurm_known()) {
+    if (!view.in.snapshot->capabilities.reservations) return Rollout::State::kByHand;
+    if (rollout.outside > 0 && rollout.outside + rollout.below == rollout.earlier) return Rollout::State::kScheduled;
+  }
   const bool now = rolls == Rolls::kYes && can_create(view, extra_conf) && view.slurm_known();
   return now ? Rollout::State::kRolls : Rollout::State::kBlocked;
 }
@@ -99,6 +101,12 @@ void choose(const View& view, Worker& worker) {
   worker.fate = {Fate::Kind::kUpdate, Fate::Cause::kEarlier, update_reason(view)};
 }
 
+/// Its drain by others is written down in this pass, so that the worker can go.
+bool awaits_note(const View& view, const Worker& worker) {
+  return worker.record != nullptr && needs_new_record(view, worker) &&
+         judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
+}
+
 /// Smaller goes first: who does not serve, who runs nothing, and who is done the soonest.
 auto rank(const View& view, const Worker& worker) {
   return std::tuple(is_available(view, worker), worker.busy(), deadline_rank(worker),
@@ -107,8 +115,30 @@ auto rank(const View& view, const Worker& worker) {
 
 }  // namespace
 
-std::string update_reason(const View& view) {
-  return view.self_text() + " is being updated";
+bool is_available(const View& view, const Worker& worker) {
+  const std::optional<core::Duration> left = available_in(view, worker);
+  return left && left->count() == 0 && worker.usable();
+}
+
+std::size_t max_unavailable(const View& view) {
+  const auto& value = view.in.nodeset.spec.update_strategy.rolling_update.max_unavailable.value;
+  std::int64_t most = 0;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) {
+    most = *number;
+  } else {
+    const std::string& percent = std::get<std::string>(value);
+    std::from_chars(percent.data(), percent.data() + percent.size(), most);
+    most = (view.desired * most + 99) / 100;
+  }
+  return static_cast<std::size_t>(std::max<std::int64_t>(1, most));
+}
+
+bool can_create(const View& view, const ExtraConf& extra_conf) {
+  const api::NodeSetSpec& spec = view.in.nodeset.spec;
+  return extra_conf.refusal.empty() && view.in.missing.empty() && !view.in.newer && view.in.namesake.empty() &&
+         view.in.controller->key == kube::Presence::kPresent &&
+         (!has_sshd(spec) || view.in.host_keys == kube::Presence::kPresent) &&
+         (view.by_host() || hostname_problem(view.node_prefix(), view.desired, spec.ordinal_padding).empty());
 }
 
 bool is_earlier(const View& view, const Slot& worker) {
@@ -130,9 +160,10 @@ bool set_aside(const Slot& worker) {
   return worker.user_cordon || worker.kube_cordon() || held_by_others(worker);
 }
 
-Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Workers& workers) {
+Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const WaitingJobsByNode& waiting_jobs, Workers& workers) {
   Rollout out;
   if (view.goal != Goal::kServe) return out;
+  std::optional<RevisionHashes> in_place;
   std::vector<Worker*> earlier;
   std::size_t staying = 0, unavailable = 0;
   for (Worker& worker : workers) {
@@ -141,31 +172,50 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Workers& wo
     // What people took from work is for them to say when it serves again.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
-    if (is_earlier(view, worker)) {
-      earlier.push_back(&worker);
-    } else if (!serves || !worker.ready()) {
-      ++out.under_way;
+    // One of the other scalingMode goes anyway.
+    if (is_earlier(view, worker) && view.of_mode(worker.key)) {
+      if (!in_place) in_place = find_in_place(view);
+      if (view.in.below_partition(worker.key)) {
+        ++out.below;
+      } else if (is_scheduled(view) && !in_window(view, worker)) {
+        ++out.outside;
+      } else if (in_place->contains(worker.pod->meta.label(api::kLabelRevisionHash)) && can_change_in_place(view, worker)) {
+        worker.in_place = true;
+        ++out.in_place;
+      } else {
+        earlier.push_back(&worker);
+      }
+      continue;
     }
+    worker.in_place = has_drifted(view, worker);
+    if (!serves || !worker.ready()) ++out.under_way;
   }
-  out.earlier = earlier.size();
-  if (earlier.empty()) return out;
-  out.state = state_of(view, extra_conf);
+  out.earlier = earlier.size() + out.below + out.in_place + out.outside;
+  if (out.earlier == 0) return out;
+  out.state = state_of(view, extra_conf, out);
+  if (out.state != Rollout::State::kRolls) {
+    for (Worker& worker : workers) worker.in_place = worker.in_place && !is_earlier(view, worker);
+  }
   // Who was drained for an update before is not given back for a moment's trouble.
   const bool goes_on =
       out.state == Rollout::State::kRolls || (out.state == Rollout::State::kBlocked && can_create(view, extra_conf));
   if (!goes_on) return out;
   const auto desired = static_cast<std::size_t>(view.desired);
-  const std::size_t missing = desired > staying ? desired - staying : 0;
-  out.unavailable = unavailable + missing;
+  out.missing = desired > staying ? desired - staying : 0;
+  out.unavailable = unavailable + out.missing;
   out.most = max_unavailable(view);
-  out.under_way += missing;
+  out.under_way += out.missing;
 
   FreeOrdinals free = free_ordinals(view, workers);
   const std::string reason = update_reason(view);
-  std::vector<std::pair<decltype(rank(view, *earlier.front())), Worker*>> ranked;
+  std::vector<std::pair<decltype(rank(view, workers.front())), Worker*>> ranked;
   for (Worker* worker : earlier) {
-    if (std::string why = why_kept(view, *worker, free); !why.empty()) {
+    const bool asks = worker->record != nullptr && !reservations_are_recent(view) && needs_new_record(view, *worker);
+    out.asks_reservations = out.asks_reservations || asks;
+    if (std::string why = why_kept(view, waiting_jobs, *worker, free); !why.empty()) {
       out.kept.push_back(std::move(why));
+    } else if (asks && !view.in.seen.reservations && !drained_for(*worker, reason)) {
+      out.kept.emplace_back("Slurm has not told yet which reservations it has");
     } else if (drained_for(*worker, reason)) {
       choose(view, *worker);
       ++out.under_way;
@@ -184,9 +234,10 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Workers& wo
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
     // What waits in Slurm comes first: with more of them a number could be given away.
-    const bool room = out.under_way < out.most && !free.has_awaited();
+    const bool room = out.under_way < out.most && (view.by_host() || !free.has_awaited());
     if (!room || (serves && out.unavailable >= out.most)) break;
-    choose(view, *worker);
+    // It has its turn already, or another one that serves would have it.
+    if (!awaits_note(view, *worker)) choose(view, *worker);
     ++out.under_way;
     if (serves) ++out.unavailable;
   }

@@ -9,6 +9,7 @@
 #include "core/hash.hpp"
 #include "core/retry.hpp"
 #include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -56,6 +57,12 @@ View::View(const Observed& observed, const Aim& aim) : in(observed), goal(aim.go
     conf_hashes_.emplace(in.hash, hash_of_conf(spec.extra_conf, pod_limits(spec.slurmd, spec.pod_template.spec)));
   }
   for (const Slot& slot : in.slots) worker_nodes_.insert(slot.node);
+  // Of those that give their workers one name, those that do not match have it last.
+  for (const bool matches : {true, false}) {
+    for (const auto& [name, host] : in.hosts) {
+      if (host.twin.empty() && (host.fit.any() || host.wanted) == matches) hosts_by_node_.emplace(host.slurm_node, name);
+    }
+  }
 }
 
 std::string View::self_text() const {
@@ -90,8 +97,23 @@ std::string View::node_prefix() const {
   return host_prefix(*in.object);
 }
 
-std::string View::node_name(int ordinal) const {
-  return node_prefix() + padded_ordinal(ordinal, in.nodeset.spec.ordinal_padding);
+std::string View::pod_name(const SlotKey& place) const {
+  if (!place.numbered()) return daemon_pod_name(in.meta().name, place.kube_node);
+  return op::pod_name(in.meta().name, place.ordinal, in.nodeset.spec.ordinal_padding);
+}
+
+std::string View::node_name(const SlotKey& place) const {
+  if (!place.numbered()) {
+    const auto host = in.hosts.find(place.kube_node);
+    return host == in.hosts.end() ? "" : host->second.slurm_node;
+  }
+  return node_prefix() + padded_ordinal(place.ordinal, in.nodeset.spec.ordinal_padding);
+}
+
+std::optional<SlotKey> View::place_of(std::string_view node) const {
+  if (const auto host = hosts_by_node_.find(node); host != hosts_by_node_.end()) return SlotKey{-1, std::string(host->second)};
+  const std::optional<int> ordinal = ordinal_of(node, node_prefix());
+  return ordinal ? std::optional(SlotKey{*ordinal}) : std::nullopt;
 }
 
 const Rival* View::rival_of(std::string_view node) const {
@@ -99,13 +121,28 @@ const Rival* View::rival_of(std::string_view node) const {
   return found == in.rivals.end() ? nullptr : &*found;
 }
 
-NameOwner View::owner_of_name(int ordinal) const {
+NameOwner View::owner_of_name(const SlotKey& place) const {
   if (uses_host_network(in.nodeset.spec)) return NameOwner::kUs;
-  const std::string node = node_name(ordinal);
+  const std::string node = node_name(place);
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
-  if (!in.nodeset_names.contains(node)) return NameOwner::kUs;
-  if (!slurm::has_answered(in.snapshot)) return NameOwner::kUnknown;
-  return in.snapshot->node(node) != nullptr ? NameOwner::kUs : NameOwner::kOtherNodeSet;
+  const bool names_nodeset = in.nodeset_names.contains(node);
+  if (!slurm::has_answered(in.snapshot)) {
+    // An external slurmctld has nodes of others; ours has workers, which are created without its word.
+    return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
+  }
+  const slurm::Node* record = in.snapshot->node(node);
+  if (record == nullptr) return names_nodeset ? NameOwner::kOtherNodeSet : NameOwner::kUs;
+  return is_own_record(*record) ? NameOwner::kUs : NameOwner::kOtherNode;
+}
+
+bool View::is_own_record(const slurm::Node& record) const {
+  // A look at the text is cheaper than reading it.
+  if (record.comment.find(in.meta().uid) != std::string::npos) return true;
+  if (const auto comment = worker_comment(record.comment)) {
+    const std::string nodeset = core::get_string(*comment, {"nodeSetName"});
+    return core::get_string(*comment, {"namespace"}) == in.meta().ns && (nodeset.empty() || nodeset == in.meta().name);
+  }
+  return std::ranges::find(record.features, slurm_node_set_name(in.nodeset.spec, in.meta().name)) != record.features.end();
 }
 
 const std::string* View::conf_hash(std::string_view revision) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "cluster/status.hpp"
@@ -16,7 +17,7 @@ namespace op::nodeset {
 
 /// What the pass is for.
 enum class Goal {
-  kServe,     ///< Run spec.replicas workers.
+  kServe,     ///< Run spec.replicas workers, or one on each Kubernetes node that matches.
   kDrainAll,  ///< No workers; none is taken from its jobs.
   kEndAll,    ///< No workers; the user ended the cluster, so none is waited for.
   kHold,      ///< Change no worker: what is wanted cannot be told, or cannot be done.
@@ -34,7 +35,8 @@ enum class NameOwner {
   kUs,
   kOtherNodeSet,  ///< Another NodeSet is called so.
   kOtherWorker,   ///< A worker of another NodeSet has it, or is to have it: two slurmd of one name take each other's jobs.
-  kUnknown,       ///< Another NodeSet is called so, and Slurm has not answered yet whether it has the node.
+  kOtherNode,     ///< Slurm has a node of that name which no NodeSet of this name made: a host of the site, say.
+  kUnknown,       ///< Slurm has not answered yet whether it has the node, and it may be another's.
 };
 
 /// How long the pass still waits for something, and what it says about that.
@@ -75,15 +77,25 @@ class View {
   [[nodiscard]] const slurm::Node* known_record(std::string_view node) const;
   [[nodiscard]] slurm::Work work_on(std::string_view node) const;
 
+  /// Workers are bound to Kubernetes nodes.
+  [[nodiscard]] bool by_host() const { return in.by_host(); }
+  /// The worker is of the NodeSet's present scalingMode.
+  [[nodiscard]] bool of_mode(const SlotKey& place) const { return place.numbered() != by_host(); }
+
   /// It is the Slurm node of one of our pods.
   [[nodiscard]] bool has_worker(std::string_view node) const { return worker_nodes_.contains(node); }
   /// A pod is behind the Slurm node, or may be, that is to be adopted or is left to somebody on purpose.
   [[nodiscard]] bool is_of_other_pod(std::string_view node) const;
   /// What precedes the number in the Slurm nodes' names of workers.
   [[nodiscard]] std::string node_prefix() const;
-  /// What Slurm calls the worker of an ordinal; not with host networking.
-  [[nodiscard]] std::string node_name(int ordinal) const;
-  [[nodiscard]] NameOwner owner_of_name(int ordinal) const;
+  [[nodiscard]] std::string pod_name(const SlotKey& place) const;
+  /// What Slurm calls the worker of a place; not with host networking.
+  [[nodiscard]] std::string node_name(const SlotKey& place) const;
+  [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
+  /// By its comment, or before it has one by its feature, a worker of this NodeSet registered it.
+  [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
+  /// The place whose worker has that name in Slurm; empty: none of ours.
+  [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;
   /// The NodeSet whose worker has the name, or is to have it; null: none.
   [[nodiscard]] const Rival* rival_of(std::string_view node) const;
   /// Of the extraConf and the limits of a revision; null: that is not known.
@@ -102,8 +114,10 @@ class View {
  private:
   bool slurm_known_ = false;
   bool slurm_fresh_ = false;
+
   std::unordered_set<std::string_view> worker_nodes_;
-  std::map<std::string, std::string, std::less<>> conf_hashes_;  ///< By revision.
+  std::unordered_map<std::string_view, std::string_view> hosts_by_node_;  ///< By Slurm node.
+  std::map<std::string, std::string, std::less<>> conf_hashes_;           ///< By revision.
 };
 
 /// How long to wait for the n-th try after n failures of this kind.

@@ -3,18 +3,19 @@
 
 #include <algorithm>
 
+#include "api/revision.hpp"
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "operator/nodeset/schedule.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {
 namespace {
 
-constexpr std::size_t kCreatesPerPass = 48;
 /// How long a worker is not created because slurmctld has not missed the slurmd before it, whose record is of another --conf.
 constexpr core::Duration kAwaitDown{10000};
 /// How long beyond its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
@@ -26,9 +27,8 @@ constexpr core::Duration kTakenName{60000};
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
 
-plan::StepId create_id(const View& view, int ordinal) {
-  const api::NodeSetSpec& spec = view.in.nodeset.spec;
-  return kCreatePod.of(view.in.meta().ns + "/" + pod_name(view.in.meta().name, ordinal, spec.ordinal_padding));
+plan::StepId create_id(const View& view, const SlotKey& place) {
+  return kCreatePod.of(view.in.meta().ns + "/" + view.pod_name(place));
 }
 
 /// How long a worker that terminates still holds its place.
@@ -56,8 +56,8 @@ int ordinal_in(const View& view, const kube::PodRecord& pod) {
 }
 
 /// Somebody else's pod has the name, as the API server said lately.
-bool name_taken(const View& view, int ordinal) {
-  const plan::Outcome* failed = view.failure(create_id(view, ordinal));
+bool name_taken(const View& view, const SlotKey& place) {
+  const plan::Outcome* failed = view.failure(create_id(view, place));
   return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
          view.in.mono - failed->last < kTakenName;
 }
@@ -82,7 +82,7 @@ void tell_taken_names(const View& view, const Workers& workers, const Vacancies&
   // Twins that earlier versions have made.
   for (const Worker& worker : workers) {
     const Rival* rival = view.rival_of(worker.node);
-    if (rival != nullptr && rival->nodes.contains(worker.node)) taken.emplace(worker.node, rival->nodeset);
+    if (rival != nullptr && rival->nodes.contains(worker.node)) taken.emplace(worker.node, "NodeSet " + rival->nodeset);
   }
   if (taken.empty()) return;
   std::vector<std::string> names;
@@ -94,9 +94,12 @@ void tell_taken_names(const View& view, const Workers& workers, const Vacancies&
   draft.wrong(
       kNameConflict,
       fmt::format(
-          "workers of this NodeSet and of NodeSet {} have the same names ({}), so this NodeSet creates no more workers with "
-          "these names: delete one of the two, and create it again with a different spec.template.spec.hostname",
-          some_of({whose.begin(), whose.end()}), core::compress_hostlist(std::move(names))),
+          "workers of this NodeSet and of {} have the same names ({}), so this NodeSet creates no more workers with these "
+          "names: {}",
+          some_of({whose.begin(), whose.end()}), core::compress_hostlist(std::move(names)),
+          view.by_host() ? "let them match different Kubernetes nodes, or set the annotation "
+                           "nodeset.slinky.slurm.net/hostname-override of the Kubernetes nodes"
+                         : "delete one of the two, and create it again with a different spec.template.spec.hostname"),
       "Create");
   draft.wake_after(kNameMayBeFree, "workers' names may be free");
 }
@@ -120,8 +123,8 @@ bool has_key(const View& view, Draft& draft) {
 std::size_t tries(const View& view, const Vacancies& vacancies, Draft& draft) {
   if (view.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
-  for (const int ordinal : vacancies.ordinals) {
-    const plan::StepId id = create_id(view, ordinal);
+  for (const SlotKey& place : vacancies.places) {
+    const plan::StepId id = create_id(view, place);
     draft.wish(id);
     const auto it = view.in.outcomes.find(id);
     if (it != view.in.outcomes.end() && (latest == nullptr || latest->last < it->second.last)) latest = &it->second;
@@ -156,6 +159,11 @@ bool waits_for_node(const View& view, const std::string& node, OldRecord old, co
     draft.wake_after(kNextAnswer, "waiting for the drain of " + node);
     return true;
   }
+  // Both are steps of this pass; if the API server refuses the first, the record stays.
+  if (old == OldRecord::kAwaitsNote || forgets_drain(view, node)) {
+    draft.wake_after(kNextAnswer, "waiting until status.drainsToRestore tells of node " + node);
+    return true;
+  }
   if (old != OldRecord::kAwaitsDown) return false;
   const Wait wait = view.wait_at_most(kAwaitDown, "WaitingForSlurm",
                                       "waiting for Slurm to notice that the previous slurmd of node " + node + " is gone");
@@ -163,14 +171,59 @@ bool waits_for_node(const View& view, const std::string& node, OldRecord old, co
   return !wait.over();
 }
 
+/// What workers are created from.
+struct Recipe {
+  std::shared_ptr<const Observed> in;
+  core::Json pod;
+};
+/// By revision. Some cannot be created now.
+using Recipes = std::map<std::string, Recipe, std::less<>>;
+
+/// The same world, with the spec that a revision recorded. Names stay those of now.
+core::Result<std::shared_ptr<const Observed>> with_base(const Observed& in) {
+  const auto base = std::ranges::find_if(
+      in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == in.base; });
+  core::Result<api::NodeSetSpec> spec = api::with_revision(in.nodeset.spec, (*base)->body);
+  if (!spec) return std::unexpected(spec.error());
+  spec->ordinal_padding = in.nodeset.spec.ordinal_padding;
+  auto out = std::make_shared<Observed>(in);
+  out->nodeset.spec = *std::move(spec);
+  return out;
+}
+
+Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraConf& extra_conf, Draft& draft) {
+  Recipes out;
+  for (const SlotKey& place : vacancies.places) {
+    const std::string& revision = view.in.wanted_hash(place);
+    const bool newest = revision == view.in.hash;
+    // What is wrong with it is told where it was found.
+    if (out.contains(revision) || (newest && (!extra_conf.refusal.empty() || view.in.newer))) continue;
+    core::Result<std::shared_ptr<const Observed>> in =
+        newest ? std::shared_ptr<const Observed>(&view.in, [](const Observed*) {}) : with_base(view.in);
+    core::Result<core::Json> pod = in ? worker_template(**in, revision) : std::unexpected(in.error());
+    if (pod) {
+      out.emplace(revision, Recipe{*std::move(in), *std::move(pod)});
+    } else {
+      draft.wrong("InvalidSpec", pod.error().message, "Create");
+    }
+  }
+  return out;
+}
+
 void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& draining, Finalizer finalizer, plan::Lane& lane,
-                 const core::Json& pod, Draft& draft) {
+                 const Recipes& recipes, Draft& draft) {
+  const std::set<SlotKey> without_claims = prepare_claims(view, vacancies, draft);
   const std::size_t limit = tries(view, vacancies, draft);
   if (limit == 0) return;
   const std::string why = fmt::format("{} wants {} workers", view.self_text(), view.desired);
   std::vector<std::string> created;
   std::size_t renewed = 0;
-  for (const int ordinal : vacancies.ordinals) {
+  for (const SlotKey& place : vacancies.places) {
+    if (without_claims.contains(place)) continue;
+    if (drops_pin(view, place)) {
+      draft.wake_after(kNextAnswer, "a pin is dropped");
+      continue;
+    }
     if (created.size() + renewed == limit) {
       draft.wake_after(core::Duration{10}, "more workers to create");
       break;
@@ -179,7 +232,9 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
       draft.wake(kPassFull);
       break;
     }
-    core::Json one = worker_pod(pod, view.in, ordinal);
+    const auto recipe = recipes.find(view.in.wanted_hash(place));
+    if (recipe == recipes.end()) continue;
+    core::Json one = worker_pod(recipe->second.pod, *recipe->second.in, place);
     std::string name = core::get_string(one, {"metadata", "name"});
     const std::string node = core::get_string(one, {"spec", "hostname"});
     const plan::StepId record_id = kDeleteRecord.of(node);
@@ -192,17 +247,20 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
       }
       const std::string because =
           "Slurm ignores --conf of a node that it knows, and what it knows of this one does not fit the next worker";
+      const slurm::Node* record = view.known_record(node);
       plan::Lane& own = draft.lane("create " + name);
       draft.step(own, record_id, because,
-                 slurm::delete_node(view.cluster(), *view.known_record(node), because, slurm::NodeEvidence::Live::kKept));
+                 slurm::delete_node(
+                     view.cluster(), *record, because,
+                     drained_by_others(*record) ? slurm::NodeEvidence::Live::kDrained : slurm::NodeEvidence::Live::kKept));
       own.then();
-      if (!draft.step(own, create_id(view, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
+      if (!draft.step(own, create_id(view, place), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
       own.then();
       draft.step(own, created_event(view, {name}));
       ++renewed;
       continue;
     }
-    if (!draft.step(lane, create_id(view, ordinal), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
+    if (!draft.step(lane, create_id(view, place), why, kube::create(kube::resources::kPod, std::move(one)))) continue;
     created.push_back(std::move(name));
   }
   if (created.empty()) return;
@@ -248,13 +306,18 @@ bool asked_since_podless(const View& view) {
 }  // namespace
 
 FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::move(used)) {
+  // A worker that is bound to a Kubernetes node may be called like one with a number.
+  for (const Slot& slot : view.in.slots) {
+    const std::optional<int> same = slot.key.numbered() ? std::nullopt : ordinal_of(slot.node, view.node_prefix());
+    if (same) used_.insert(*same);
+  }
   // A Slurm that has fallen silent still has what it last told of.
   if (!slurm::has_answered(view.in.snapshot) || uses_host_network(view.in.nodeset.spec)) return;
   const std::string prefix = view.node_prefix();
   const auto& nodes = view.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
-    if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name(*ordinal) != it->first) continue;
+    if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
     // An administrator's is kept for the time when so many workers are wanted again.
     if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
@@ -283,6 +346,16 @@ int FreeOrdinals::next() {
 Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft) {
   Vacancies out;
   if (view.goal != Goal::kServe) return out;
+  if (view.by_host()) {
+    out = find_free_hosts(view, workers, draft);
+    std::erase_if(out.places, [&](const SlotKey& place) {
+      if (!name_taken(view, place)) return false;
+      draft.wish(create_id(view, place));
+      draft.wake_after(kTakenName, "a worker's name may be free");
+      return true;
+    });
+    return out;
+  }
   int held = 0, leaving = 0;
   std::optional<core::Duration> wait;
   std::set<int> used;
@@ -291,6 +364,8 @@ Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft)
     if (!pod.meta.terminating()) return;
     ++leaving;
     const core::Duration left = holds_for(view, pod);
+    // Overdue, and held by what Slurm says: that wakes by itself.
+    if (left <= core::Duration{0}) return;
     wait = wait ? std::min(*wait, left) : left;
   };
   for (const Worker& worker : workers) {
@@ -307,17 +382,17 @@ Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft)
   if (missing == 0) return out;
   FreeOrdinals free(view, std::move(used));
   while (missing > 0) {
-    const int ordinal = free.next();
-    const NameOwner owner = view.owner_of_name(ordinal);
-    if (owner == NameOwner::kOtherNodeSet) continue;
-    if (name_taken(view, ordinal)) {
-      draft.wish(create_id(view, ordinal));
+    const SlotKey place{free.next()};
+    const NameOwner owner = view.owner_of_name(place);
+    if (owner == NameOwner::kOtherNodeSet || owner == NameOwner::kOtherNode) continue;
+    if (name_taken(view, place)) {
+      draft.wish(create_id(view, place));
       continue;
     }
-    if (owner == NameOwner::kUs) out.ordinals.insert(ordinal);
+    if (owner == NameOwner::kUs) out.places.insert(place);
     if (owner == NameOwner::kOtherWorker) {
-      const std::string node = view.node_name(ordinal);
-      out.taken.emplace(node, view.rival_of(node)->nodeset);
+      const std::string node = view.node_name(place);
+      out.taken.emplace(node, "NodeSet " + view.rival_of(node)->nodeset);
     }
     --missing;
   }
@@ -336,15 +411,10 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
     core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())});
     const kube::OwnerReference* gone = pod->meta.controller_owner();
     if (gone != nullptr) owners.push_back({{"$patch", "delete"}, {"uid", gone->uid}});
-    auto act = std::make_shared<kube::Patch>();
-    act->resource = kube::resources::kPod;
-    act->key = pod->meta.key();
-    act->type = kube::PatchType::kStrategic;
-    act->uid = pod->meta.uid;
-    act->patch = {{"metadata", {{"ownerReferences", std::move(owners)}}}};
     draft.step(lane, {"adopt", "Pod", pod->meta.key().str()},
                gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
-               std::move(act));
+               kube::patch_any_version(kube::resources::kPod, pod->meta,
+                                       {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic));
   }
   return finalizer;
 }
@@ -361,34 +431,38 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
   plan::Lane& lane = draft.lane("create");
   const Finalizer finalizer = keep_finalizer(view, lane, draft);
   if (finalizer == Finalizer::kNotNow) return finalizer;
-  const bool may_create = view.in.namesake.empty() && !vacancies.ordinals.empty() && extra_conf.refusal.empty();
+  const bool may_create =
+      view.in.namesake.empty() && !vacancies.places.empty() && (extra_conf.refusal.empty() || !view.in.base.empty());
   if (!may_create || !has_key(view, draft)) return finalizer;
-  const std::string problem =
-      hostname_problem(view.node_prefix(), *vacancies.ordinals.rbegin(), view.in.nodeset.spec.ordinal_padding);
+  // Of Kubernetes nodes, each has been looked at.
+  const std::string problem = view.by_host() ? ""
+                                             : hostname_problem(view.node_prefix(), vacancies.places.rbegin()->ordinal,
+                                                                view.in.nodeset.spec.ordinal_padding);
   if (!problem.empty()) {
     draft.wrong("InvalidHostname", problem, "Create");
     return finalizer;
   }
-  const core::Result<core::Json> pod = worker_template(view.in, view.in.hash);
-  if (!pod) {
-    draft.wrong("InvalidSpec", pod.error().message, "Create");
-    return finalizer;
-  }
-  create_pods(view, vacancies, draining, finalizer, lane, *pod, draft);
+  const Recipes recipes = find_recipes(view, vacancies, extra_conf, draft);
+  if (!recipes.empty()) create_pods(view, vacancies, draining, finalizer, lane, recipes, draft);
   return finalizer;
 }
 
-Finalizer remove_finalizer(const View& view, const StaleRecords& records, Draft& draft) {
+Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    if (records.count > 0) return Finalizer::kUnchanged;
+    // A NodeSet that went alone has left workers that nobody looks after: what Slurm does not know of them keeps the doubt up.
+    // The next NodeSet of its name takes over both the workers and the records.
+    const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
+    if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
     // No longer than an answer is fresh.
     if (view.slurm_fresh() && !asked_since_podless(view)) {
       draft.wake_after(kNextAnswer, "waiting for what Slurm has left");
       return Finalizer::kUnchanged;
     }
     const std::string what =
-        !view.slurm_fresh()         ? "waiting for Slurm to answer, to delete the node records of workers that are gone"
+        in_doubt                    ? "waiting until Slurm is not in doubt, to delete the node records of workers that are gone"
+        : !view.slurm_fresh()       ? "waiting for Slurm to answer, to delete the node records of workers that are gone"
+        : maintenance.pending       ? "waiting for Slurm to delete reservation " + reservation_name(view.in.meta())
         : records.answering.empty() ? ""
                                     : "waiting for Slurm to notice that the slurmd of node " + records.answering + " is gone";
     if (!what.empty()) {
@@ -397,7 +471,10 @@ Finalizer remove_finalizer(const View& view, const StaleRecords& records, Draft&
       if (!wait.over()) return Finalizer::kUnchanged;
     }
   }
-  auto act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
+  if (!release_claims(view, draft)) return Finalizer::kUnchanged;
+  // That of reservations first: ours alone has us come here again.
+  auto act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerReservation);
+  if (act == nullptr) act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
   const bool removes =
       act != nullptr && draft.step(draft.lane("finalizer"), kRemoveFinalizer, "no worker is left", std::move(act));
   return removes ? Finalizer::kChanged : Finalizer::kUnchanged;

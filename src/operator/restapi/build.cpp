@@ -1,9 +1,13 @@
+#include <algorithm>
+
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
+#include "core/hash.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/services.hpp"
+#include "operator/common/sssd.hpp"
 #include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
@@ -15,6 +19,41 @@ core::Json ids(bool group_of_files) {
   core::Json out{{"runAsNonRoot", true}, {"runAsUser", kNobodyUid}, {"runAsGroup", kNobodyUid}};
   if (group_of_files) out["fsGroup"] = kNobodyUid;
   return out;
+}
+
+/// The port of that name that a container has, or 0.
+int port_of(const core::Json& container) {
+  const core::Json* ports = core::find(container, {"ports"});
+  if (ports == nullptr || !ports->is_array()) return 0;
+  for (const core::Json& port : *ports) {
+    if (core::get_string(port, {"name"}) == kAppRestApi) return static_cast<int>(core::get_int(port, {"containerPort"}));
+  }
+  return 0;
+}
+
+/// What users write of the container in the pod template, or null.
+const core::Json* in_template(const api::RestApiSpec& spec) {
+  const core::Json* containers = core::find(spec.pod_template.spec, {"containers"});
+  if (containers == nullptr || !containers->is_array()) return nullptr;
+  const auto found = std::ranges::find_if(
+      *containers, [](const core::Json& theirs) { return core::get_string(theirs, {"name"}) == kAppRestApi; });
+  return found == containers->end() ? nullptr : &*found;
+}
+
+std::string image_of(const api::RestApiSpec& spec) {
+  const core::Json* theirs = in_template(spec);
+  const std::string image = theirs == nullptr ? "" : core::get_string(*theirs, {"image"});
+  return image.empty() ? core::get_string(spec.slurmrestd, {"image"}, kDefaultSlurmrestdImage) : image;
+}
+
+/// Where slurmrestd listens: at the port of the container, which the Service and probes find by its name, and which users may
+/// set to another one in two places.
+int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
+  if (const core::Json* theirs = in_template(spec)) {
+    if (const int port = port_of(*theirs); port != 0) return port;
+  }
+  const int port = port_of(container);
+  return port != 0 ? port : api::kPortSlurmrestd;
 }
 
 core::Json slurmrestd_container(const api::RestApiSpec& spec) {
@@ -37,16 +76,14 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
   out["readinessProbe"] = probe(false, "", kAppRestApi, 3);
   out = merge_container(std::move(out), spec.slurmrestd);
   // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
-  out["args"].push_back("0.0.0.0:" + std::to_string(api::kPortSlurmrestd));
+  out["args"].push_back("0.0.0.0:" + std::to_string(listening_port(out, spec)));
   return out;
 }
 
 core::Json etc_volume(const Observed& observed) {
   const core::Json items = core::Json::array({{{"key", kSlurmConf}, {"path", kSlurmConf}}});
-  core::Json sources = core::Json::array({
-      project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), items),
-      project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm),
-  });
+  core::Json sources =
+      core::Json::array({project_config_map(config_map_name(observed.restapi.spec.controller_ref.name), items)});
   return {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0600}, {"sources", std::move(sources)}}}};
 }
 
@@ -73,14 +110,16 @@ core::Json build_deployment(const Observed& observed) {
       {"containers", core::Json::array({slurmrestd_container(spec)})},
       {"volumes", core::Json::array({etc_volume(observed)})},
   };
-  // slurmrestd reads key and configuration once. Of the configuration only that matters to it which slurmctld restarts for as
-  // well.
+  if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, image_of(spec));
+  // slurmrestd reads its configuration once, and has no auth/slurm key: it speaks with its callers' tokens. Of the
+  // configuration only that matters to it which slurmctld restarts for as well; for an external one nobody but slurmrestd reads
+  // it.
   const std::string text = core::get_string(observed.config_map->body, {"data", kSlurmConf});
-  const kube::StringMap annotations{
+  kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppRestApi)},
-      {std::string(api::kAnnotationSlurmKeyHash), observed.keyring.digest},
-      {std::string(api::kAnnotationRestartHash), restart_digest(text)},
+      {std::string(api::kAnnotationRestartHash), observed.external ? core::short_digest(text) : restart_digest(text)},
   };
+  if (spec.sssd_conf_ref) annotations.emplace(api::kAnnotationSssdConfHash, salted_digest(meta, observed.sssd_conf.content));
   core::Json out = owned_child(kube::resources::kDeployment, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi,
                                meta, restapi_labels(meta.name));
   out["spec"] = {

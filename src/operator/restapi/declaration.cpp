@@ -1,6 +1,7 @@
 // What the RestApi controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
+#include "cluster/releases.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/restapi/observe.hpp"
 
@@ -44,17 +45,10 @@ RestApiController::RestApiController(Wiring& wiring) : caches_(wiring) {
       intent_changed);
   wake_on_last_workers(wiring, *this, caches_.pods, caches_.controllers, of_controller);
   // slurmrestd starts once there is a slurm.conf; of later ones only what slurmctld restarts for is its concern.
-  wiring.wakes<Object>(
-      *this, caches_.config_maps,
-      [of_controller](const Object& object) -> Keys {
-        const kube::OwnerReference* owner = object.meta.controller_owner();
-        if (owner == nullptr || owner->kind != resources::kController.kind) return {};
-        return of_controller({object.meta.ns, owner->name});
-      },
-      [](const Object& before, const Object& after) {
-        const auto digest = [](const Object& map) { return restart_digest(core::get_string(map.body, {"data", kSlurmConf})); };
-        return digest(before) != digest(after);
-      });
+  wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
+    const auto digest = [](const Object& map) { return restart_digest(core::get_string(map.body, {"data", kSlurmConf})); };
+    return digest(before) != digest(after) || slurmctld_release(&before) != slurmctld_release(&after);
+  });
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.deployments}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kRestApi.kind));
   }

@@ -16,11 +16,7 @@ class RestApiWakes : public ::testing::Test {
 
   template <class Record>
   std::vector<std::string> put(kube::Cache<Record>& cache, Json document) {
-    document["metadata"]["namespace"] = "ns";
-    document["metadata"]["resourceVersion"] = std::to_string(++version_);
-    wiring_.woken.clear();
-    cache.upsert(kube::record_from_json<Record>(document).value());
-    return wiring_.woken;
+    return wiring_.put(cache, std::move(document));
   }
   std::vector<std::string> put_conf(const std::string& text) {
     const Json owner{
@@ -30,7 +26,6 @@ class RestApiWakes : public ::testing::Test {
                                      {"data", {{"slurm.conf", text}}}});
   }
 
-  int version_ = 0;
   LocalWiring wiring_;
   RestApiController controller_{wiring_};
   Caches caches_{wiring_};

@@ -1,5 +1,6 @@
 #include "operator/restapi/observe.hpp"
 
+#include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/restapi/plan.hpp"
@@ -18,14 +19,16 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
   out->missing =
       missing_objects(recorder, key.ns, out->restapi.spec.pod_template, {{"spec.slurmrestd", out->restapi.spec.slurmrestd}});
 
+  if (const auto& ref = out->restapi.spec.sssd_conf_ref)
+    out->sssd_conf = read_key(recorder, key.ns, {.secret = ref->name, .key = ref->key});
+
   // Read even when the rest cannot be: the end must not depend on a spec that somebody broke.
   const std::string controller = core::get_string(out->object->body, {"spec", "controllerRef", "name"});
   if (const kube::ObjectPtr owner = caches_.controllers.find({key.ns, controller})) {
     out->controller_exists = true;
     if (const auto spec = api::from_json<api::Controller>(owner->body)) {
-      out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(spec->spec, controller));
-      out->keyring = read_keyring(recorder, key.ns, controller);
-      if (owner->meta.terminating() && spec->spec.deletion_policy == api::DeletionPolicy::kDrain) {
+      out->external = spec->spec.external;
+      if (owner->meta.terminating() && spec->spec.drains_on_deletion()) {
         for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster_key(key.ns, controller))) {
           out->ending_workers.push_back(pod->meta.name);
         }
@@ -35,6 +38,9 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
     }
   }
   out->config_map = caches_.config_maps.find({key.ns, config_map_name(controller)});
+  out->newer = newer_than_slurmctld("spec.slurmrestd.image",
+                                    core::get_string(out->restapi.spec.slurmrestd, {"image"}, kDefaultSlurmrestdImage),
+                                    out->config_map.get());
   for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, cluster_key(key.ns, controller))) {
     if (nodeset->meta.terminating()) {
       out->ending_nodesets.push_back(nodeset->meta.name);

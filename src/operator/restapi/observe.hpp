@@ -21,9 +21,10 @@ struct Observed {
   std::string parse_error;
 
   bool controller_exists = false;
+  bool external = false;         ///< Its slurmctld is outside of Kubernetes.
   std::string controller_error;  ///< The Controller's spec cannot be read.
-  SecretFacts slurm_key;         ///< The Secret that the Controller's user names, or a generated one.
-  SecretFacts keyring;           ///< What is mounted of it.
+  std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
+  SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
   std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pods' parts name.
   kube::ObjectPtr config_map;    ///< The Controller's "X-config".
   std::vector<std::string>

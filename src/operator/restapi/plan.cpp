@@ -5,6 +5,7 @@
 #include "cluster/status.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/deployments.hpp"
 
 namespace op::restapi {
 namespace {
@@ -12,24 +13,11 @@ namespace {
 /// Everything that the pod mounts is there.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
-         observed.keyring.usable();
+         (!observed.restapi.spec.sssd_conf_ref || observed.sssd_conf.usable());
 }
 
 bool rolled_out(const Observed& observed) {
-  if (!observed.deployment) return false;
-  const core::Json& body = observed.deployment->body;
-  const long long want = observed.restapi.spec.replicas;
-  return core::get_int(body, {"status", "observedGeneration"}) >= observed.deployment->meta.generation &&
-         core::get_int(body, {"status", "updatedReplicas"}) >= want && core::get_int(body, {"status", "readyReplicas"}) >= want;
-}
-
-/// Those whose state says something of the RestApi. ReplicaSets keep pods that were evicted, or whose node ended them, for
-/// hours beside those in their place.
-std::vector<kube::PodPtr> pods_that_count(const Observed& observed) {
-  std::vector<kube::PodPtr> out = observed.pods;
-  if (rolled_out(observed))
-    std::erase_if(out, [](const kube::PodPtr& pod) { return pod->phase == "Failed" || pod->phase == "Succeeded"; });
-  return out;
+  return op::rolled_out(observed.deployment.get(), observed.restapi.spec.replicas);
 }
 
 std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& plan) {
@@ -40,28 +28,17 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
     out.push_back({"ControllerMissing", "spec.controllerRef.name: Controller " + controller + " does not exist"});
   } else if (!observed.controller_error.empty()) {
     out.push_back({"ControllerInvalid", "Controller " + controller + ": " + observed.controller_error});
-  } else {
-    if (!observed.keyring.usable()) {
-      const std::string field = "Controller " + controller + ", spec.slurmKeyRef";
-      std::optional<Problem> problem = key_problem(observed.slurm_key, ns, field);
-      if (!problem) problem = key_problem(observed.keyring, ns, field);
-      if (problem) out.push_back(std::move(*problem));
-    }
-    if (!observed.config_map)
-      out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", Problem::Kind::kComing});
+  } else if (!observed.config_map) {
+    out.push_back({"Waiting", "Controller " + controller + " has no configuration yet", Problem::Kind::kComing});
   }
-  for (Problem& problem : pod_problems(pods_that_count(observed))) out.push_back(std::move(problem));
+  if (observed.newer) out.push_back(*observed.newer);
+  if (observed.restapi.spec.sssd_conf_ref) {
+    if (std::optional<Problem> problem = key_problem(observed.sssd_conf, ns, "spec.sssdConfRef"))
+      out.push_back(std::move(*problem));
+  }
+  for (Problem& problem : pod_problems(pods_that_count(observed.pods, rolled_out(observed)))) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
-  // Where a quota or an admission hook keeps the Deployment from making pods, it says so itself.
-  if (observed.deployment) {
-    if (const core::Json* conditions = core::find(observed.deployment->body, {"status", "conditions"})) {
-      for (const core::Json& condition : *conditions) {
-        if (core::get_string(condition, {"type"}) == "ReplicaFailure" && core::get_string(condition, {"status"}) == "True") {
-          out.push_back({"PodsRefused", one_line(core::get_string(condition, {"message"}))});
-        }
-      }
-    }
-  }
+  if (std::optional<Problem> refused = pods_refused(observed.deployment.get())) out.push_back(std::move(*refused));
   return out;
 }
 
@@ -82,7 +59,7 @@ void plan_status(const Observed& observed, std::vector<Problem> problems, bool r
 void plan_children(const Observed& observed, plan::Plan& plan) {
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerRestApi));
-  if (observed.controller_exists && mountable(observed)) {
+  if (observed.controller_exists && mountable(observed) && !observed.newer) {
     plan::Lane& lane = plan.lane("pod");
     core::Json deployment = build_deployment(observed);
     lane.add(drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));

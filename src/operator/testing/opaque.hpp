@@ -86,9 +86,8 @@ inline bool has_step(const plan::Plan& plan, std::string_view begin) {
   return false;
 }
 
-/// The plan for an object of that kind in the simplest cluster.
-template <class Controller>
-plan::Plan plan_of(const char* kind, const Json& spec) {
+/// The simplest cluster, with an object `x` of that kind.
+inline World world_with(const char* kind, const Json& spec) {
   World world;
   world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
   for (const std::string name : {"demo", "x"}) {
@@ -103,7 +102,13 @@ plan::Plan plan_of(const char* kind, const Json& spec) {
   const Json key{{"name", "mine"}, {"key", "k"}};
   world.put({{"kind", "Controller"}, {"metadata", {{"name", "demo"}}}, {"spec", {{"slurmKeyRef", key}, {"jwtKeyRef", key}}}});
   world.put({{"kind", kind}, {"metadata", {{"name", "x"}}}, {"spec", spec}});
-  return world.plan<Controller>({"default", "x"});
+  return world;
+}
+
+/// The plan for an object of that kind in the simplest cluster.
+template <class Controller>
+plan::Plan plan_of(const char* kind, const Json& spec) {
+  return world_with(kind, spec).plan<Controller>({"default", "x"});
 }
 
 }  // namespace op::testing

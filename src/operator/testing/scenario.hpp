@@ -125,18 +125,30 @@ inline std::pair<std::string, std::string> split(const std::string& text, char a
 
 // ---- What Slurm has ----
 
-/// `node: {name, state, reason, comment, features}`: what is said of it changes, the rest stays. A state is "IDLE+DRAIN".
+/// "IDLE+DRAIN": flags follow what is before the first '+', and are added to `flags`; returns that.
+template <class Flags>
+std::string read_state(const std::string& text, Flags& flags) {
+  std::istringstream words(text);
+  std::string base;
+  std::getline(words, base, '+');
+  for (std::string flag; std::getline(words, flag, '+');) flags.insert(flag);
+  return base;
+}
+
+/// `node: {name, state, reason, comment, features, topology, started, weight}`: what is said of it changes, the rest stays. A
+/// state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
-  check_keys(want, {"name", "state", "reason", "comment", "features"});
+  check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight"});
+  if (want.contains("started")) node.slurmd_start_time = core::parse_rfc3339(want["started"].get<std::string>()).value();
   if (want.contains("state")) {
-    std::istringstream words(want["state"].get<std::string>());
-    std::getline(words, node.state.base, '+');
     node.state.flags.clear();
-    for (std::string flag; std::getline(words, flag, '+');) node.state.flags.insert(flag);
+    node.state.base = read_state(want["state"], node.state.flags);
   }
   if (want.contains("reason")) node.reason = want["reason"];
   if (want.contains("comment")) node.comment = want["comment"];
-  if (want.contains("features")) node.features = want["features"].get<std::vector<std::string>>();
+  if (want.contains("topology")) node.topology = want["topology"];
+  if (want.contains("weight")) node.weight = want["weight"];
+  if (want.contains("features")) node.features = node.active_features = want["features"].get<std::vector<std::string>>();
 }
 
 /// As `read_node` reads it, and the reason: "IDLE+DRAIN bad disk".
@@ -146,16 +158,20 @@ inline std::string text_of(const slurm::Node& node) {
   return node.reason.empty() ? out : out + " " + node.reason;
 }
 
-/// `job: cpu-0`, which runs there, or `job: {on, requires, state, partition, limited, licenses, gres}`. Its limit is an hour.
+/// `job: cpu-0`, which runs there, or `job: {on, requires, state, prolog, partition, limited, requeue, licenses, gres}`. Its
+/// limit is an hour.
 inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
   slurm::Job job;
   const core::Json said = want.is_object() ? want : core::Json{{"on", want}};
-  check_keys(said, {"id", "on", "requires", "state", "partition", "limited", "licenses", "gres"});
+  check_keys(said, {"id", "on", "requires", "state", "prolog", "partition", "limited", "requeue", "licenses", "gres"});
   job.id = said.value("id", std::int64_t{0});
   if (said.contains("on")) job.nodes = {said["on"].get<std::string>()};
   job.required_nodes = said.value("requires", "");
-  job.state = said.value("state", "RUNNING");
+  job.state = read_state(said.value("state", "RUNNING"), job.flags);
+  job.prolog = said.value("prolog", false);
   job.partition = said.value("partition", "");
+  job.batch = true;
+  job.requeue = said.value("requeue", true);
   if (said.value("limited", true)) job.end = now + core::Duration{3600000};
   job.licenses = said.value("licenses", std::vector<std::string>{});
   job.gres = said.value("gres", std::vector<std::string>{});
@@ -166,8 +182,9 @@ inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
 
 /// What a step comes to whoever else does: no assertion is made of it in `did`.
 inline bool is_report(std::string_view id) {
-  for (const char* prefix : {"status", "event ", "create ControllerRevision", "delete ControllerRevision",
-                             "renew ControllerRevision", "record ControllerRevision", "report ", "comment ", "mark "}) {
+  for (const char* prefix :
+       {"status", "event ", "create ControllerRevision", "delete ControllerRevision", "renew ControllerRevision",
+        "record ControllerRevision", "complete ControllerRevision", "report ", "comment ", "mark "}) {
     if (id.starts_with(prefix)) return true;
   }
   return false;

@@ -33,9 +33,10 @@ class Runner {
       return world.remove(kind, named(name));
     }
     if (verb == "slurmctld") {
-      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},     {"ignores", Slurmctld::kIgnores},
-                                                   {"refuses", Slurmctld::kRefuses}, {"away", Slurmctld::kAway},
-                                                   {"forbids", Slurmctld::kForbids}, {"babbles", Slurmctld::kBabbles}};
+      const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},        {"ignores", Slurmctld::kIgnores},
+                                                   {"refuses", Slurmctld::kRefuses},    {"away", Slurmctld::kAway},
+                                                   {"forbids", Slurmctld::kForbids},    {"babbles", Slurmctld::kBabbles},
+                                                   {"elsewhere", Slurmctld::kElsewhere}};
       world.slurmctld = words.at(value);
     } else if (verb == "loaded") {
       world.loaded = value == "offered" ? offered() : value.get<std::string>();
@@ -59,6 +60,9 @@ class Runner {
     } else if (verb == "slurm") {
       if (value != "answers" && value != "stale") unknown(value.dump());
       world.poll(value == "answers");
+    } else if (verb == "release") {
+      world.capabilities.release = value.dump();
+      world.capabilities.topology_update = value.get<double>() > 25;
     } else if (verb == "forget") {
       world.nodes.erase(value.get<std::string>());
     } else if (verb == "job") {

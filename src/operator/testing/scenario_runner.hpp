@@ -1,5 +1,5 @@
-// Runs the scenarios of tests/scenarios/{controller,restapi,token}: documents in, what the controller does about them out.
-// tests/scenarios/README.md describes them.
+// Runs the scenarios of tests/scenarios/{controller,loginset,restapi,token}: documents in, what the controller does about them
+// out. tests/scenarios/README.md describes them.
 //
 //   TEST_P(Scenario, Runs) { run_scenario<RestApiController>(GetParam(), "RestApi"); }
 #pragma once

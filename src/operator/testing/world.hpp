@@ -31,7 +31,7 @@ namespace op::testing {
 using core::Json;
 
 /// What slurmctld does when it is told to reconfigure.
-enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles };
+enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere };
 
 class World {
  public:
@@ -41,7 +41,8 @@ class World {
   Slurmctld slurmctld = Slurmctld::kAway;
   std::string loaded;                        ///< The hash that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
-  std::map<std::int64_t, slurm::Job> jobs;   ///< The same.
+  slurm::Capabilities capabilities{.release = "26.05", .data_parser = {}, .topology_update = true};
+  std::map<std::int64_t, slurm::Job> jobs;  ///< The same.
   std::string refusal = "error: bad line";
   std::string bad_text;  ///< Not empty: a slurm.conf with this in it is refused, however willing slurmctld is.
   /// Writes to objects of this "Kind/name" fail with this error.
@@ -63,6 +64,15 @@ class World {
       if (!meta.contains("creationTimestamp")) meta["creationTimestamp"] = core::format_rfc3339(now);
     }
     store(id, std::move(document));
+  }
+
+  /// As a user does: this is all that its spec says.
+  void edit(const std::string& kind, const kube::Key& key, const Json& spec) {
+    Json document = objects_.at({kind, key});
+    if (document.value("spec", Json()) == spec) return;
+    document["spec"] = spec;
+    document["metadata"]["generation"] = core::get_int(document, {"metadata", "generation"}) + 1;
+    store({kind, key}, std::move(document));
   }
 
   /// As a user does: what has finalizers is only marked.
@@ -89,6 +99,12 @@ class World {
   [[nodiscard]] const Json* find(const std::string& kind, const kube::Key& key) const {
     const auto it = objects_.find({kind, key});
     return it == objects_.end() ? nullptr : &it->second;
+  }
+
+  [[nodiscard]] std::vector<Json> objects() const {
+    std::vector<Json> out;
+    for (const auto& [id, document] : objects_) out.push_back(document);
+    return out;
   }
 
   /// Whether Slurm is polled. If not, what it says now stays its last answer, and grows old.
@@ -228,9 +244,15 @@ class World {
       out->failures = 3;
       return out;
     }
+    if (slurmctld == Slurmctld::kElsewhere) {
+      out->error = "slurmctld is of cluster \"elsewhere\", not of \"site\"";
+      out->other_cluster = true;
+      return out;
+    }
     if (slurmctld == Slurmctld::kAway || slurmctld == Slurmctld::kForbids) return out;
     out->health = slurm::Snapshot::Health::kComplete;
     out->requested_at = mono;
+    out->capabilities = capabilities;
     const std::string line = slurm::conf::marker_partition(loaded);
     const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
     for (const auto& [node_name, node] : nodes) out->nodes.insert_or_assign(node_name, std::make_shared<slurm::Node>(node));
@@ -274,6 +296,11 @@ class World {
       return {};
     }
     if (dynamic_cast<const slurm::Reconfigure*>(&act) != nullptr) return reconfigure();
+    if (dynamic_cast<const slurm::ConfirmNoneStarts*>(&act) != nullptr) {
+      if (auto broken = fault({"Slurm", {"", "jobs"}}); !broken) return broken;
+      const bool any = std::ranges::any_of(jobs, [](const auto& entry) { return entry.second.starting(); });
+      return any ? core::fail(core::ErrorCode::kBusy, "a job is starting") : core::Result<void>{};
+    }
     if (dynamic_cast<const slurm::ConfirmNoJobs*>(&act) != nullptr)
       return jobs.empty() ? core::Result<void>{} : core::fail(core::ErrorCode::kBusy, "there are jobs");
     if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) return run(*gone);
@@ -302,6 +329,8 @@ class World {
     if (const auto there = objects_.find(id); there != objects_.end()) {
       Json next = there->second;
       take_out(next, before, act.object);
+      // A map that the API server replaces as a whole.
+      if (core::find(act.object, {"spec", "selector"}) != nullptr) next["spec"].erase("selector");
       next = core::merge(std::move(next), act.object);
       if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
       if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
@@ -330,6 +359,8 @@ class World {
     Json document = it->second;
     if (act.type == kube::PatchType::kJson) {
       document = document.patch(act.patch);
+    } else if (act.type == kube::PatchType::kStrategic) {
+      document = core::merge(std::move(document), act.patch);  // lists of named things by name, as there
     } else {
       document.merge_patch(with_values(act.patch));
     }
@@ -366,6 +397,7 @@ class World {
     switch (slurmctld) {
       case Slurmctld::kForbids:
       case Slurmctld::kBabbles:
+      case Slurmctld::kElsewhere:
       case Slurmctld::kAway:
         return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
       case Slurmctld::kRefuses:
@@ -388,6 +420,11 @@ class World {
   /// Recipes become values that say which recipe they came from.
   Json with_values(Json document) {
     if (!document.contains("data") || !document["data"].is_object()) return document;
+    const Json recipes = document["data"];
+    for (const auto& [name, recipe] : recipes.items()) {
+      const std::string public_key = core::get_string(recipe, {"$sshKey", "publicKey"});
+      if (!public_key.empty()) document["data"][public_key] = core::base64_encode("of " + name);
+    }
     for (auto& [name, value] : document["data"].items()) {
       if (!value.is_object()) continue;
       if (const Json* copy = core::find(value, {"$copy"})) {

@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-char lower(char c) {
+constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
@@ -27,8 +27,27 @@ bool same(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
 }
 
+constexpr bool precedes(std::string_view a, std::string_view b) {
+  return std::ranges::lexicographical_compare(
+      a, b, {}, [](char c) { return lower(c); }, [](char c) { return lower(c); });
+}
+template <class... Lists>
+consteval bool sorted(const Lists&... lists) {
+  return (std::ranges::is_sorted(lists, precedes) && ...);
+}
+static_assert(sorted(kSlurmKeys, kCgroupKeys, kRecordKeys, kNodeParameters, kNodeSetParameters, kPartitionParameters,
+                     kDownNodesParameters, kPowerActionParameters, kSlurmNumbers, kCgroupNumbers, kNodeNumbers,
+                     kPartitionNumbers, kYesNo),
+              "find_name searches them");
+
 bool one_of(Names names, std::string_view key) {
   return std::ranges::any_of(names, [&](std::string_view name) { return same(name, key); });
+}
+
+/// The name of a sorted list that is the key, without case; "" when none is.
+std::string_view find_name(Names names, std::string_view key) {
+  const auto at = std::ranges::lower_bound(names, key, precedes);
+  return at != names.end() && same(*at, key) ? *at : std::string_view();
 }
 
 constexpr auto kOwnedKeys =
@@ -83,9 +102,8 @@ std::string_view nearest(Names names, std::string_view key) {
 
 /// Gives the key Slurm's spelling. Tells when it is not known.
 void settle_key(Setting& setting, Names names, std::string_view what, std::vector<Problem>& problems) {
-  const auto known = std::ranges::find_if(names, [&](std::string_view name) { return same(name, setting.key); });
-  if (known != names.end()) {
-    setting.key = *known;
+  if (const std::string_view known = find_name(names, setting.key); !known.empty()) {
+    setting.key = known;
     return;
   }
   const std::string_view meant = nearest(names, setting.key);
@@ -108,10 +126,10 @@ bool whole_number(std::string_view value) {
 void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
   static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
   if (setting.value.empty()) return;  // told already, or empty on purpose: Key=""
-  const auto among = [&](Names names) { return std::ranges::find(names, setting.key) != names.end(); };
-  if (among(numbers) && !whole_number(setting.value)) {
+  if (!find_name(numbers, setting.key).empty() && !whole_number(setting.value)) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not a whole number"});
-  } else if (among(kYesNo) && std::ranges::none_of(kWords, [&](std::string_view word) { return same(word, setting.value); })) {
+  } else if (!find_name(kYesNo, setting.key).empty() &&
+             std::ranges::none_of(kWords, [&](std::string_view word) { return same(word, setting.value); })) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is neither yes nor no"});
   }
 }

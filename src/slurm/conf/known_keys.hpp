@@ -257,13 +257,13 @@ constexpr auto kRecordKeys =
     std::to_array<std::string_view>({"DownNodes", "FrontendName", "NodeName", "NodeSet", "PartitionName", "PowerAction"});
 
 /// Parameters of NodeName=, and with few exceptions of slurmd's --conf.
-constexpr auto kNodeParameters = std::to_array<std::string_view>(
-    {"BcastAddr",      "Boards",          "CPUSpecList", "CPUs",         "CoreSpecCount",
-     "CoresPerSocket", "CpuBind",         "Feature",     "Features",     "Gres",
-     "GresConf",       "MemSpecLimit",    "NodeAddr",    "NodeHostname", "Parameters",
-     "Port",           "Procs",           "RealMemory",  "Reason",       "RestrictedCoresPerGPU",
-     "Sockets",        "SocketsPerBoard", "State",       "SuspendTime",  "TRESWeights",
-     "ThreadsPerCore", "TmpDisk",         "Topology",    "Weight"});
+constexpr auto kNodeParameters =
+    std::to_array<std::string_view>({"BcastAddr", "Boards",          "CoreSpecCount", "CoresPerSocket", "CpuBind",
+                                     "CPUs",      "CPUSpecList",     "Feature",       "Features",       "Gres",
+                                     "GresConf",  "MemSpecLimit",    "NodeAddr",      "NodeHostname",   "Parameters",
+                                     "Port",      "Procs",           "RealMemory",    "Reason",         "RestrictedCoresPerGPU",
+                                     "Sockets",   "SocketsPerBoard", "State",         "SuspendTime",    "ThreadsPerCore",
+                                     "TmpDisk",   "Topology",        "TRESWeights",   "Weight"});
 
 /// Parameters of NodeSet=.
 constexpr auto kNodeSetParameters = std::to_array<std::string_view>({"Feature", "Nodes"});
@@ -275,12 +275,12 @@ constexpr auto kPartitionParameters = std::to_array<std::string_view>({"AllocNod
                                                                        "AllowQos",
                                                                        "Alternate",
                                                                        "CpuBind",
+                                                                       "Default",
+                                                                       "DefaultTime",
                                                                        "DefCPUPerGPU",
                                                                        "DefMemPerCPU",
                                                                        "DefMemPerGPU",
                                                                        "DefMemPerNode",
-                                                                       "Default",
-                                                                       "DefaultTime",
                                                                        "DenyAccounts",
                                                                        "DenyQos",
                                                                        "DisableRootJobs",
@@ -314,8 +314,8 @@ constexpr auto kPartitionParameters = std::to_array<std::string_view>({"AllocNod
                                                                        "State",
                                                                        "SuspendTime",
                                                                        "SuspendTimeout",
-                                                                       "TRESBillingWeights",
-                                                                       "Topology"});
+                                                                       "Topology",
+                                                                       "TRESBillingWeights"});
 
 /// Parameters of DownNodes=.
 constexpr auto kDownNodesParameters = std::to_array<std::string_view>({"Reason", "State"});

@@ -18,9 +18,15 @@ core::Json body_of(const NodeUpdate& update) {
   if (update.features) {
     // Slurm refuses to take away a feature that is active still.
     body["features"] = *update.features;
-    body["features_act"] = *update.features;
+    body["features_act"] = update.active_features ? *update.active_features : *update.features;
   }
+  if (update.topology) body["topology_str"] = *update.topology;
+  if (update.weight) body["weight"] = {{"set", true}, {"infinite", false}, {"number", *update.weight}};
   return body;
+}
+
+core::Json whole(std::int64_t number) {
+  return {{"set", true}, {"infinite", false}, {"number", number}};
 }
 
 /// One after the other, where the server has no batch; the first error is told, the others are tried all the same.
@@ -73,6 +79,10 @@ void Client::partitions(std::optional<std::int64_t> since, Done<Table<Partition>
   connection_->get_table<Partition>("partitions/", since, decode_partitions, std::move(done));
 }
 
+void Client::reservations(Done<Table<Reservation>> done) {
+  connection_->get_table<Reservation>("reservations/", {}, decode_reservations, std::move(done));
+}
+
 void Client::node(const std::string& name, Done<Node> done) {
   connection_->get_list<Node>(
       "node/" + percent_encode(name), decode_nodes,
@@ -115,6 +125,16 @@ void Client::diag(Done<Diag> done) {
   });
 }
 
+void Client::confirm_cluster(Done<void> done) {
+  connection_->with_server([impl = connection_.get(), done = std::move(done)](core::Result<void> ready) {
+    if (!ready || !impl->expects_cluster() || !impl->capabilities()->conf) return done({});
+    impl->get_list<LoadedConf>("conf", decode_conf, [done](const core::Result<Decoded<LoadedConf>>& decoded, int) {
+      if (!decoded && decoded.error().reason == kOtherCluster) return done(std::unexpected(decoded.error()));
+      done({});
+    });
+  });
+}
+
 void Client::update_node(const std::string& name, const NodeUpdate& update, Done<void> done) {
   connection_->write("POST", "node/" + percent_encode(name), body_of(update), std::move(done));
 }
@@ -135,6 +155,52 @@ void Client::update_nodes(const std::vector<std::string>& names, const NodeUpdat
 
 void Client::delete_node(const std::string& name, Done<void> done) {
   connection_->write("DELETE", "node/" + percent_encode(name), nullptr, std::move(done));
+}
+
+void Client::cancel_job(const std::string& id, Done<void> done) {
+  connection_->write("DELETE", "job/" + percent_encode(id), nullptr, std::move(done));
+}
+
+void Client::requeue_job(const std::string& id, Done<void> done) {
+  connection_->with_server([impl = connection_.get(), id, done = std::move(done)](core::Result<void> ready) mutable {
+    if (!ready) return done(std::unexpected(ready.error()));
+    if (!impl->capabilities()->requeue) {
+      return done(core::fail(ErrorCode::kUnsupported,
+                             "slurmrestd " + impl->capabilities()->release + " cannot requeue jobs (26.05 and later can)"));
+    }
+    // Without the flag, one that has just ended would be run once more.
+    impl->write("POST", "jobs/requeue", {{"jobs", core::Json::array({id})}, {"flags", core::Json::array({"Incomplete"})}},
+                std::move(done));
+  });
+}
+
+void Client::make_reservation(const ReservationWish& wish, Done<void> done) {
+  core::Json flags = core::Json::array({"MAINT", "IGNORE_JOBS"});
+  for (const std::string& flag : wish.flags) flags.push_back(flag);
+  core::Json body{{"name", wish.name},
+                  {"node_list", wish.nodes},
+                  {"users", core::Json::array({kReservationUser})},
+                  {"flags", std::move(flags)},
+                  {"start_time", whole(std::chrono::duration_cast<std::chrono::seconds>(wish.start.since_epoch).count())},
+                  {"duration", whole(wish.duration.count())},
+                  {"comment", wish.comment}};
+  connection_->with_server(
+      [impl = connection_.get(), body = std::move(body), done = std::move(done)](core::Result<void> ready) mutable {
+        if (!ready) return done(std::unexpected(ready.error()));
+        if (!impl->capabilities()->reservations) {
+          return done(core::fail(ErrorCode::kUnsupported, "slurmrestd " + impl->capabilities()->release +
+                                                              " cannot make reservations (25.05 and later can)"));
+        }
+        impl->write("POST", "reservation", std::move(body), std::move(done));
+      });
+}
+
+void Client::set_reservation_nodes(const std::string& name, const std::vector<std::string>& nodes, Done<void> done) {
+  connection_->write("POST", "reservation", {{"name", name}, {"node_list", nodes}}, std::move(done));
+}
+
+void Client::delete_reservation(const std::string& name, Done<void> done) {
+  connection_->write("DELETE", "reservation/" + percent_encode(name), nullptr, std::move(done));
 }
 
 void Client::reconfigure(Done<void> done) {

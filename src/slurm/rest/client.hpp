@@ -13,12 +13,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "net/http.hpp"
 #include "slurm/model.hpp"
+#include "slurm/reservation.hpp"
 #include "slurm/rest/token.hpp"
 
 namespace slurm {
@@ -39,6 +41,12 @@ struct Diag {
   std::int64_t jobs_pending = 0;
 };
 
+/// The configuration that slurmctld has loaded. Nobody reads more of it yet than whose it is.
+struct LoadedConf {};
+
+/// The machine word of the error (kUnavailable) that another cluster answers than ClientOptions::cluster_name.
+inline constexpr std::string_view kOtherCluster = "OtherCluster";
+
 struct ClientOptions {
   /// With slurmctld away slurmrestd answers after 9 to 10 s; a shorter wait would hide its word for it.
   core::Duration read_timeout{12000};
@@ -48,6 +56,9 @@ struct ClientOptions {
   std::function<std::optional<core::MonoTime>()> write_deadline{};
   /// No newer data_parser is chosen: for tests of the older ones.
   std::string newest_parser = "v0.0.45";
+  /// ClusterName of the slurmctld that is meant; "": any. A reply that names another is an error (kOtherCluster); one that
+  /// names none is good. Case does not matter: Slurm writes it in lower case.
+  std::string cluster_name{};
 };
 
 class Connection;
@@ -79,9 +90,13 @@ class Client {
   /// whole table: until then a node whose jobs have ended still reads MIXED, and one with a new job ALLOCATED. Error:
   /// kNotFound.
   void node(const std::string& name, Done<Node> done);
+  void reservations(Done<Table<Reservation>> done);
   /// Answered at once also when slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);
+  /// Fails with kOtherCluster where slurmctld's own configuration names another cluster. Good where the server cannot tell
+  /// (before 26.05), and where it does not answer this.
+  void confirm_cluster(Done<void> done);
 
   // Writes. Errors: kNotFound, kInvalid, kBusy.
   void update_node(const std::string& name, const NodeUpdate& update, Done<void> done);
@@ -89,6 +104,15 @@ class Client {
   /// same.
   void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
   void delete_node(const std::string& name, Done<void> done);
+  /// As scancel: SIGTERM, and SIGKILL after KillWait. `id` as Job::full_id.
+  void cancel_job(const std::string& id, Done<void> done);
+  /// kUnsupported where the server has none.
+  void requeue_job(const std::string& id, Done<void> done);
+  /// kUnsupported where the server has none. Slurm takes one of that name for the one to change, and changes what it can.
+  void make_reservation(const ReservationWish& wish, Done<void> done);
+  /// Of a reservation that exists, active or not. Slurm leaves out names that it does not know. `nodes` must not be empty.
+  void set_reservation_nodes(const std::string& name, const std::vector<std::string>& nodes, Done<void> done);
+  void delete_reservation(const std::string& name, Done<void> done);
   void reconfigure(Done<void> done);
 
  private:

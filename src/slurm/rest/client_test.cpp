@@ -286,6 +286,25 @@ TEST_F(ClientTest, TakesAwayActiveFeaturesWithTheFeatures) {
   EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"features", {"cpu"}}, {"features_act", {"cpu"}}}));
 }
 
+TEST_F(ClientTest, CancelsAndRequeuesTasksByTheirNumbers) {
+  http.on("DELETE", "/slurm/v0.0.45/job/", testing::done());
+  http.on("POST", "/slurm/v0.0.45/jobs/requeue", testing::done());
+  EXPECT_TRUE(run<void>([&](auto done) { client.cancel_job("12_3", std::move(done)); }));
+  EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/job/12_3");
+  EXPECT_TRUE(run<void>([&](auto done) { client.requeue_job("12_3", std::move(done)); }));
+  // Without the flag, one that has just ended would be run once more.
+  EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"jobs", {"12_3"}}, {"flags", {"Incomplete"}}}));
+}
+
+TEST_F(ClientTest, AServerThatCannotRequeueIsNotAsked) {
+  http.on("GET", "/openapi/v3",
+          testing::ok(R"({"info":{"version":"Slurm-24.11.5"},"paths":{"/slurm/v0.0.42/nodes/":{"get":{}}}})"));
+  const auto result = run<void>([&](auto done) { client.requeue_job("12", std::move(done)); });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(http.asked("POST", "/"), 0);
+}
+
 TEST_F(ClientTest, EncodesNamesInPaths) {
   EXPECT_FALSE(node("a/../b c"));
   EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/node/a%2F..%2Fb%20c");

@@ -180,6 +180,8 @@ void Connection::choose(const Paths& paths) {
   found.data_parser = known->parser;
   found.batch_node_update = paths.has(base + "/nodes", "post");
   found.conf = paths.has(base + "/conf", "get");
+  found.reservations = paths.has(base + "/reservation", "post");
+  found.requeue = paths.has(base + "/jobs/requeue", "post");
   found.jobs_difference = known->differences;
   found.slurmdb = paths.has("/slurmdb/" + std::string(known->parser) + "/qos", "get");
   spelling_ = &*known;
@@ -193,6 +195,7 @@ void Connection::learn_release(const std::string& text) {
   capabilities_->release = text;
   const Release release = parse_release(text);
   capabilities_->nodes_difference = spelling_->differences && release >= Release{26, 5, 3};
+  capabilities_->topology_update = release >= Release{25, 5, 0};
   capabilities_->http_probes = release >= Release{25, 11, 0};
 }
 
@@ -216,6 +219,22 @@ void Connection::check_release(const Envelope& envelope) {
   if (capabilities_->release.empty()) return learn_release(envelope.release);
   log_.info("slurmrestd was changed", {{"from", capabilities_->release}, {"to", envelope.release}});
   capabilities_.reset();
+}
+
+core::Result<void> Connection::check_cluster(const Envelope& envelope) const {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto same = [&](const std::string& name) { return std::ranges::equal(name, options_.cluster_name, {}, lower, lower); };
+  if (!expects_cluster()) return {};
+  for (const auto& [name, who] : {std::pair(&envelope.cluster, "slurmrestd"), {&envelope.slurmctld_cluster, "slurmctld"}}) {
+    if (name->empty() || same(*name)) continue;
+    return std::unexpected(
+        core::Error{ErrorCode::kUnavailable,
+                    std::string(who) + " is of cluster \"" + *name + "\", not of \"" + options_.cluster_name + "\"",
+                    0,
+                    std::string(kOtherCluster),
+                    {}});
+  }
+  return {};
 }
 
 void Connection::write(std::string method, std::string path, core::Json body, Done<void> done) {

@@ -52,6 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
   /// Good inside a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
+  /// Replies of another cluster are errors.
+  [[nodiscard]] bool expects_cluster() const { return !options_.cluster_name.empty(); }
   [[nodiscard]] core::Loop& loop() { return loop_; }
 
   /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
@@ -70,7 +72,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
            if (!is_json(*response)) return then(std::unexpected(to_error(status, response->body, RequestKind::kRead)), status);
            decode<Decoded<T>>(std::move(response->body), decoder,
                               [this, status, then, room = response->room](core::Result<Decoded<T>> decoded) {
-                                if (decoded) check_release(decoded->envelope);
+                                if (!decoded) return then(std::move(decoded), status);
+                                check_release(decoded->envelope);
+                                if (const auto ours = check_cluster(decoded->envelope); !ours)
+                                  return then(std::unexpected(ours.error()), status);
                                 then(std::move(decoded), status);
                               });
          });
@@ -133,6 +138,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void negotiated(std::optional<core::Error> error);
   /// Every reply names the release of its server; another one than before means an upgrade.
   void check_release(const Envelope& envelope);
+  /// kOtherCluster when the reply is another cluster's.
+  [[nodiscard]] core::Result<void> check_cluster(const Envelope& envelope) const;
 
   /// Decodes on the loop_ or, when long, beside it.
   template <class T>

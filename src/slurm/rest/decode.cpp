@@ -52,6 +52,10 @@ Node node_of(od::object object) {
       node.features = words_of(value);
     } else if (key == "active_features") {
       node.active_features = words_of(value);
+    } else if (key == "topology") {
+      node.topology = text_of(value);
+    } else if (key == "reservation") {
+      node.reservation = text_of(value);
     } else if (key == "partitions") {
       node.partitions = words_of(value);
     } else if (key == "extra") {
@@ -66,6 +70,8 @@ Node node_of(od::object object) {
       node.boot_time = time_of(value);
     } else if (key == "cpus") {
       node.cpus = integer_of(value);
+    } else if (key == "weight") {
+      node.weight = integer_of(value);
     } else if (key == "real_memory") {
       node.real_memory_mib = integer_of(value);
     }
@@ -99,7 +105,8 @@ void add_gres(std::vector<std::string>& names, std::string_view text) {
 }
 
 /// A job whose state cannot be read holds its nodes; one whose nodes cannot be read, all of them.
-Job job_of(od::object object) {
+/// `cluster`: ClusterName of the slurmctld that has it, if it is said.
+Job job_of(od::object object, std::string& cluster) {
   Job job;
   std::optional<core::WallTime> end;
   Number limit;
@@ -109,6 +116,8 @@ Job job_of(od::object object) {
     od::value value = field.value();
     if (key == "job_id") {
       job.id = integer_of(value);
+    } else if (key == "cluster") {
+      if (const std::string_view name = text_of(value); name != cluster) cluster = name;
     } else if (key == "job_state") {
       for_words(value, [&](std::string_view word) {
         if (job.state.empty() && among(kJobBases, word)) {
@@ -117,6 +126,8 @@ Job job_of(od::object object) {
           job.flags.emplace(word);
         }
       });
+    } else if (key == "state_reason") {
+      job.prolog = text_of(value) == "Prolog";
     } else if (key == "user_name") {
       job.user = text_of(value);
     } else if (key == "partition") {
@@ -135,6 +146,16 @@ Job job_of(od::object object) {
       end = time_of(value);
     } else if (key == "time_limit") {
       limit = number_of(value);
+    } else if (key == "array_job_id") {
+      if (const Number number = number_of(value); const auto* id = std::get_if<std::int64_t>(&number)) job.array = *id;
+    } else if (key == "array_task_id") {
+      if (const Number number = number_of(value); const auto* task = std::get_if<std::int64_t>(&number)) job.task = *task;
+    } else if (key == "batch_flag") {
+      job.batch = truth_of(value);
+    } else if (key == "requeue") {
+      job.requeue = truth_of(value);
+    } else if (key == "flags") {
+      for_words(value, [&](std::string_view word) { job.stepmgr = job.stepmgr || word == "STEPMGR_ENABLED"; });
     }
   }
   // slurmctld remembers ended jobs by the thousand, and each may have had thousands of nodes.
@@ -151,9 +172,11 @@ Job job_of(od::object object) {
     if (auto named = core::expand_hostlist(job.required_nodes)) {
       const std::set<std::string, std::less<>> held(job.nodes.begin(), job.nodes.end());
       std::erase_if(*named, [&](const std::string& name) { return held.contains(name); });
+      job.only_named = named->size();
       job.nodes.insert(job.nodes.end(), named->begin(), named->end());
     }
   }
+  job.prolog = job.prolog && job.state == "RUNNING";
   if (job.state != "PENDING") job.required_nodes.clear();
   job.required_nodes.shrink_to_fit();
   // A job that has not ended and has no limit is given a far end by Slurm; it has none.
@@ -186,6 +209,34 @@ Partition partition_of(od::object object) {
   }
   if (partition.name.empty()) throw Nonsense{"a partition without a name"};
   return partition;
+}
+
+/// One whose nodes cannot be read has all.
+Reservation reservation_of(od::object object) {
+  Reservation out;
+  for (auto field : object) {
+    const std::string_view key = field.unescaped_key();
+    od::value value = field.value();
+    if (key == "name") {
+      out.name = text_of(value);
+    } else if (key == "users") {
+      out.users = text_of(value);
+    } else if (key == "node_list") {
+      if (auto names = core::expand_hostlist(text_of(value))) {
+        out.nodes = *std::move(names);
+      } else {
+        out.nodes_unknown = true;
+      }
+    } else if (key == "flags") {
+      for_words(value, [&](std::string_view word) { out.flags.emplace(word); });
+    } else if (key == "start_time") {
+      out.start = time_of(value);
+    } else if (key == "end_time") {
+      out.end = time_of(value);
+    }
+  }
+  if (out.name.empty()) throw Nonsense{"a reservation without a name"};
+  return out;
 }
 
 bool says(od::value value, std::string_view word) {
@@ -235,15 +286,22 @@ core::Result<Decoded<Node>> decode_nodes(std::string body) {
 
 core::Result<Decoded<Job>> decode_jobs(std::string body) {
   std::int64_t unnumbered = 0;
-  return decode_list<Job>(std::move(body), "jobs", [&](od::object object) {
-    Job job = job_of(object);
+  std::string cluster;
+  auto out = decode_list<Job>(std::move(body), "jobs", [&](od::object object) {
+    Job job = job_of(object, cluster);
     if (job.id <= 0) job.id = --unnumbered;
     return job;
   });
+  if (out) out->envelope.slurmctld_cluster = std::move(cluster);
+  return out;
 }
 
 core::Result<Decoded<Partition>> decode_partitions(std::string body) {
   return decode_list<Partition>(std::move(body), "partitions", [](od::object object) { return partition_of(object); });
+}
+
+core::Result<Decoded<Reservation>> decode_reservations(std::string body) {
+  return decode_list<Reservation>(std::move(body), "reservations", [](od::object object) { return reservation_of(object); });
 }
 
 core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling) {
@@ -256,6 +314,20 @@ core::Result<Decoded<Diag>> decode_diag(std::string body) {
     if (key != "statistics" || value.type() != od::json_type::object) return;
     out.present = true;
     out.rows.push_back(std::make_shared<const Diag>(diag_of(value.get_object())));
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+core::Result<Decoded<LoadedConf>> decode_conf(std::string body) {
+  Decoded<LoadedConf> out;
+  const auto read = read_document(body, &out.envelope, [&](std::string_view key, od::value value) {
+    if (key != "slurm_conf" || value.type() != od::json_type::object) return;
+    out.present = true;
+    out.rows.push_back(std::make_shared<const LoadedConf>());
+    for (auto field : value.get_object()) {
+      if (std::string_view(field.unescaped_key()) == "ClusterName") out.envelope.slurmctld_cluster = text_of(field.value());
+    }
   });
   if (!read) return std::unexpected(read.error());
   return out;

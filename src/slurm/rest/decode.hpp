@@ -14,6 +14,7 @@
 
 #include "core/result.hpp"
 #include "slurm/model.hpp"
+#include "slurm/reservation.hpp"
 #include "slurm/rest/client.hpp"
 #include "slurm/rest/errors.hpp"
 #include "slurm/rest/spelling.hpp"
@@ -25,6 +26,9 @@ struct Envelope {
   std::vector<RestError> errors;
   std::vector<std::string> warnings;
   std::string release;  ///< Of slurmrestd: "26.05.5".
+  /// ClusterName as slurmrestd's own slurm.conf has it, and as slurmctld has it, where the reply says so. slurmctld's stands in
+  /// jobs, and in the configuration that it has loaded; "": not said.
+  std::string cluster{}, slurmctld_cluster{};
 };
 
 template <class T>
@@ -39,8 +43,11 @@ struct Decoded {
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);
+core::Result<Decoded<Reservation>> decode_reservations(std::string body);
 core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling);
 core::Result<Decoded<Diag>> decode_diag(std::string body);
+/// slurmctld's configuration. Of it only Envelope::slurmctld_cluster is read.
+core::Result<Decoded<LoadedConf>> decode_conf(std::string body);
 core::Result<Envelope> decode_envelope(std::string body);
 
 /// What /openapi/v3 says: paths without their last slash, with their methods in lower case; and the release if it is told.

@@ -76,6 +76,8 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
     EXPECT_EQ(job(3).nodes, std::vector<std::string>{"n1"});
     ASSERT_TRUE(job(3).start && job(3).end);
     EXPECT_EQ(*job(3).end - *job(3).start, core::Duration(std::chrono::minutes(10)));
+    EXPECT_TRUE(job(3).batch && job(3).requeue);
+    EXPECT_EQ(job(3).full_id(), "3");
     EXPECT_FALSE(job(4).end) << "no limit";
     EXPECT_EQ(job(5).state, "SUSPENDED");
     EXPECT_EQ(job(5).nodes, (std::vector<std::string>{"n2", "n3"}));
@@ -239,7 +241,25 @@ TEST(Decode, AJobThatRunsNeedsAllNodesThatItNames) {
     ASSERT_TRUE(jobs) << jobs.error().message;
     EXPECT_EQ(jobs->rows[0]->holds("n3"), state != std::string("COMPLETED")) << state;
     EXPECT_FALSE(jobs->rows[0]->holds("n4")) << state;
+    EXPECT_EQ(jobs->rows[0]->runs_on("n1"), state != std::string("COMPLETED")) << state;
+    EXPECT_FALSE(jobs->rows[0]->runs_on("n3")) << "it only names it";
   }
+}
+
+// The last task of an array has the array's own number, which alone stands for all tasks.
+TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
+  const auto jobs = decode_jobs(R"({"jobs":[{"job_id":2,"job_state":["RUNNING"],"nodes":"n1","batch_flag":true,"requeue":false,
+      "array_job_id":{"set":true,"infinite":false,"number":2},"array_task_id":{"set":true,"infinite":false,"number":0}},
+      {"job_id":3,"job_state":["RUNNING","COMPLETING"],"nodes":"n1","batch_flag":false,"requeue":true,
+      "array_job_id":{"set":true,"infinite":false,"number":0},"array_task_id":{"set":false,"infinite":false,"number":0}}]})");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  EXPECT_EQ(jobs->rows[0]->full_id(), "2_0");
+  EXPECT_TRUE(jobs->rows[0]->batch);
+  EXPECT_FALSE(jobs->rows[0]->requeue);
+  EXPECT_TRUE(jobs->rows[0]->runs_on("n1"));
+  EXPECT_EQ(jobs->rows[1]->full_id(), "3");
+  EXPECT_FALSE(jobs->rows[1]->batch);
+  EXPECT_FALSE(jobs->rows[1]->runs_on("n1")) << "it is ending";
 }
 
 // An odd row spoils what depends on it, and nothing else.

@@ -56,6 +56,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
       return ErrorCode::kBusy;
     case 2017:  // ESLURM_INVALID_JOB_ID
     case 2018:  // ESLURM_INVALID_NODE_NAME
+    case 2021:  // ESLURM_ALREADY_DONE
       return ErrorCode::kNotFound;
     case 2168:  // ESLURM_NODE_ALREADY_EXISTS
       return ErrorCode::kAlreadyExists;

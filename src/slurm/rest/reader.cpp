@@ -114,7 +114,9 @@ void read_meta(od::value value, Envelope& envelope) {
     od::value inner = field.value();
     if ((key != "slurm" && key != "Slurm") || inner.type() != od::json_type::object) continue;
     for (auto detail : inner.get_object()) {
-      if (std::string_view(detail.unescaped_key()) == "release") envelope.release = text_of(detail.value());
+      const std::string_view name = detail.unescaped_key();
+      if (name == "release") envelope.release = text_of(detail.value());
+      if (name == "cluster") envelope.cluster = text_of(detail.value());
     }
   }
 }

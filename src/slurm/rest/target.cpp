@@ -1,5 +1,7 @@
 #include "slurm/rest/target.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -38,6 +40,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     std::optional<core::MonoTime> wrote{};  ///< When a write was sent, if one was.
   };
   using JobPtr = std::shared_ptr<Job>;
+  using LiveJobs = std::vector<std::shared_ptr<const slurm::Job>>;
 
   void fail(const JobPtr& job, core::Error error) {
     ActResult result{std::unexpected(error.with(job->what)), {}};
@@ -110,9 +113,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return refuse(std::move(done), {ErrorCode::kInvalid, "drain without nodes", 0, {}, {}});
     }
     begin(act.cluster, "drain " + core::compress_hostlist(act.nodes), std::move(done),
-          [this, nodes = act.nodes, owner = act.owner, reason = act.reason](const JobPtr& job) {
-            read_live(job, nodes,
-                      [this, job, owner, reason](Found found) { drain_found(job, owner, reason, std::move(found)); });
+          [this, nodes = act.nodes, how = How{act.owner, act.reason, act.renames}](const JobPtr& job) {
+            read_live(job, nodes, [this, job, how](Found found) { drain_found(job, how, std::move(found)); });
           });
   }
 
@@ -154,6 +156,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     }
   }
 
+  struct How {
+    Owner owner;
+    std::string reason;
+    bool renames;
+  };
+
   /// What a node is to be told when it is to be drained.
   struct DrainWish {
     bool write = true;  ///< False: it drains already, and the owner's word has no place there, or stands there.
@@ -163,9 +171,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Nodes that nobody keeps from work, or that only went silent, are drained with the owner's reason. A down or fail of
   /// somebody else's keeps its reason, and with it its owner. What drains already is left alone, unless only other programs of
   /// ours hold it.
-  static DrainWish drain_wish(const Node& node, Owner owner, const std::string& reason) {
-    if (drained_without(node, owner)) return {true, Holds::read(node.reason).hold(owner, reason).reason()};
-    if (node.state.has("DRAIN") && !node.state.has("UNDRAIN")) return {.write = false};
+  static DrainWish drain_wish(const Node& node, const How& how) {
+    const auto& [owner, reason, renames] = how;
+    const std::optional<std::string> word = Holds::read(node.reason).why(owner);
+    const bool renamed = renames && node.state.drains() && word && *word != reason;
+    if (renamed || drained_without(node, owner)) return {true, Holds::read(node.reason).hold(owner, reason).reason()};
+    if (node.state.drains()) return {.write = false};
     Holds holds = Holds::read(node.reason);
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
     if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
@@ -174,11 +185,11 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return {true, holds.hold(owner, reason).reason()};
   }
 
-  void drain_found(const JobPtr& job, Owner owner, const std::string& reason, Found found) {
+  void drain_found(const JobPtr& job, const How& how, Found found) {
     std::vector<std::string> drained, kept;
     std::map<std::optional<std::string>, std::vector<std::string>> by_reason;
     for (const Node& node : found.nodes) {
-      DrainWish wish = drain_wish(node, owner, reason);
+      DrainWish wish = drain_wish(node, how);
       if (wish.write) {
         drained.push_back(node.name);
         by_reason[std::move(wish.reason)].push_back(node.name);
@@ -228,12 +239,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
   /// Without the owner's word the node is to be told this; an error where there is nothing of its to undo.
-  static core::Result<NodeUpdate> release(const Node& node, Owner owner) {
+  static core::Result<NodeUpdate> release(const Node& node, Owner owner, const std::string& seen) {
     if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     Holds holds = Holds::read(node.reason);
     if (!holds.has(owner) && !down_by_slurm(node))
       return core::fail(ErrorCode::kConflict, "its reason is not ours: \"" + node.reason + "\"");
     if (node.state.has("FAIL")) return core::fail(ErrorCode::kConflict, "somebody set it failing");
+    if (!seen.empty() && holds.has(owner) && holds.why(owner) != Holds::read(seen).why(owner))
+      return core::fail(ErrorCode::kConflict, "its reason is another by now: \"" + node.reason + "\"");
     NodeUpdate update;
     // What a DOWN of slurmctld's own says of holds is left over.
     if (holds.others_than(owner) && !down_by_slurm(node)) {
@@ -248,18 +261,38 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void resume(const ResumeNode& act, Done done) {
-    begin(act.cluster, "resume " + act.node, std::move(done), [this, name = act.node, owner = act.owner](const JobPtr& job) {
-      Client* to = client(job);
-      if (to == nullptr) return;
-      to->node(name, guard<Node>([job, name, owner](Impl& self, core::Result<Node> node) {
-                 if (!node) return self.fail(job, node.error());
-                 const core::Result<NodeUpdate> update = release(*node, owner);
-                 if (!update) return self.fail(job, update.error());
-                 core::Json value{{"resumed", name}, {"by", update->state.value_or("")}};
-                 if (Client* again = self.client(job))
-                   again->update_node(name, *update, self.finish_write(job, std::move(value)));
-               }));
-    });
+    begin(act.cluster, "resume " + act.node, std::move(done),
+          [this, name = act.node, owner = act.owner, seen = act.seen](const JobPtr& job) {
+            Client* to = client(job);
+            if (to == nullptr) return;
+            to->node(name, guard<Node>([job, name, owner, seen](Impl& self, core::Result<Node> node) {
+                       if (!node) return self.fail(job, node.error());
+                       const core::Result<NodeUpdate> update = release(*node, owner, seen);
+                       if (!update) return self.fail(job, update.error());
+                       core::Json value{{"resumed", name}, {"by", update->state.value_or("")}};
+                       if (Client* again = self.client(job))
+                         again->update_node(name, *update, self.finish_write(job, std::move(value)));
+                     }));
+          });
+  }
+
+  /// Of a wish, what the live node lacks.
+  static NodeUpdate as_needed(const Node& node, NodeUpdate wish, const std::optional<OwnFeatures>& own,
+                              const Capabilities* server) {
+    if (own) {
+      wish.features = replace_own(node.features, *own);
+      wish.active_features = replace_own(node.active_features, *own);
+    }
+    if (wish.comment == node.comment) wish.comment.reset();
+    if (wish.features == node.features && (!wish.active_features || wish.active_features == node.active_features)) {
+      wish.features.reset();
+      wish.active_features.reset();
+    }
+    const bool can = server != nullptr && server->topology_update;
+    if (!can || wish.topology == node.topology) wish.topology.reset();
+    if (wish.weight == node.weight) wish.weight.reset();
+    if (can && (wish.features || wish.weight) && !wish.topology && !node.topology.empty()) wish.topology = node.topology;
+    return wish;
   }
 
   void update(const UpdateNode& act, Done done) {
@@ -267,18 +300,37 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       return refuse(std::move(done),
                     {ErrorCode::kInvalid, "update " + act.node + ": state and reason are not for this act", 0, {}, {}});
     }
-    begin(act.cluster, "update " + act.node, std::move(done), [this, name = act.node, wish = act.update](const JobPtr& job) {
-      Client* to = client(job);
-      if (to == nullptr) return;
-      to->node(name, guard<Node>([job, name, wish](Impl& self, core::Result<Node> node) {
-                 if (!node) return self.fail(job, node.error());
-                 const bool as_wished =
-                     (!wish.comment || *wish.comment == node->comment) && (!wish.features || *wish.features == node->features);
-                 if (as_wished) return self.succeed(job, {{"updated", false}});
-                 if (Client* again = self.client(job))
-                   again->update_node(name, wish, self.finish_write(job, {{"updated", true}}));
-               }));
-    });
+    begin(act.cluster, "update " + act.node, std::move(done),
+          [this, name = act.node, wish = act.update, own = act.own](const JobPtr& job) {
+            Client* to = client(job);
+            if (to == nullptr) return;
+            to->node(name, guard<Node>([job, name, wish, own](Impl& self, core::Result<Node> node) {
+                       if (!node) return self.fail(job, node.error());
+                       Client* again = self.client(job);
+                       if (again == nullptr) return;
+                       const NodeUpdate update = as_needed(*node, wish, own, again->capabilities());
+                       if (!update.comment && !update.features && !update.topology && !update.weight)
+                         return self.succeed(job, {{"updated", false}});
+                       again->update_node(name, update, self.finish_write(job, {{"updated", true}}));
+                     }));
+          });
+  }
+
+  void restore(const RestoreReason& act, Done done) {
+    begin(act.cluster, "restore the reason of " + act.node, std::move(done),
+          [this, name = act.node, seen = act.seen, reason = act.reason](const JobPtr& job) {
+            Client* to = client(job);
+            if (to == nullptr) return;
+            to->node(name, guard<Node>([job, name, seen, reason](Impl& self, core::Result<Node> node) {
+                       if (!node) return self.fail(job, node.error());
+                       if (!node->state.has("DRAIN") || node->reason != seen)
+                         return self.fail(job, {ErrorCode::kConflict, "somebody changed it since", 0, {}, {}});
+                       NodeUpdate update;
+                       update.reason = reason;
+                       if (Client* again = self.client(job))
+                         again->update_node(name, update, self.finish_write(job, {{"restored", true}}));
+                     }));
+          });
   }
 
   /// As begin(), unless the evidence is too old by now.
@@ -345,6 +397,62 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
+  using EndingJobs = std::vector<DrainTimedOut::OneJob>;
+
+  /// Jobs first, and the node last: who took its drain back meanwhile is heard.
+  void end_jobs(const EndJobs& act, Done done) {
+    const DrainTimedOut& evidence = act.evidence;
+    begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
+             [this, evidence](const JobPtr& job) {
+               clusters.live_jobs(job->cluster, guard<LiveJobs>([job, evidence](Impl& self, core::Result<LiveJobs> jobs) {
+                                    if (!jobs) return self.fail(job, jobs.error());
+                                    self.end_found(job, evidence, left_of(evidence, *jobs));
+                                  }));
+             });
+  }
+
+  /// Of the evidence's jobs those that still run there.
+  static EndingJobs left_of(const DrainTimedOut& evidence, const LiveJobs& live) {
+    EndingJobs out;
+    for (const DrainTimedOut::OneJob& one : evidence.jobs()) {
+      const auto still = [&](const std::shared_ptr<const slurm::Job>& row) {
+        return row->id == one.id && row->start == one.start && may_be_ended(*row, evidence.node().name, evidence.how());
+      };
+      if (std::ranges::any_of(live, still)) out.push_back(one);
+    }
+    return out;
+  }
+
+  void end_found(const JobPtr& job, const DrainTimedOut& evidence, EndingJobs jobs) {
+    if (jobs.empty()) return succeed(job, {{"ended", core::Json::array()}});
+    Client* to = client(job);
+    if (to == nullptr) return;
+    to->node(evidence.node().name, guard<Node>([job, why = evidence.why(), how = evidence.how(), jobs = std::move(jobs)](
+                                                   Impl& self, core::Result<Node> node) {
+               if (!node) return self.fail(job, node.error());
+               if (!drained_only_for(*node, why))
+                 return self.fail(job, {ErrorCode::kConflict, "it is not drained for that any more", 0, {}, {}});
+               self.end_each(job, how, jobs, core::Json::array());
+             }));
+  }
+
+  /// One after the other. One that has ended meanwhile is none; the first that fails otherwise is told.
+  void end_each(const JobPtr& job, EndOfJobs how, EndingJobs left, core::Json ended) {
+    if (left.empty()) return succeed(job, {{"ended", std::move(ended)}});
+    Client* to = client(job);
+    if (to == nullptr) return;
+    const std::string id = std::move(left.back().full_id);
+    left.pop_back();
+    job->wrote = loop.clock().mono();
+    auto next = guard<void>(
+        [job, how, id, left = std::move(left), ended = std::move(ended)](Impl& self, core::Result<void> result) mutable {
+          if (!result && result.error().code != ErrorCode::kNotFound) return self.fail(job, result.error().with("job " + id));
+          if (result) ended.push_back(id);
+          self.end_each(job, how, std::move(left), std::move(ended));
+        });
+    how == EndOfJobs::kCancel ? to->cancel_job(id, std::move(next)) : to->requeue_job(id, std::move(next));
+  }
+
   void confirm(const ConfirmIdle& act, Done done) {
     const std::string& name = act.evidence.node().name;
     begin_by(act.evidence, "look at " + name, std::move(done), [this, name](const JobPtr& job) {
@@ -363,6 +471,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   void confirm_none(const ConfirmNoJobs& act, Done done) {
     begin(act.cluster, "look for jobs", std::move(done), [this](const JobPtr& job) {
       unless_any(job, &slurm::Job::in_queue, " is in the queue", [this, job] { succeed(job, {{"jobs", false}}); });
+    });
+  }
+
+  void confirm_none_starts(const ConfirmNoneStarts& act, Done done) {
+    begin(act.cluster, "look for jobs that start", std::move(done), [this](const JobPtr& job) {
+      unless_any(job, &slurm::Job::starting, " is starting", [this, job] { succeed(job, {{"starting", false}}); });
     });
   }
 
@@ -395,6 +509,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                if (!node) return self.fail(job, node.error());
                if (expected == Live::kSilent && !is_silent(*node))
                  return self.fail(job, {ErrorCode::kConflict, "it is not down, or responds", 0, {}, {}});
+               if (expected == Live::kDrained && !node->state.drains())
+                 return self.fail(job, {ErrorCode::kConflict, "it is not drained any more", 0, {}, {}});
                if (expected == Live::kKept && !kept_from_work(*node)) {
                  return self.fail(job, {ErrorCode::kConflict, "it is neither drained, nor failing, nor down", 0, {}, {}});
                }
@@ -411,16 +527,89 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Calls `then` when Slurm, asked live, has no such job.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
-    using Jobs = std::vector<std::shared_ptr<const slurm::Job>>;
     clusters.live_jobs(
-        job->cluster, guard<Jobs>([job, such = std::move(such), what = std::move(what), then = std::move(then)](
-                                      Impl& self, core::Result<Jobs> jobs) {
+        job->cluster, guard<LiveJobs>([job, such = std::move(such), what = std::move(what), then = std::move(then)](
+                                          Impl& self, core::Result<LiveJobs> jobs) {
           if (!jobs) return self.fail(job, jobs.error());
           const auto one = std::ranges::find_if(*jobs, [&](const auto& row) { return such(*row); });
           if (one == jobs->end()) return then();
           self.fail(job,
                     {ErrorCode::kBusy, "job " + std::to_string((*one)->id) + " (" + (*one)->state + ")" + what, 0, {}, {}});
         }));
+  }
+
+  // --- Reservations -----------------------------------------------------------------------------------------------
+
+  void read_reservations(const ReadReservations& act, Done done) {
+    begin(act.cluster, "read reservations", std::move(done), [this](const JobPtr& job) {
+      with_reservations(job, [job](Impl&, const Table<Reservation>& table) {
+        core::Json all = core::Json::array();
+        for (const auto& row : table.rows) all.push_back(to_json(*row));
+        job->done({std::move(all), {}});
+      });
+    });
+  }
+
+  void with_reservations(const JobPtr& job, std::function<void(Impl&, const Table<Reservation>&)> then) {
+    Client* to = client(job);
+    if (to == nullptr) return;
+    to->reservations(
+        guard<Table<Reservation>>([job, then = std::move(then)](Impl& self, core::Result<Table<Reservation>> table) {
+          table ? then(self, *table) : self.fail(job, table.error());
+        }));
+  }
+
+  /// The live one of that name; null: there is none.
+  void with_reservation(const JobPtr& job, const std::string& name, std::function<void(Impl&, const Reservation*)> then) {
+    with_reservations(job, [name, then = std::move(then)](Impl& self, const Table<Reservation>& table) {
+      const auto found = std::ranges::find_if(table.rows, [&](const auto& row) { return row->name == name; });
+      then(self, found == table.rows.end() ? nullptr : found->get());
+    });
+  }
+
+  void make_reservation(const MakeReservation& act, Done done) {
+    if (act.wish.nodes.empty()) return refuse(std::move(done), {ErrorCode::kInvalid, "a reservation without nodes", 0, {}, {}});
+    begin(act.cluster, "make reservation " + act.wish.name, std::move(done), [this, wish = act.wish](const JobPtr& job) {
+      with_reservation(job, wish.name, [job, wish](Impl& self, const Reservation* live) {
+        if (live != nullptr) return self.fail(job, {ErrorCode::kConflict, "Slurm has one of that name", 0, {}, {}});
+        if (Client* to = self.client(job)) to->make_reservation(wish, self.finish_write(job, {{"made", wish.name}}));
+      });
+    });
+  }
+
+  /// Calls `then` where the live reservation is the one that was seen; null: it is gone.
+  void with_own(const OwnReservation& evidence, std::string what, Done done,
+                std::function<void(Impl&, const JobPtr&, const Reservation*)> then) {
+    begin(evidence.cluster(), std::move(what), std::move(done), [this, evidence, then = std::move(then)](const JobPtr& job) {
+      if (!evidence.good_at(loop.clock().mono()))
+        return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
+      with_reservation(job, evidence.seen().name, [job, evidence, then](Impl& self, const Reservation* live) {
+        const Reservation& seen = evidence.seen();
+        if (live != nullptr &&
+            (live->users != seen.users || live->flags != seen.flags || live->start != seen.start || live->end != seen.end))
+          return self.fail(job, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
+        then(self, job, live);
+      });
+    });
+  }
+
+  void set_reservation_nodes(const SetReservationNodes& act, Done done) {
+    if (act.nodes.empty()) return refuse(std::move(done), {ErrorCode::kInvalid, "a reservation without nodes", 0, {}, {}});
+    with_own(act.evidence, "set nodes of reservation " + act.evidence.seen().name, std::move(done),
+             [nodes = act.nodes](Impl& self, const JobPtr& job, const Reservation* live) {
+               if (live == nullptr) return self.fail(job, {ErrorCode::kConflict, "it is gone", 0, {}, {}});
+               if (Client* to = self.client(job))
+                 to->set_reservation_nodes(live->name, nodes, self.finish_write(job, {{"nodes", nodes}}));
+             });
+  }
+
+  void delete_reservation(const DeleteReservation& act, Done done) {
+    with_own(act.evidence, "delete reservation " + act.evidence.seen().name, std::move(done),
+             [](Impl& self, const JobPtr& job, const Reservation* live) {
+               if (live == nullptr) return self.succeed(job, {{"deleted", false}});
+               if (Client* to = self.client(job))
+                 to->delete_reservation(live->name, self.finish_write(job, {{"deleted", true}}));
+             });
   }
 
   void reconfigure(const Reconfigure& act, Done done) {
@@ -456,11 +645,18 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   Impl* impl = impl_.get();
   carries_out<DrainNodes>([impl](const auto& act, Done done) { impl->drain(*act, std::move(done)); });
   carries_out<ResumeNode>([impl](const auto& act, Done done) { impl->resume(*act, std::move(done)); });
+  carries_out<RestoreReason>([impl](const auto& act, Done done) { impl->restore(*act, std::move(done)); });
   carries_out<UpdateNode>([impl](const auto& act, Done done) { impl->update(*act, std::move(done)); });
   carries_out<DeleteNode>([impl](const auto& act, Done done) { impl->remove(*act, std::move(done)); });
   carries_out<EndNode>([impl](const auto& act, Done done) { impl->end(*act, std::move(done)); });
+  carries_out<EndJobs>([impl](const auto& act, Done done) { impl->end_jobs(*act, std::move(done)); });
   carries_out<ConfirmIdle>([impl](const auto& act, Done done) { impl->confirm(*act, std::move(done)); });
+  carries_out<ConfirmNoneStarts>([impl](const auto& act, Done done) { impl->confirm_none_starts(*act, std::move(done)); });
   carries_out<ConfirmNoJobs>([impl](const auto& act, Done done) { impl->confirm_none(*act, std::move(done)); });
+  carries_out<ReadReservations>([impl](const auto& act, Done done) { impl->read_reservations(*act, std::move(done)); });
+  carries_out<MakeReservation>([impl](const auto& act, Done done) { impl->make_reservation(*act, std::move(done)); });
+  carries_out<SetReservationNodes>([impl](const auto& act, Done done) { impl->set_reservation_nodes(*act, std::move(done)); });
+  carries_out<DeleteReservation>([impl](const auto& act, Done done) { impl->delete_reservation(*act, std::move(done)); });
   carries_out<Reconfigure>([impl](const auto& act, Done done) { impl->reconfigure(*act, std::move(done)); });
 }
 

@@ -82,6 +82,7 @@ struct TargetTest : ::testing::Test {
   }
 
   [[nodiscard]] Drained drained();
+  [[nodiscard]] DrainTimedOut timed_out(EndOfJobs how);
 
   core::ManualLoop loop;
   ZeroRandom random;
@@ -263,6 +264,13 @@ TEST_F(TargetTest, ResumesOurDrainAndOurDown) {
   for (const core::Json& body : bodies) EXPECT_EQ(body["reason"], "Not responding") << "Slurm writes over that, and we do not";
 }
 
+TEST_F(TargetTest, ResumesNothingThatWasSaidSince) {
+  live("n1", R"("DOWN","DRAIN")", "slurm-operator: Pod is terminating (uid)");
+  EXPECT_EQ(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: scale in")).value.error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(posted().empty());
+  EXPECT_TRUE(run(resume_node("c", Owner::kOperator, "n1", "slurm-operator: Pod is terminating (uid)")).value);
+}
+
 TEST_F(TargetTest, ResumesADownOfSlurmsOwn) {
   for (const char* reason :
        {"Not responding", "Not responding : Not responding", "left over : Not responding", "Node unexpectedly rebooted"}) {
@@ -300,6 +308,87 @@ TEST_F(TargetTest, EndsOnlyANodeOfOurDrainAndOfTheSlurmdThatWasSeen) {
   EXPECT_EQ(posted()[0], (core::Json{{"state", {"DOWN"}}, {"reason", "slurm-operator: Pod is gone"}}));
 }
 
+constexpr const char* kOurDrain = "slurm-operator: scale in";
+std::string job_row(int id, const std::string& nodes, const std::string& more = "") {
+  return R"({"job_id":)" + std::to_string(id) + R"(,"job_state":["RUNNING"],"nodes":")" + nodes +
+         R"(","batch_flag":true,"requeue":true)" + more + "}";
+}
+
+/// That n1 is drained for "scale in" and has had its time, with jobs 1 and 2.
+DrainTimedOut TargetTest::timed_out(EndOfJobs how) {
+  Snapshot snapshot;
+  snapshot.health = Snapshot::Health::kComplete;
+  snapshot.requested_at = loop.clock().mono();
+  Node node = seen("n1", kOurDrain);
+  node.state = {"MIXED", {"DRAIN"}};
+  snapshot.nodes[node.name] = std::make_shared<const Node>(node);
+  for (const std::int64_t id : {1, 2}) {
+    Job job;
+    job.id = id;
+    job.state = "RUNNING";
+    job.nodes = {"n1"};
+    job.batch = job.requeue = true;
+    snapshot.jobs[id] = std::make_shared<const Job>(job);
+  }
+  return *DrainTimedOut::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "n1"}, "scale in", how, "4h");
+}
+
+TEST_F(TargetTest, EndsTheJobsOfADrainThatTimedOut) {
+  http.on("DELETE", kBase + "/job/", testing::done());
+  http.on("POST", kBase + "/jobs/requeue", testing::done());
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(job_row(1, "n1") + "," + job_row(2, "n[1-2]")));
+  live("n1", R"("MIXED","DRAIN")", kOurDrain);
+  EXPECT_EQ(*run(end_jobs(timed_out(EndOfJobs::kCancel))).value, (core::Json{{"ended", {"2", "1"}}}));
+  EXPECT_EQ(http.asked("DELETE", kBase + "/job/"), 2);
+  EXPECT_TRUE(run(end_jobs(timed_out(EndOfJobs::kRequeue))).value);
+  ASSERT_EQ(posted().size(), 2U);
+  EXPECT_EQ(posted()[1]["jobs"], (core::Json{"1"}));
+  EXPECT_EQ(http.asked("DELETE", kBase + "/job/"), 2) << "what is requeued is not cancelled";
+}
+
+TEST_F(TargetTest, OnlyJobsOfTheEvidenceThatStillRunThereAreEnded) {
+  http.on("DELETE", kBase + "/job/", testing::done());
+  live("n1", R"("MIXED","DRAIN")", kOurDrain);
+  const std::string begun_anew = R"(,"start_time":{"set":true,"infinite":false,"number":7})";
+  http.on("GET", kBase + "/jobs/",
+          testing::jobs(job_row(1, "n2") + "," + job_row(2, "n1", begun_anew) + "," + job_row(3, "n1")));
+  EXPECT_EQ(*run(end_jobs(timed_out(EndOfJobs::kCancel))).value, (core::Json{{"ended", core::Json::array()}}));
+  EXPECT_EQ(writes(), 0) << "one moved, one was started anew, and one was not seen";
+}
+
+TEST_F(TargetTest, WhatIsNotDrainedForThatAnyMoreKeepsItsJobs) {
+  http.on("DELETE", kBase + "/job/", testing::done());
+  http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(job_row(1, "n1")));
+  for (const char* reason :
+       {"bad disk", "slurm-operator: Node (a) was cordoned", "slurm-operator: scale in; slurm-bridge: x"}) {
+    live("n1", R"("MIXED","DRAIN")", reason);
+    EXPECT_EQ(failure(end_jobs(timed_out(EndOfJobs::kCancel))), ErrorCode::kConflict) << reason;
+  }
+  live("n1", R"("MIXED")", kOurDrain);
+  EXPECT_EQ(failure(end_jobs(timed_out(EndOfJobs::kCancel))), ErrorCode::kConflict);
+  const DrainTimedOut old = timed_out(EndOfJobs::kCancel);
+  live("n1", R"("MIXED","DRAIN")", kOurDrain);
+  loop.advance(kFresh + 1s);
+  EXPECT_EQ(failure(end_jobs(old)), ErrorCode::kExpired);
+  http.on("GET", kBase + "/jobs/?update_time=", testing::error(500, -1, "unwell"));
+  EXPECT_EQ(failure(end_jobs(timed_out(EndOfJobs::kCancel))), ErrorCode::kInternal);
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, AReasonOfOursGivesWayToAnother) {
+  live("n1", R"("MIXED","DRAIN")", "slurm-operator: Node (a) was cordoned");
+  EXPECT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1"}, "scale in")).value);
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1"}, "scale in", true)).value);
+  live("n1", R"("MIXED","DRAIN")", "slurm-operator: Node (a) was cordoned; slurm-bridge: x");
+  EXPECT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1"}, "scale in", true)).value);
+  live("n1", R"("MIXED","DRAIN")", "bad disk");
+  EXPECT_TRUE(run(drain_nodes("c", Owner::kOperator, {"n1"}, "scale in", true)).value);
+  ASSERT_EQ(posted().size(), 2U) << "a person's reason stays";
+  EXPECT_EQ(posted()[0]["reason"], "slurm-operator: scale in");
+  EXPECT_EQ(posted()[1]["reason"], "slurm-operator: scale in; slurm-bridge: x");
+}
+
 TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
   for (const char* reason : {"", "bad disk", "Not responding", "slurm-operator"}) {
     live("n1", R"("IDLE","DRAIN")", reason);
@@ -329,6 +418,30 @@ TEST_F(TargetTest, UpdatesOnlyWhatDiffersAndNeverState) {
   update.state = "IDLE";
   EXPECT_EQ(failure(update_node("c", "n1", update)), ErrorCode::kInvalid);
   EXPECT_EQ(posted().size(), 1U);
+}
+
+TEST_F(TargetTest, ReplacesItsOwnFeaturesAloneAndCarriesTheTopology) {
+  http.on("GET", kBase + "/node/n1",
+          testing::nodes(R"({"name":"n1","state":["IDLE"],"features":["theirs","k8s/old","off"],"active_features":["theirs",)"
+                         R"("k8s/old"],"topology":"default:s1"})"));
+  const OwnFeatures own{"k8s/", {"k8s/new"}, {"cpu"}, {}};
+  EXPECT_EQ(*run(update_node("c", "n1", {}, own)).value, (core::Json{{"updated", true}}));
+  ASSERT_EQ(posted().size(), 1U);
+  EXPECT_EQ(posted()[0], (core::Json{{"features", {"cpu", "theirs", "off", "k8s/new"}},
+                                     {"features_act", {"cpu", "theirs", "k8s/new"}},
+                                     {"topology_str", "default:s1"}}));
+  NodeUpdate other;
+  other.topology = "default:s2";
+  run(update_node("c", "n1", other, OwnFeatures{"k8s/", {"k8s/old"}, {}, {}}));
+  ASSERT_EQ(posted().size(), 2U);
+  EXPECT_EQ(posted()[1], (core::Json{{"topology_str", "default:s2"}}));
+  other.topology = "default:s1";
+  EXPECT_EQ(*run(update_node("c", "n1", other)).value, (core::Json{{"updated", false}}));
+  run(update_node("c", "n1", {}, OwnFeatures{"", {}, {"cpu", "new"}, {"off", "theirs"}}));
+  ASSERT_EQ(posted().size(), 3U);
+  EXPECT_EQ(posted()[2], (core::Json{{"features", {"cpu", "new", "k8s/old"}},
+                                     {"features_act", {"cpu", "new", "k8s/old"}},
+                                     {"topology_str", "default:s1"}}));
 }
 
 TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
@@ -437,6 +550,24 @@ TEST_F(TargetTest, NoJobIsOneThatNeitherRunsNorWaits) {
   EXPECT_EQ(writes(), 0);
 }
 
+TEST_F(TargetTest, AJobStartsWhileItsPrologRunsOrItsNodesAreConfigured) {
+  const std::string running = R"("job_state":["RUNNING"],"state_reason":)";
+  for (const std::string& row :
+       {running + "\"Prolog\"", std::string(R"("job_state":["RUNNING","CONFIGURING"],"state_reason":"None")")}) {
+    http.on("GET",
+            kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":8,)" + running + R"("None"},{"job_id":9,)" + row + "}"));
+    const auto result = run(confirm_none_starts("c"));
+    ASSERT_FALSE(result.value) << row;
+    EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
+    EXPECT_NE(result.value.error().message.find("job 9 (RUNNING) is starting"), std::string::npos);
+  }
+  http.on(
+      "GET", kBase + "/jobs/?update_time=",
+      testing::jobs(R"({"job_id":8,)" + running + R"("None"},{"job_id":9,"job_state":["PENDING"],"state_reason":"Prolog"})"));
+  EXPECT_TRUE(run(confirm_none_starts("c")).value);
+  EXPECT_EQ(writes(), 0);
+}
+
 TEST_F(TargetTest, DeletionsThatBeginTogetherShareTheirLookAtTheJobs) {
   int deleted = 0;
   for (int i = 0; i < 9; ++i) {
@@ -494,6 +625,28 @@ TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
     live("n1", states);
     EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)).value) << states;
   }
+}
+
+TEST_F(TargetTest, DeletionMayExpectADrain) {
+  for (const char* states : {R"("DOWN")", R"("IDLE","DRAIN","UNDRAIN")", R"("IDLE","FAIL")"}) {
+    live("n1", states, "bad disk");
+    EXPECT_EQ(failure(delete_node("c", seen("n1", "bad disk"), "x", NodeEvidence::Live::kDrained)), ErrorCode::kConflict)
+        << states;
+  }
+  EXPECT_EQ(writes(), 0);
+  live("n1", R"("DOWN","DRAIN")", "bad disk");
+  EXPECT_TRUE(run(delete_node("c", seen("n1", "bad disk"), "x", NodeEvidence::Live::kDrained)).value);
+}
+
+TEST_F(TargetTest, AReasonIsRestoredWhereNobodyHasChangedItSince) {
+  live("n1", R"("IDLE","DRAIN")", "one word");
+  ASSERT_TRUE(run(restore_reason("c", seen("n1", "one word"), "bad \"disk\"")).value);
+  EXPECT_EQ(posted().back(), (core::Json{{"reason", "bad \"disk\""}}));
+  EXPECT_EQ(writes(), 1);
+  EXPECT_EQ(failure(restore_reason("c", seen("n1", "another"), "bad disk")), ErrorCode::kConflict);
+  live("n1", R"("IDLE")", "one word");
+  EXPECT_EQ(failure(restore_reason("c", seen("n1", "one word"), "bad disk")), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 1);
 }
 
 TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {

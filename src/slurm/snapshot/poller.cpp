@@ -62,6 +62,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
     std::optional<Table<Job>> jobs;
+    bool confirmed = false;  ///< That slurmctld is of our cluster, as far as it says so.
     bool over = false;
   };
   using RoundPtr = std::shared_ptr<Round>;
@@ -110,6 +111,20 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     round->whole = !snapshot->complete() || all_next || now() - last_whole >= options.whole;
     all_next = false;
     const bool known = !round->whole;
+    if (known) {
+      round->confirmed = true;
+    } else {
+      client.confirm_cluster([weak = weak_from_this(), round](const core::Result<void>& ours) {
+        const auto self = weak.lock();
+        if (!self || round->over) return;
+        if (!ours) {
+          round->over = true;
+          return self->fail(ours.error());
+        }
+        round->confirmed = true;
+        self->have_nodes(round);
+      });
+    }
     client.partitions(known ? partitions_update : std::nullopt, take(round, &Round::partitions, &Impl::have_nodes));
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
@@ -130,7 +145,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   }
 
   void have_nodes(const RoundPtr& round) {
-    if (!round->partitions || !round->nodes) return;
+    if (!round->confirmed || !round->partitions || !round->nodes) return;
     if (!round->partitions->unchanged && round->nodes->unchanged) {
       // Nodes say in which partitions they are, but a change of a partition is no change of its nodes.
       round->nodes.reset();
@@ -154,6 +169,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->health = Snapshot::Health::kComplete;
     made->error.clear();
     made->failures = 0;
+    made->other_cluster = false;
     made->requested_at = round->started;
     cost = now() - round->started;
     made->cost = cost;
@@ -188,6 +204,10 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->failures = before.failures > 0 && before.error_code == error.code ? before.failures + 1 : 1;
     made->error = error.message;
     made->error_code = error.code;
+    made->other_cluster = error.reason == kOtherCluster;
+    // Whichever request found it out: told once.
+    if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)
+      made->error.erase(0, colon + 2);
     return made;
   }
 

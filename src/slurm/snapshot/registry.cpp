@@ -130,7 +130,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           user(std::move(as)),
           transport(home.factory(endpoint)),
           tokens(home.loop.clock(), key, user),
-          client(home.loop, *transport, tokens, home.log, home.client_options),
+          client(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
           random(home.random.stream("polls of " + cluster)),
           poller(
               home.loop, *random, home.log, client, [&home] { return ++home.last_round; },
@@ -150,6 +150,12 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     Poller poller;
     JobReads job_reads;
   };
+
+  [[nodiscard]] ClientOptions client_options_of(const Endpoint& endpoint) const {
+    ClientOptions out = client_options;
+    out.cluster_name = endpoint.cluster_name;
+    return out;
+  }
 
   void tell(const Change& change) {
     const auto self = shared_from_this();

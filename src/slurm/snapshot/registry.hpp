@@ -27,6 +27,7 @@ namespace slurm {
 struct Endpoint {
   std::string host;
   std::uint16_t port = 6820;
+  std::string cluster_name{};  ///< ClusterName of the cluster that it serves, if that is known: ClientOptions::cluster_name.
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 

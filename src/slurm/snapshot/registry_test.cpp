@@ -86,6 +86,55 @@ TEST_F(RegistryTest, AnswersThatCannotBeReadAreToldOnceTheyLast) {
   EXPECT_FALSE(snapshot()->unreadable());
 }
 
+/// An empty table in which slurmrestd names its cluster.
+std::string table_of(const std::string& list, const std::string& cluster) {
+  return "{\"" + list + R"(":[],"last_update":{"set":true,"number":5},"errors":[],"warnings":[],"meta":{"slurm":{"cluster":")" +
+         cluster + "\"}}}";
+}
+
+TEST_F(RegistryTest, ASlurmrestdOfAnotherClusterIsNotBelieved) {
+  clusters.set("default/c", {"restapi", 6820, "default_c"}, "key");
+  loop.advance(500ms);
+  ASSERT_TRUE(snapshot()->complete()) << "a reply that names no cluster is good";
+  for (const char* query : {"", "?update_time="})
+    http.on("GET", kBase + "/nodes/" + query, testing::ok(table_of("nodes", "elsewhere")));
+  loop.advance(1000ms);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kStale);
+  EXPECT_NE(snapshot()->node("n1"), nullptr) << "its empty table says nothing of our nodes";
+  EXPECT_TRUE(snapshot()->other_cluster);
+  EXPECT_NE(snapshot()->error.find("slurmrestd is of cluster \"elsewhere\", not of \"default_c\""), std::string::npos)
+      << snapshot()->error;
+  for (const char* query : {"", "?update_time="})
+    http.on("GET", kBase + "/nodes/" + query, testing::ok(table_of("nodes", "DEFAULT_c")));
+  loop.advance(10s);
+  EXPECT_TRUE(snapshot()->complete());
+  EXPECT_FALSE(snapshot()->other_cluster);
+}
+
+TEST_F(RegistryTest, ASlurmctldOfAnotherClusterIsKnownByItsJobs) {
+  clusters.set("default/c", {"restapi", 6820, "default_c"}, "key");
+  const std::string job = R"({"job_id":7,"job_state":["PENDING"],"cluster":")";
+  http.on("GET", kBase + "/jobs/", testing::jobs(job + "elsewhere\"}"));
+  loop.advance(500ms);
+  EXPECT_EQ(snapshot()->health, Snapshot::Health::kNone);
+  EXPECT_TRUE(snapshot()->other_cluster);
+  EXPECT_NE(snapshot()->error.find("slurmctld is of cluster \"elsewhere\""), std::string::npos) << snapshot()->error;
+  http.on("GET", kBase + "/jobs/", testing::jobs(job + "default_c\"}"));
+  loop.advance(10s);
+  EXPECT_TRUE(snapshot()->complete());
+}
+
+TEST_F(RegistryTest, ASlurmctldOfAnotherClusterIsKnownByItsConfiguration) {
+  const std::string conf = R"({"errors":[],"warnings":[],"meta":{},"slurm_conf":{"ClusterName":")";
+  http.on("GET", kBase + "/conf", testing::ok(conf + "elsewhere\"}}"));
+  clusters.set("default/c", {"restapi", 6820, "default_c"}, "key");
+  loop.advance(500ms);
+  EXPECT_TRUE(snapshot()->other_cluster);
+  http.on("GET", kBase + "/conf", {500, {}, ""});
+  loop.advance(10s);
+  EXPECT_TRUE(snapshot()->complete()) << "what cannot be told holds nothing back";
+}
+
 TEST_F(RegistryTest, AJobOnNodesThatCannotBeReadHoldsThemAll) {
   http.on("GET", kBase + "/jobs/", testing::jobs(R"({"job_id":7,"job_state":["RUNNING"],"nodes":"n[1-"})"));
   add();

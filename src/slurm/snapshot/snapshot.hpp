@@ -48,6 +48,7 @@ struct Snapshot {
   Health health = Health::kNone;
   std::string error;                                           ///< Why it is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
+  bool other_cluster = false;                                  ///< It is that another cluster answers, as `error` says.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< Its requests started no earlier than this.
   core::Duration cost{0};                                      ///< So long after it the last of them was answered.

@@ -8,9 +8,11 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <regex>
 #include <set>
+#include <thread>
 
 #include "core/json.hpp"
 #include "core/testing/manual_loop.hpp"
@@ -170,7 +172,8 @@ struct Pair {
     (void)sim.call(create);
     // What the cluster's own controllers put into a new namespace is waited for.
     for (int i = 0;
-         i < 100 && real_backend.call({"GET", "/api/v1/namespaces/" + ns + "/serviceaccounts/default"}).status != 200; ++i) {
+         i < 1200 && real_backend.call({"GET", "/api/v1/namespaces/" + ns + "/serviceaccounts/default"}).status != 200; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
   ~Pair() { (void)real.call({"DELETE", "/api/v1/namespaces/" + ns}); }
@@ -374,9 +377,14 @@ TEST_F(SimKubeConformance, DeletesAndEvictionsKnowTheirPreconditions) {
   both("GET", pod);
   evict(R"({"uid": "${uid:held}", "resourceVersion": "${rv:held}"})");
   both("GET", pod);
-  // It is being deleted, and still they hold.
+  // It is being deleted, and still they hold. Every 20 seconds, Kubernetes' collector of pods fails one that was never
+  // scheduled.
+  const auto collected = [&] { return pair->real.call({"GET", pod}).body.find("\"phase\":\"Failed\"") != std::string::npos; };
+  if (collected()) GTEST_SKIP() << "the pod was collected meanwhile";
   both("DELETE", pod, R"({"preconditions": {"resourceVersion": "${old:held}"}})");
+  if (collected()) GTEST_SKIP() << "the pod was collected meanwhile";
   both("DELETE", pod, R"({"preconditions": {"uid": "${uid:held}", "resourceVersion": "${rv:held}"}})");
+  if (collected()) GTEST_SKIP() << "the pod was collected meanwhile";
   merge(pod, R"({"metadata": {"finalizers": null}})");
   both("GET", pod);
 }
@@ -595,7 +603,7 @@ TEST_F(SimKubeConformance, WatchesTellTheSame) {
   for (const char* more :
        {"&resourceVersion=${start}", "&resourceVersion=${rv:w1}", "&resourceVersion=0&fieldSelector=metadata.name%3Dw1"}) {
     const net::HttpRequest request{"GET",
-                                   std::string(kMaps) + "?watch=true&labelSelector=watched%3Dyes&timeoutSeconds=2" + more};
+                                   std::string(kMaps) + "?watch=true&labelSelector=watched%3Dyes&timeoutSeconds=10" + more};
     EXPECT_EQ(summary(pair->real.call(request).body), summary(pair->sim.call(request).body)) << more;
   }
   const net::HttpRequest old{"GET", std::string(kMaps) + "?watch=true&timeoutSeconds=2&resourceVersion=abc"};

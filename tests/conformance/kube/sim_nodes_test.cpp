@@ -85,7 +85,7 @@ class Program final : public Process {
 constexpr const char* kNodeScript = "NODE_SCRIPT";
 constexpr const char* kLostNode = "node-3";
 /// More than a cluster takes to miss a node, or to have it back.
-constexpr core::Duration kNodeLoss{90000};
+constexpr core::Duration kNodeLoss{240000};
 
 /// Where a play is given.
 class Cluster {
@@ -396,7 +396,7 @@ void compare(const std::vector<std::string>& watched, const Play& play) {
   if (std::getenv("NOTES") != nullptr) std::fputs(model.c_str(), stderr);
   if (testing::Test::HasFailure() || std::getenv("KUBECONFIG") == nullptr) return;
   RealCluster cluster;
-  const std::string real = give(cluster, 30s, new_namespace(), watched, play, "real");
+  const std::string real = give(cluster, 120s, new_namespace(), watched, play, "real");
   if (real == model) return;
   EXPECT_EQ(without_starting(real), without_starting(model)) << "the real cluster, and the model";
 }
@@ -1005,7 +1005,7 @@ TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
       s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
     s.pass(1s);  // the trap is set
     s.remove("pods", "hooked");
-    s.remove("pods", "deaf", R"({"gracePeriodSeconds": 2})");
+    s.remove("pods", "deaf", R"({"gracePeriodSeconds": 4})");
     s.remove("pods", "polite");
     for (const char* name : {"hooked", "deaf", "polite"}) {
       const Json now = s.call("GET", s.at("pods", name)).second;
@@ -1168,7 +1168,7 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
                                       R"("serviceName": "s")"));
     const auto all_ready = [&] {
       for (const char* name : {"never", "default", "s-0"}) {
-        if (!holds(s.see("pods", name), "Ready")) return false;
+        if (!holds(s.see("pods", name), "Ready") || terminating(s.see("pods", name))) return false;
       }
       return true;
     };
@@ -1198,8 +1198,10 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
     s.wait_gone("pods", "soon");
     s.wait("the others are ready again", all_ready, kNodeLoss);
     s.note_history("nodes", node, node_state);
-    for (const char* name : {"never", "default", "s-0"})
-      s.note(std::string(name) + ": " + disrupted_state(s.see("pods", name)));
+    for (const char* name : {"never", "default"}) s.note(std::string(name) + ": " + disrupted_state(s.see("pods", name)));
+    // Without its disruption: a real cluster that has not seen the node's taint go when the pod is bound evicts it once more,
+    // and then it is the next one.
+    s.note("s-0: " + pod_state(s.see("pods", "s-0")));
   });
 }
 
@@ -1226,7 +1228,7 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
     s.pass(1s);  // The kubelet has heard of it. By itself it looks anew when its lag is over, which may be now.
     s.change("pods", "reader", R"({"metadata": {"annotations": {"look": "anew"}}})");
     s.wait(
-        "the new file", [&] { return reads_new(s); }, 5s);
+        "the new file", [&] { return reads_new(s); }, 15s);
     s.remove("pods", "reader", R"({"gracePeriodSeconds": 0})");
     s.note("forced: " + std::to_string(s.call("GET", s.at("pods", "reader")).first));
     s.wait_gone("pods", "reader");
@@ -1235,14 +1237,14 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
 }
 
 /// What a kubelet may take, and the probe and the report after it.
-constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{4000};
+constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{10000};
 
 /// The real wait begins before all tests and ends in the last one.
 struct FilesLag : testing::Environment {
   void SetUp() override {
     if (std::getenv("KUBECONFIG") == nullptr) return;
     cluster = std::make_unique<RealCluster>();
-    scene = std::make_unique<Scene>(*cluster, 30s, new_namespace());
+    scene = std::make_unique<Scene>(*cluster, 120s, new_namespace());
     scene->watch("pods");
     mount_old(*scene);
     scene->change("configmaps", "m", kNewData);

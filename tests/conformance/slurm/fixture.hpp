@@ -94,6 +94,15 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   core::Result<void> remove(const std::string& name) {
     return ask<void>([&](auto done) { client->delete_node(name, std::move(done)); });
   }
+  /// The one of that name; absent: there is none.
+  std::optional<slurm::Reservation> reservation(const std::string& name) {
+    const auto all = ask<Table<slurm::Reservation>>([&](auto done) { client->reservations(std::move(done)); });
+    EXPECT_TRUE(all);
+    for (const auto& row : all ? all->rows : std::vector<std::shared_ptr<const slurm::Reservation>>{}) {
+      if (row->name == name) return *row;
+    }
+    return std::nullopt;
+  }
   plan::ActResult run(plan::ActPtr act) {
     const auto out = std::make_shared<std::optional<plan::ActResult>>();
     target->execute(std::move(act), [out](plan::ActResult result) { *out = std::move(result); });
@@ -113,8 +122,8 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     return out;
   }
   bool becomes(const std::string& name, const std::string& wanted, core::Duration most = 40s) {
-    // One question at a time, some apart; real servers need no more.
-    const core::MonoTime end = world->loop().clock().mono() + most;
+    // One question at a time, some apart; real servers need no more. On a busy machine all takes longer.
+    const core::MonoTime end = world->loop().clock().mono() + 4 * most;
     std::string last;
     while (world->loop().clock().mono() < end) {
       last = state(name);
@@ -133,7 +142,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     return "absent";
   }
   bool job_becomes(std::int64_t id, const std::string& wanted, core::Duration most = 30s) {
-    const core::MonoTime end = world->loop().clock().mono() + most;
+    const core::MonoTime end = world->loop().clock().mono() + 4 * most;
     std::string last;
     while (world->loop().clock().mono() < end) {
       last = job_state(id);
@@ -162,6 +171,9 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
       const auto reconfigured = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
       ASSERT_TRUE(reconfigured) << error_of(reconfigured);
       pass(kApart);
+    }
+    if (reservation("maint")) {
+      ASSERT_TRUE(ask<void>([&](auto done) { client->delete_reservation("maint", std::move(done)); }));
     }
     const auto all = jobs();
     ASSERT_TRUE(all) << all.error().message;

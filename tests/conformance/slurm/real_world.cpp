@@ -54,7 +54,8 @@ class RealWorld final : public World {
   std::string key() const override { return read_file(dir_ + "/etc/jwt.key"); }
 
   bool until(const std::function<bool()>& test, core::Duration most) override {
-    const core::MonoTime end = loop_.clock().mono() + most;
+    // On a busy machine all takes longer.
+    const core::MonoTime end = loop_.clock().mono() + 4 * most;
     bool held = test();
     std::function<void()> look = [&] {
       held = test();
@@ -106,7 +107,7 @@ class RealWorld final : public World {
   }
   std::string slow_epilog() override {
     const std::string path = dir_ + "/tmp/epilog";
-    std::ofstream(path) << "#!/bin/sh\nsleep 3\n";
+    std::ofstream(path) << "#!/bin/sh\nsleep 25\n";
     std::filesystem::permissions(path, std::filesystem::perms(0755));
     return "Epilog=/tmp/epilog";
   }

@@ -57,6 +57,9 @@ class World {
   }
 
   kube::PodRecord& add_pod(int ordinal);  ///< Running, ready and registered as IDLE.
+  /// A Kubernetes node; younger than those before it.
+  kube::NodeRecord& add_host(const std::string& name, kube::StringMap labels = {});
+  void remove_host(const std::string& name);
   slurm::Node& add_node(const std::string& name);
   std::int64_t add_job(std::vector<std::string> nodes, std::string state = "RUNNING");
   void end_job(std::int64_t id);
@@ -74,12 +77,18 @@ class World {
   core::MonoTime mono{core::Duration{1'000'000}};
   core::Json nodeset;
   std::map<std::string, kube::PodRecord> pods;
+  std::map<std::string, std::string> images;  ///< Of slurmd, by pod.
+  std::map<std::string, int> conf_weights;    ///< As slurmd says it, by pod.
   std::map<std::string, core::Json> revisions;
+  std::map<std::string, core::Json> claims;
+  std::string claim_event;                                  ///< What events say of each claim.
   std::map<std::string, KubeNode, std::less<>> kube_nodes;  ///< Others that pods run on are as new.
   std::set<std::string, std::less<>> gone_kube_nodes;
+  std::map<std::string, kube::NodeRecord> hosts;  ///< All Kubernetes nodes, for scalingMode DaemonSet.
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
   std::optional<ControllerView> controller;
+  bool old_definitions = false;     ///< The API server does not keep status.drainsToRestore.
   bool stopped = false;             ///< By the Controller's annotation.
   std::string controller_error;     ///< Why there is none, though it exists.
   std::set<std::string> orphans;    ///< Pods that nobody owns.
@@ -88,9 +97,14 @@ class World {
   std::vector<Rival> rivals;
   std::string partition_refusal;
   std::set<std::string> partitions;  ///< That slurmctld has loaded.
+  std::optional<Problem> newer;      ///< Its image is of a later release than slurmctld.
   std::vector<Problem> missing;      ///< Of the objects that the template names.
+  bool host_keys = false;            ///< There is a Secret of host keys.
+  std::map<std::string, slurm::Reservation> reservations;
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
+  slurm::Capabilities capabilities;
   bool slurm_readable = true;
+  bool slurm_is_ours = true;  ///< What answers there is of this cluster.
   core::Duration snapshot_age{100};
   plan::Ledger ledger;
   /// Errors with which steps fail, by the beginning of their id.
@@ -106,9 +120,15 @@ class World {
   core::Result<void> create(const kube::Create& act);
   core::Result<void> patch(const kube::Patch& act);
   core::Result<void> remove(const kube::Delete& act);
+  core::Result<void> patch_claim(const kube::Patch& act);
+  core::Result<void> remove_claim(const kube::Delete& act);
+  [[nodiscard]] bool pod_uses(const std::string& claim) const;
   core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
+  core::Result<void> reservation_act(const plan::Act& act);
+  /// Reservations begin and end with the clock.
+  void tend_reservations();
   [[nodiscard]] bool job_on(const std::string& node) const;
   std::string next_version();
 

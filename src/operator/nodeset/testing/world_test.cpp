@@ -10,6 +10,7 @@
 #include "cluster/worker_names.hpp"
 #include "kube/record.hpp"
 #include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "plan/executor.hpp"
@@ -26,9 +27,9 @@ std::string text(const kube::Key& key) {
   return key.str();
 }
 
-/// Adds what a step does. Status and events tell of what is, a confirmation asks, and they change nothing.
+/// Adds what a step does. Status, notes in it and events tell of what is, a confirmation asks, and they change nothing.
 void add_step(plan::Intent& into, const plan::Step& step) {
-  if (step.id.is(kStatus) || step.id.is(kEvent) || step.id.is(kConfirm)) return;
+  if (step.id.is(kStatus) || step.id.is(kNoteDrain) || step.id.is(kEvent) || step.id.is(kConfirm)) return;
   if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(step.act.get())) {
     for (const std::string& node : drain->nodes) into.add(kDrain.of(node));
   } else {
@@ -39,6 +40,8 @@ void add_step(plan::Intent& into, const plan::Step& step) {
 }  // namespace
 
 World::World(Json spec) {
+  capabilities.release = "26.05.5";
+  capabilities.requeue = capabilities.topology_update = capabilities.reservations = true;
   nodeset = {{"apiVersion", api::kApiVersion},
              {"kind", "NodeSet"},
              {"metadata",
@@ -62,6 +65,7 @@ World::World(Json spec) {
 }
 
 Observed World::observe() {
+  tend_reservations();
   Observed out;
   out.now = now;
   out.mono = mono;
@@ -82,6 +86,8 @@ Observed World::observe() {
   out.rivals = rivals;
   out.partition_refusal = partition_refusal;
   out.missing = missing;
+  out.newer = newer;
+  if (has_sshd(out.nodeset.spec)) out.host_keys = host_keys ? kube::Presence::kPresent : kube::Presence::kAbsent;
   for (const auto& [name, pod] : pods) {
     auto& list = orphans.contains(name) ? out.orphans : unmanaged.contains(name) ? out.unmanaged : out.pods;
     list.push_back(std::make_shared<kube::PodRecord>(pod));
@@ -92,9 +98,27 @@ Observed World::observe() {
     revision->body = body;
     out.revisions.push_back(revision);
   }
+  for (const auto& [name, body] : claims) {
+    const auto refused = out.outcomes.find(kCreateClaim.of("default/" + name));
+    const bool known = refused != out.outcomes.end() && refused->second.error;
+    if (!known && core::get_string(body, {"metadata", "labels", api::kLabelInstance}) != "cpu") continue;
+    auto claim = std::make_shared<kube::Object>();
+    claim->meta = kube::parse_meta(body);
+    claim->body = body;
+    out.claims.emplace(name, std::move(claim));
+  }
   out.nodes = kube_nodes;
   for (const kube::PodPtr& pod : out.pods) {
     if (!pod->node_name.empty() && !gone_kube_nodes.contains(pod->node_name)) out.nodes.try_emplace(pod->node_name);
+  }
+  for (const auto& [ordinal, node] : out.nodeset.status.ordinal_to_node) {
+    if (!gone_kube_nodes.contains(node)) out.nodes.try_emplace(node);
+  }
+  if (out.by_host()) {
+    KubeNodes all;
+    for (const auto& [name, host] : hosts) all.push_back(std::make_shared<kube::NodeRecord>(host));
+    out.no_kube_nodes = all.empty();
+    out.hosts = find_hosts(out.nodeset.spec, all);
   }
   auto snapshot = std::make_shared<slurm::Snapshot>();
   snapshot->health = health;
@@ -103,6 +127,7 @@ Observed World::observe() {
     for (const auto& [name, node] : nodes) snapshot->nodes.emplace(name, std::make_shared<slurm::Node>(node));
     for (const std::string& name : partitions) snapshot->partitions.emplace(name, slurm::Partition{name, name, "UP"});
     for (const auto& [id, job] : jobs) snapshot->jobs.emplace(id, std::make_shared<slurm::Job>(job));
+    snapshot->capabilities = capabilities;
     snapshot->job_index = slurm::JobIndex::of(snapshot->jobs);
   }
   if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";
@@ -111,12 +136,19 @@ Observed World::observe() {
     snapshot->error = "jobs/: a reply that does not read as JSON";
     snapshot->failures = 3;
   }
+  if (!slurm_is_ours) {
+    snapshot->error = "slurmrestd is of cluster \"elsewhere\", not of \"default_demo\"";
+    snapshot->other_cluster = true;
+  }
   out.snapshot = snapshot;
+  out.lost_hosts = find_lost_hosts(out, [this](const std::string& name) { return hosts.contains(name); });
   std::vector<kube::PodPtr> workers = out.pods;
   workers.insert(workers.end(), out.orphans.begin(), out.orphans.end());
   out.doubt = doubt_of(workers, *snapshot, controller ? controller->state_since : std::nullopt);
   out.stopped = stopped;
   seen_.look(out);
+  seen_.note_claims(out, facts_);
+  seen_.note_reservations(out, facts_);
   out.seen = seen_;
   for (auto& [node, pod] : out.seen.gone) pod.host_gone = pod.placed && gone_kube_nodes.contains(pod.kube_node);
   conclude(out, std::exchange(facts_, {}), plan::testing::Observer::at(mono));
@@ -126,8 +158,24 @@ Observed World::observe() {
 int World::run(const plan::Plan& plan) {
   // Answers come first: nothing is done by a plan that asks for them.
   for (const plan::Need& need : plan.needs()) {
+    if (dynamic_cast<const kube::List*>(need.query.get()) != nullptr) {
+      Json items = Json::array();
+      if (!claim_event.empty()) items.push_back({{"note", claim_event}, {"eventTime", core::format_rfc3339(now)}});
+      facts_.emplace(need.id, plan::Fact{Json{{"items", std::move(items)}}, mono});
+      continue;
+    }
+    if (dynamic_cast<const slurm::ReadReservations*>(need.query.get()) != nullptr) {
+      Json all = Json::array();
+      for (const auto& [name, one] : reservations) all.push_back(slurm::to_json(one));
+      facts_.emplace(need.id, plan::Fact{std::move(all), mono});
+      continue;
+    }
     const auto* get = dynamic_cast<const kube::Get*>(need.query.get());
     if (get == nullptr) violations.push_back("unknown question " + need.query->describe().dump());
+    if (get != nullptr && get->resource == resources::kNodeSet) {
+      facts_.emplace(need.id, plan::Fact{nodeset, mono});
+      continue;
+    }
     const bool node = get != nullptr && get->resource == kube::resources::kNode;
     const bool there = get != nullptr && (node ? !gone_kube_nodes.contains(get->key.name) : pods.contains(get->key.name));
     facts_.emplace(need.id,
@@ -207,15 +255,77 @@ core::Result<void> World::create(const kube::Create& act) {
     revisions[name] = object;
     return {};
   }
+  if (act.resource == kube::resources::kPersistentVolumeClaim) {
+    if (claims.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
+    object["status"]["phase"] = "Pending";
+    claims[name] = object;
+    return {};
+  }
+  if (act.resource == kube::resources::kSecret) {
+    if (host_keys) return core::fail(core::ErrorCode::kAlreadyExists, name);
+    host_keys = true;
+    return {};
+  }
   if (pods.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
+  for (const Json& volume : object["spec"].value("volumes", Json::array())) {
+    const std::string claim = core::get_string(volume, {"persistentVolumeClaim", "claimName"});
+    if (!claim.empty() && !claims.contains(claim)) violations.push_back("created without its claim: " + name);
+    if (volume["name"] == "ssh-host-keys" && !host_keys) violations.push_back("created without host keys: " + name);
+  }
   object["status"]["phase"] = "Pending";
   const auto record = kube::record_from_json<kube::PodRecord>(object);
   if (!record) return std::unexpected(record.error());
   pods[name] = **record;
+  for (const Json& container : object["spec"]["containers"]) {
+    if (container["name"] != kAppWorker) continue;
+    images[name] = container.value("image", "");
+    const std::string args = container["args"].dump();
+    const std::size_t at = args.find("Weight=");
+    conf_weights[name] = at == std::string::npos ? 1 : std::stoi(args.substr(at + 7));
+  }
+  return {};
+}
+
+core::Result<void> World::patch_claim(const kube::Patch& act) {
+  const auto it = claims.find(act.key.name);
+  if (it == claims.end()) return core::fail(core::ErrorCode::kNotFound, text(act.key));
+  Json& meta = it->second["metadata"];
+  if (Json(act.uid) != meta["uid"] || Json(act.resource_version) != meta["resourceVersion"])
+    return core::fail(core::ErrorCode::kConflict, "another claim");
+  const Json& owners = act.patch.at("metadata").value("ownerReferences", Json::array());
+  for (const Json& owner : owners) {
+    if (!owner.contains("$patch")) {
+      meta["ownerReferences"].push_back(owner);
+      continue;
+    }
+    Json left = Json::array();
+    for (const Json& have : meta["ownerReferences"]) {
+      if (have["uid"] != owner["uid"]) left.push_back(have);
+    }
+    meta["ownerReferences"] = std::move(left);
+  }
+  if (owners.empty()) it->second.merge_patch(act.patch);
+  meta["resourceVersion"] = next_version();
+  return {};
+}
+
+bool World::pod_uses(const std::string& claim) const {
+  return std::ranges::any_of(pods, [&](const auto& pod) { return claim.ends_with("-" + pod.first); });
+}
+
+core::Result<void> World::remove_claim(const kube::Delete& act) {
+  const auto it = claims.find(act.key.name);
+  if (it == claims.end()) return {};
+  const Json& meta = it->second["metadata"];
+  if (Json(act.uid) != meta["uid"] || Json(act.resource_version) != meta["resourceVersion"])
+    return core::fail(core::ErrorCode::kConflict, "another claim");
+  if (pod_uses(act.key.name)) violations.push_back("deleted a claim that a pod uses: " + text(act.key));
+  claims.erase(it);
   return {};
 }
 
 core::Result<void> World::patch(const kube::Patch& act) {
+  if (act.resource == kube::resources::kPersistentVolumeClaim) return patch_claim(act);
   if (act.resource == resources::kNodeSet) {
     if (!act.resource_version.empty() && act.resource_version != core::get_string(nodeset, {"metadata", "resourceVersion"})) {
       return core::fail(core::ErrorCode::kConflict, "NodeSet changed");
@@ -224,6 +334,7 @@ core::Result<void> World::patch(const kube::Patch& act) {
       nodeset = nodeset.patch(act.patch);
     } else {
       nodeset.merge_patch(act.patch);
+      if (old_definitions && nodeset.contains("status")) nodeset["status"].erase("drainsToRestore");
     }
     nodeset["metadata"]["resourceVersion"] = next_version();
     return {};
@@ -284,6 +395,7 @@ core::Result<void> World::remove(const kube::Delete& act) {
     revisions.erase(act.key.name);
     return {};
   }
+  if (act.resource == kube::resources::kPersistentVolumeClaim) return remove_claim(act);
   const auto it = pods.find(act.key.name);
   if (it == pods.end()) return {};
   kube::PodRecord& pod = it->second;
@@ -314,8 +426,12 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     for (const std::string& name : drain->nodes) {
       const auto it = nodes.find(name);
       if (it == nodes.end()) continue;
-      if (slurm::drained_without(it->second, drain->owner))
+      const bool drains = it->second.state.has("DRAIN");
+      const bool renamed = drain->renames && drains && slurm::held_by(it->second.reason, drain->owner);
+      if (renamed || slurm::drained_without(it->second, drain->owner)) {
         it->second.reason = slurm::Holds::read(it->second.reason).hold(drain->owner, drain->reason).reason();
+        it->second.reason_time = now;
+      }
       if (it->second.state.has("DRAIN")) continue;
       const bool failing = it->second.state.flags.erase("FAIL") > 0;  // A node is drained or failing.
       it->second.state.flags.insert("DRAIN");
@@ -325,6 +441,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
         continue;
       }
       it->second.reason = slurm::Holds().hold(drain->owner, drain->reason).reason();
+      it->second.reason_time = now;
     }
     return {};
   }
@@ -347,7 +464,9 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   }
   if (const auto* gone = dynamic_cast<const slurm::DeleteNode*>(&act)) {
     if (gone->evidence && !gone->evidence->good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
-    if (job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
+    const auto held = nodes.find(gone->node);
+    const bool is_reserved = held != nodes.end() && held->second.state.has("RESERVED");
+    if (is_reserved || job_on(gone->node)) return core::fail(core::ErrorCode::kBusy, "Requested nodes are busy");
     const auto it = nodes.find(gone->node);
     if (it == nodes.end()) return {};
     if (gone->reason != it->second.reason && slurm::given_by_others(it->second.reason, slurm::Owner::kOperator))
@@ -358,7 +477,19 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
         !it->second.state.has("DRAIN")) {
       return core::fail(core::ErrorCode::kConflict, "neither down nor drained");
     }
+    if (gone->expected == slurm::NodeEvidence::Live::kDrained && !it->second.state.has("DRAIN"))
+      return core::fail(core::ErrorCode::kConflict, "not drained");
+    const bool wanted = !nodeset["metadata"].contains("deletionTimestamp") && !controller->meta.terminating();
+    if (wanted && drained_by_others(it->second) && core::find(nodeset, {"status", "drainsToRestore", gone->node}) == nullptr)
+      violations.push_back("lost a foreign drain: " + gone->node);
     nodes.erase(it);
+    return {};
+  }
+  if (const auto* restore = dynamic_cast<const slurm::RestoreReason*>(&act)) {
+    slurm::Node& node = nodes.at(restore->node);
+    if (!node.state.has("DRAIN") || node.reason != restore->seen)
+      return core::fail(core::ErrorCode::kConflict, "changed since");
+    node.reason = restore->reason;
     return {};
   }
   if (const auto* end = dynamic_cast<const slurm::EndNode*>(&act)) {
@@ -376,6 +507,17 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     node.state.base = "DOWN";
     return {};
   }
+  if (const auto* ends = dynamic_cast<const slurm::EndJobs*>(&act)) {
+    if (!ends->evidence.good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
+    const std::string& name = ends->evidence.node().name;
+    if (!slurm::drained_only_for(nodes.at(name), ends->evidence.why())) violations.push_back("ends jobs of " + name);
+    for (const auto& one : ends->evidence.jobs()) {
+      if (!jobs.contains(one.id)) continue;
+      if (!slurm::may_be_ended(jobs.at(one.id), name, ends->evidence.how())) violations.push_back("ends job " + one.full_id);
+      end_job(one.id);
+    }
+    return {};
+  }
   if (const auto* confirm = dynamic_cast<const slurm::ConfirmIdle*>(&act)) {
     if (job_on(confirm->evidence.node().name)) return core::fail(core::ErrorCode::kBusy, "a job holds it");
     const auto it = nodes.find(confirm->evidence.node().name);
@@ -385,18 +527,96 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   }
   if (const auto* update = dynamic_cast<const slurm::UpdateNode*>(&act)) {
     if (update->update.state || update->update.reason) violations.push_back("a state with an update: " + update->node);
-    nodes.at(update->node).comment = update->update.comment.value_or(nodes.at(update->node).comment);
+    if (update->update.features) violations.push_back("all features of " + update->node);
+    slurm::Node& node = nodes.at(update->node);
+    node.comment = update->update.comment.value_or(node.comment);
+    node.weight = update->update.weight.value_or(node.weight);
+    if (update->own) {
+      node.features = slurm::replace_own(node.features, *update->own);
+      node.active_features = slurm::replace_own(node.active_features, *update->own);
+    }
+    if (update->update.topology == "nowhere") return core::fail(core::ErrorCode::kInvalid, "topology is not available");
+    node.topology = update->update.topology.value_or(node.topology);
+    return {};
+  }
+  return reservation_act(act);
+}
+
+core::Result<void> World::reservation_act(const plan::Act& act) {
+  const auto own = [&](const slurm::OwnReservation& evidence) -> core::Result<slurm::Reservation*> {
+    const auto found = reservations.find(evidence.seen().name);
+    if (!evidence.good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
+    if (found == reservations.end()) return nullptr;
+    if (!slurm::made_by_operator(found->second)) violations.push_back("touches a reservation of others: " + found->first);
+    return &found->second;
+  };
+  if (const auto* make = dynamic_cast<const slurm::MakeReservation*>(&act)) {
+    const slurm::ReservationWish& wish = make->wish;
+    if (reservations.contains(wish.name)) return core::fail(core::ErrorCode::kConflict, "there is one");
+    if (wish.start + core::Duration{30000} < now) return core::fail(core::ErrorCode::kInvalid, "Invalid time specified");
+    if (std::ranges::any_of(wish.nodes, [&](const std::string& name) { return !nodes.contains(name); }))
+      violations.push_back("reserves a node that Slurm does not have");
+    const bool tracked = kube::has_finalizer(kube::parse_meta(nodeset), api::kFinalizerReservation);
+    if (!tracked) violations.push_back("makes a reservation before it has the finalizer");
+    slurm::Reservation made{wish.name, "slurm", wish.nodes, false, {"MAINT", "IGNORE_JOBS", "SPEC_NODES"}, wish.start, {}};
+    made.flags.insert(wish.flags.begin(), wish.flags.end());
+    made.end = wish.start + wish.duration;
+    reservations[wish.name] = std::move(made);
+    return {};
+  }
+  if (const auto* set = dynamic_cast<const slurm::SetReservationNodes*>(&act)) {
+    const auto found = own(set->evidence);
+    if (!found || *found == nullptr) return core::fail(core::ErrorCode::kConflict, "another, or none");
+    for (const std::string& name : (*found)->nodes) {
+      const auto node = nodes.find(name);
+      const bool taken_out = std::ranges::find(set->nodes, name) == set->nodes.end() && node != nodes.end();
+      if (taken_out && !node->second.state.has("DRAIN") && node->second.state.base != "DOWN")
+        violations.push_back("takes a node out that may get jobs: " + name);
+    }
+    (*found)->nodes = set->nodes;
+    return {};
+  }
+  if (const auto* end = dynamic_cast<const slurm::DeleteReservation*>(&act)) {
+    const auto found = own(end->evidence);
+    if (!found) return std::unexpected(found.error());
+    if (*found != nullptr) reservations.erase(end->evidence.seen().name);
     return {};
   }
   violations.push_back("unknown act " + act.describe().dump());
   return {};
 }
 
+void World::tend_reservations() {
+  std::erase_if(reservations, [&](const auto& one) { return *one.second.end <= now && !one.second.flags.contains("DAILY"); });
+  for (auto& [name, node] : nodes) {
+    if (node.reservation.empty()) continue;
+    node.reservation.clear();
+    node.state.flags.erase("RESERVED");
+    node.state.flags.erase("MAINTENANCE");
+  }
+  for (auto& [name, one] : reservations) {
+    while (*one.end <= now) {
+      one.start = *one.start + core::Duration{86'400'000};
+      one.end = *one.end + core::Duration{86'400'000};
+    }
+    std::erase_if(one.nodes, [&](const std::string& node) { return !nodes.contains(node); });
+    if (now < *one.start) continue;
+    for (const std::string& node : one.nodes) {
+      nodes[node].reservation = name;
+      nodes[node].state.flags.insert("RESERVED");
+      if (one.flags.contains("MAINT")) nodes[node].state.flags.insert("MAINTENANCE");
+    }
+  }
+  std::erase_if(reservations, [](const auto& one) { return one.second.nodes.empty(); });
+}
+
 void World::start_pods() {
   for (auto& [name, pod] : pods) {
     if (pod.phase != "Pending" || pod.meta.terminating()) continue;
+    const std::string pin(pod.meta.annotation(api::kAnnotationPinnedTo));
+    if (!pin.empty() && gone_kube_nodes.contains(pin)) continue;
+    if (pod.node_name.empty()) pod.node_name = !pin.empty() ? pin : pod.pinned_to.empty() ? "kube-1" : pod.pinned_to;
     pod.phase = "Running";
-    if (pod.node_name.empty()) pod.node_name = "kube-1";
     pod.pod_ip = fmt::format("10.0.0.{}", pods.size());
     pod.meta.resource_version = next_version();
     pod.ready_since = now;
@@ -411,6 +631,12 @@ void World::start_pods() {
       node.name = host;
       node.state.base = "IDLE";
       node.features = {"cpu"};
+      if (const auto weight = conf_weights.find(name); weight != conf_weights.end()) node.weight = weight->second;
+      // Its slurmd says so.
+      if (pod.meta.annotations.contains(api::kAnnotationFirstConf)) {
+        node.state.flags.insert("DRAIN");
+        node.reason = kDrainedBefore;
+      }
     }
     // Slurm takes a node back that was silent; any other down is left as it is (ReturnToService=1).
     if (node.state.base == "DOWN" && node.reason == slurm::kNotResponding) {
@@ -485,6 +711,21 @@ kube::PodRecord& World::add_pod(int ordinal) {
   return pod;
 }
 
+kube::NodeRecord& World::add_host(const std::string& name, kube::StringMap labels) {
+  gone_kube_nodes.erase(name);
+  kube::NodeRecord& host = hosts[name];
+  host.meta.name = name;
+  host.meta.labels = std::move(labels);
+  host.meta.created = now + core::Duration{static_cast<std::int64_t>(hosts.size())};
+  host.ready = true;
+  return host;
+}
+
+void World::remove_host(const std::string& name) {
+  hosts.erase(name);
+  gone_kube_nodes.insert(name);
+}
+
 slurm::Node& World::add_node(const std::string& name) {
   slurm::Node& node = nodes[name];
   node.name = name;
@@ -499,6 +740,7 @@ std::int64_t World::add_job(std::vector<std::string> names, std::string state) {
   job.state = std::move(state);
   job.nodes = std::move(names);
   job.end = now + core::Duration{3600 * 1000};
+  job.batch = job.requeue = true;
   for (const std::string& name : job.nodes) nodes.at(name).state.base = job.state == "SUSPENDED" ? "IDLE" : "ALLOCATED";
   jobs[job.id] = job;
   return job.id;

@@ -1,0 +1,55 @@
+// No claim of a worker is deleted but by its NodeSet's retention policy: with the NodeSet, or when its worker was scaled in. No
+// worker is made before its claims.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "sim/kube/api.hpp"
+
+namespace sim {
+
+class ClaimOracle {
+ public:
+  using Tell = std::function<void(std::string)>;
+  ClaimOracle(core::Loop& loop, KubeApi& api, Tell violation);
+  ClaimOracle(const ClaimOracle&) = delete;
+  ClaimOracle& operator=(const ClaimOracle&) = delete;
+
+ private:
+  void listen();
+  void note_nodeset(const core::Json& nodeset);
+  void note_worker(const core::Json& pod, bool made);
+  void note_gone(const core::Json& pod);
+  [[nodiscard]] bool goes_for_good(const core::Json& pod) const;
+  void judge(const core::Json& claim);
+  void judge_garbage(const kube::Key& key, const std::string& owner);
+
+  struct Wish {
+    core::MonoTime since;
+    std::int64_t replicas = 0;
+    bool when_scaled = false, when_deleted = false;  ///< Delete.
+  };
+  /// The wishes of a NodeSet that an operator may still act on.
+  [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
+
+  core::Loop& loop_;
+  KubeApi& api_;
+  Tell violation_;
+  std::map<std::string, std::vector<Wish>> wishes_;  ///< By a NodeSet's uid.
+  std::set<std::string> alone_;                      ///< Uids of NodeSets that were deleted with --cascade=orphan.
+  std::set<std::string> deleted_;                    ///< Uids of claims.
+  /// Claims that Kubernetes deletes with their NodeSet: its uid, and since when. Whoever has not heard of its end makes its
+  /// workers once more; they go with it.
+  std::map<kube::Key, std::pair<std::string, core::MonoTime>> collected_;
+  std::map<kube::Key, bool> scaled_in_;  ///< By worker: it was one too many when it was deleted last.
+  /// By worker that is gone and keeps its claims: the uid of its NodeSet, and when it went.
+  std::map<kube::Key, std::pair<std::string, core::MonoTime>> vacancies_;
+};
+
+}  // namespace sim

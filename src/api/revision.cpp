@@ -1,0 +1,140 @@
+#include "api/revision.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "api/well_known.hpp"
+#include "core/hash.hpp"
+
+namespace api {
+namespace {
+
+using core::Json;
+
+/// RFC 7386: what makes `from` `to`.
+Json merge_patch(const Json& from, const Json& to) {
+  if (!from.is_object() || !to.is_object()) return to;
+  Json out = Json::object();
+  for (const auto& [key, value] : from.items()) {
+    if (!to.contains(key)) out[key] = nullptr;
+  }
+  for (const auto& [key, value] : to.items()) {
+    const auto before = from.find(key);
+    if (before == from.end()) {
+      out[key] = value;
+    } else if (*before != value) {
+      out[key] = merge_patch(*before, value);
+    }
+  }
+  return out;
+}
+
+/// Of a pod or a container: to Kubernetes, and to us, a field that is empty is one that is not there. What is further inside
+/// stays: an empty selector selects all.
+Json without_empty_fields(Json fields) {
+  if (!fields.is_object()) return fields;
+  const Json before = std::exchange(fields, Json::object());
+  for (const auto& [key, value] : before.items()) {
+    const bool empty = value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
+    if (!empty) fields[key] = value;
+  }
+  return fields;
+}
+
+/// A chart of another operator has these in its templates, or none of them.
+PodTemplate without_chart(PodTemplate pod_template) {
+  StringMap& labels = pod_template.metadata.labels;
+  drop_chart_versions(labels);
+  for (const char* name : {"app.kubernetes.io/managed-by", "app.kubernetes.io/part-of"}) labels.erase(name);
+  pod_template.spec = without_empty_fields(std::move(pod_template.spec));
+  return pod_template;
+}
+
+Json ssh_data(NodeSetSsh ssh) {
+  if (ssh.sssd_conf_ref) ssh.sssd_conf_ref->optional.reset();  // Not acted on.
+  return to_json(ssh);
+}
+
+}  // namespace
+
+void drop_chart_versions(StringMap& labels) {
+  for (const char* name : {"helm.sh/chart", "app.kubernetes.io/version"}) labels.erase(name);
+}
+
+Json revision_data(const NodeSetSpec& spec) {
+  Json data = Json::object();
+  data["template"] = to_json(without_chart(spec.pod_template));
+  data["slurmd"] = without_empty_fields(spec.slurmd);
+  data["logfile"] = without_empty_fields(spec.logfile);
+  data["ssh"] = spec.ssh && spec.ssh->enabled ? ssh_data(*spec.ssh) : Json::object();
+  data["extraConf"] = spec.extra_conf;
+  data["ordinalPadding"] = spec.ordinal_padding;
+  data["oversubscribeNode"] = spec.oversubscribe_node;
+  return {{"spec", std::move(data)}};
+}
+
+Json recorded_data(const NodeSetSpec& spec) {
+  Json data = revision_data(spec);
+  if (spec.ssh) data["spec"]["ssh"] = ssh_data(*spec.ssh);
+  return data;
+}
+
+std::string revision_hash(const NodeSetSpec& spec) {
+  return core::short_hash(core::canonical(revision_data(spec)), 10);
+}
+
+std::string hash_in_force(const NodeSetSpec& spec, std::vector<const Json*> revisions) {
+  std::string hash = revision_hash(spec);
+  const auto number = [](const Json* revision) { return core::get_int(*revision, {"revision"}); };
+  std::ranges::sort(revisions, std::ranges::greater{}, number);
+  for (const Json* revision : revisions) {
+    std::string recorded = core::get_string(*revision, {"metadata", "labels", kLabelRevisionHash});
+    if (recorded == hash) return hash;
+    // Another operator's has another name.
+    if (recorded.empty() || !core::get_string(*revision, {"metadata", "name"}).ends_with("-" + recorded)) continue;
+    const core::Result<NodeSetSpec> read = with_revision(spec, *revision);
+    if (read && revision_hash(*read) == hash) return recorded;
+  }
+  return hash;
+}
+
+core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const Json& revision) {
+  const Json* data = core::find(revision, {"data", "spec"});
+  if (data == nullptr || !data->is_object()) {
+    return core::fail(core::ErrorCode::kInvalid, "ControllerRevision " + core::get_string(revision, {"metadata", "name"}) +
+                                                     " has no data.spec, so it is not one of a NodeSet");
+  }
+  Json body{{"spec", *data}};
+  // Of one that has no sshd, nothing is said.
+  if (const Json* ssh = core::find(*data, {"ssh"}); ssh != nullptr && ssh->empty()) body["spec"].erase("ssh");
+  body["spec"]["controllerRef"]["name"] = spec.controller_ref.name;
+  core::Result<NodeSet> read = from_json<NodeSet>(body);
+  if (!read) {
+    return core::fail(core::ErrorCode::kInvalid, "ControllerRevision " + core::get_string(revision, {"metadata", "name"}) +
+                                                     ": data." + read.error().message);
+  }
+  spec.pod_template = std::move(read->spec.pod_template);
+  spec.slurmd = std::move(read->spec.slurmd);
+  spec.logfile = std::move(read->spec.logfile);
+  spec.ssh = std::move(read->spec.ssh);
+  spec.extra_conf = std::move(read->spec.extra_conf);
+  spec.ordinal_padding = read->spec.ordinal_padding;
+  spec.oversubscribe_node = read->spec.oversubscribe_node;
+  return spec;
+}
+
+core::Result<Json> apply_revision(const Json& nodeset, const Json& revision) {
+  const core::Result<NodeSet> read = from_json<NodeSet>(nodeset);
+  if (!read) return core::fail(core::ErrorCode::kInvalid, read.error().message);
+  const core::Result<NodeSetSpec> wanted = with_revision(read->spec, revision);
+  if (!wanted) return std::unexpected(wanted.error());
+  // Nothing of an sshd that does not run joins the one that is to run.
+  const bool runs = wanted->ssh && wanted->ssh->enabled;
+  Json out = merge_patch(runs ? recorded_data(read->spec) : revision_data(read->spec), revision_data(*wanted));
+  // An empty one would lack what is required of it.
+  if (!wanted->ssh && read->spec.ssh && read->spec.ssh->enabled) out["spec"]["ssh"] = nullptr;
+  return out;
+}
+
+}  // namespace api

@@ -1,0 +1,110 @@
+// What a command is. To add one: write a file with a function that returns a Command, and name it in program.cpp.
+//
+//   Command hello_command() {
+//     return {.path = "hello", .about = "Says hello", .declare = [](CLI::App& app) -> Run {
+//       auto name = std::make_shared<std::string>();
+//       app.add_option("NAME", *name)->required();
+//       return [name](Context& context) -> int {
+//         context.out("hello " + *name + "\n");
+//         return kDone;
+//       };
+//     }};
+//   }
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/session.hpp"
+#include "cli/terminal.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+// What the program ends with.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;  ///< An error: it is on stderr.
+inline constexpr int kUsage = 2;   ///< The command line is wrong.
+inline constexpr int kNotYet =
+    3;  ///< What was waited for did not come within --timeout, or waits for somebody, or is not sure.
+inline constexpr int kRefused = 4;        ///< Not done, since it would do harm: stderr says why, and what to do.
+inline constexpr int kInterrupted = 130;  ///< By the user.
+
+/// What the options that all commands have say.
+struct Options {
+  std::string kubeconfig, context, ns;
+  bool all_namespaces = false;
+  Format format = Format::kTable;
+};
+
+using OpenSession = std::function<core::Result<std::unique_ptr<Session>>(const Options&)>;
+
+/// What a command runs with.
+class Context {
+ public:
+  Context(Options options, OpenSession open, Style style, std::function<void(std::string_view)> write_out,
+          std::function<void(std::string_view)> write_err, std::function<bool(const std::string&)> ask);
+
+  /// Connects at first.
+  core::Result<Api*> api();
+  /// The namespace of -n, or of the kubeconfig's context; "" with -A. After api().
+  [[nodiscard]] std::string ns() const;
+  /// The same, whatever -A says: for a single object.
+  [[nodiscard]] std::string one_ns() const;
+  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] const Style& style() const { return style_; }
+
+  void out(std::string_view text) const { write_out_(text); }
+  /// Progress, and what is not the result.
+  void note(std::string_view line) const { write_err_(std::string(line) + "\n"); }
+  /// False: no, or nobody is there to say yes.
+  [[nodiscard]] bool confirm(const std::string& question) const { return ask_(question); }
+  /// Tells it, and returns what the program ends with.
+  int fail(const core::Error& error) const;
+  int refuse(std::string_view why) const;
+
+ private:
+  Options options_;
+  OpenSession open_;
+  Style style_;
+  std::function<void(std::string_view)> write_out_, write_err_;
+  std::function<bool(const std::string&)> ask_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Api> api_;
+};
+
+using Run = std::function<int(Context&)>;
+
+/// What completes the arguments of a command.
+enum class Names { kNone, kClusters, kNodeSets, kWorkers };
+
+struct Command {
+  std::string path;   ///< "status", "rollout undo": the last word, and what it stands under.
+  std::string about;  ///< One line.
+  Names names = Names::kNone;
+  bool formats = false;         ///< It has -o.
+  bool all_namespaces = false;  ///< It has -A.
+  /// Adds its own options and arguments. What it returns is called when the command was chosen and its options were read.
+  std::function<Run(CLI::App&)> declare;
+};
+
+/// Adds --timeout: "90s", "30m", "12h"; 0: none.
+void add_timeout(CLI::App& app, double& to, const std::string& help);
+[[nodiscard]] inline core::Duration seconds(double number) {
+  return core::Duration{static_cast<std::int64_t>(number * 1000)};
+}
+
+Command status_command();
+Command drain_command();
+Command resume_command();
+std::vector<Command> rollout_commands();
+Command release_command();
+Command support_bundle_command();
+
+}  // namespace cli

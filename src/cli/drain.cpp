@@ -1,0 +1,467 @@
+#include "cli/drain.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "api/well_known.hpp"
+#include "cli/command.hpp"
+#include "cli/objects.hpp"
+#include "cluster/names.hpp"
+#include "cluster/worker_names.hpp"
+#include "cluster/worker_states.hpp"
+#include "cluster/workers.hpp"
+#include "core/hostlist.hpp"
+#include "kube/record.hpp"
+
+namespace cli {
+namespace {
+
+using core::Json;
+
+constexpr core::Duration kDrainEvery{2000};
+/// So long what a pod showed already when the drain was asked for is not believed: the operator may not have seen the request.
+/// And so often Slurm is asked at most.
+constexpr core::Duration kSettles{10000};
+/// So long a worker is waited for of which nobody says whose drain it is that its pod shows.
+constexpr core::Duration kUnsureFor{60000};
+constexpr std::string_view kNodePrefix = "node/";
+constexpr std::string_view kReasonBegins = "drained ";
+
+Json annotations_patch(const kube::PodRecord& pod, const Json& cordon, const Json& reason) {
+  return {{"metadata",
+           {{"uid", pod.meta.uid},
+            {"annotations",
+             {{std::string(api::kAnnotationPodCordon), cordon}, {std::string(api::kAnnotationPodCordonReason), reason}}}}}};
+}
+
+core::Result<std::vector<kube::PodPtr>> read_workers(Api& api, const std::string& ns) {
+  auto pods = api.list({kube::resources::kPod, ns, std::string(api::kLabelName) + "=" + std::string(op::kAppWorker)});
+  if (!pods) return std::unexpected(pods.error());
+  return pod_records(*pods);
+}
+
+core::Result<std::vector<kube::PodPtr>> find_workers(Context& context, Api& api, const std::vector<std::string>& words) {
+  const auto pods = read_workers(api, context.one_ns());
+  if (!pods) return std::unexpected(pods.error());
+  auto found = select_workers(words, *pods);
+  if (!found && pods->empty()) found.error().message += ": namespace " + context.one_ns() + " has no workers";
+  return found;
+}
+
+/// Who the API server says we are; "" where it does not.
+std::string user_name(Api& api) {
+  static const kube::Resource kReview{"authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", false};
+  const auto reply = api.create(kReview, {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}});
+  return reply ? core::get_string(*reply, {"status", "userInfo", "username"}) : "";
+}
+
+std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods) {
+  std::vector<std::string> out;
+  for (const kube::PodPtr& pod : pods) out.push_back(pod->meta.name);
+  return out;
+}
+
+/// A worker that is waited for.
+struct Awaited {
+  kube::PodPtr pod;
+  bool looked = false;         ///< At least once.
+  core::MonoTime believed{};   ///< What its pod shows is believed from then on.
+  DrainState shown{};          ///< By its pod, when it was judged.
+  DrainJudgement judgement{};  ///< kOpen: it was not, or the pod shows something else since.
+  std::optional<core::MonoTime> unsure_since{};
+  std::string told{};
+};
+
+/// Waits until each is drained. Lines of progress come when something changes.
+class DrainWait {
+ public:
+  DrainWait(Context& context, Api& api, const std::vector<kube::PodPtr>& targets) : context_(context), api_(api) {
+    for (const kube::PodPtr& pod : targets) awaited_.push_back({pod});
+  }
+
+  int run(core::Duration timeout) {
+    const core::MonoTime begun = api_.clock().mono();
+    const std::string stays = fmt::format("The drain stays; it ends with `kubectl slurm resume {}`.", list_of_names());
+    while (true) {
+      const auto pods = read_workers(api_, context_.one_ns());
+      if (!pods && !may_pass(pods.error())) return context_.fail(pods.error());
+      if (!pods && pods.error().code != core::ErrorCode::kCancelled && !std::exchange(away_, true))
+        context_.note("cannot look, trying again: " + pods.error().message);
+      if (pods) {
+        away_ = false;
+        look(*pods);
+        if (open_ == 0 && lost_ > 0) return kFailed;
+        if (open_ == 0 && unclear_ == 0) return kDone;
+        if (open_ == 0) {
+          context_.note(stays);
+          return kNotYet;
+        }
+      }
+      if (timeout.count() > 0 && api_.clock().mono() - begun >= timeout) {
+        context_.note(fmt::format("not drained within {}. {}", short_duration(timeout), stays));
+        return kNotYet;
+      }
+      if (!api_.pause(kDrainEvery)) {
+        context_.note("interrupted. " + stays);
+        return kInterrupted;
+      }
+    }
+  }
+
+ private:
+  using Verdict = DrainJudgement::Verdict;
+
+  [[nodiscard]] std::string list_of_names() const {
+    std::vector<std::string> names;
+    for (const Awaited& worker : awaited_) names.push_back(worker.pod->meta.name);
+    return core::compress_hostlist(names);
+  }
+
+  void look(const std::vector<kube::PodPtr>& pods) {
+    open_ = lost_ = unclear_ = 0;
+    // One answer for all workers of a cluster, and not more often than that: it has all nodes and jobs.
+    const bool ask = api_.clock().mono() >= next_question_;
+    std::map<std::string, SlurmFacts> answers;
+    for (Awaited& worker : awaited_) {
+      const auto now = std::ranges::find(pods, worker.pod->meta.uid, [](const kube::PodPtr& pod) { return pod->meta.uid; });
+      const bool gone = now == pods.end();
+      if (gone || !op::is_true((*now)->meta.annotation(api::kAnnotationPodCordon))) {
+        ++lost_;
+        tell(worker, gone ? "the pod is gone, and its drain with it" : "somebody resumed it");
+      } else {
+        look_at(worker, **now, ask, answers);
+      }
+    }
+  }
+
+  void look_at(Awaited& worker, const kube::PodRecord& pod, bool ask, std::map<std::string, SlurmFacts>& answers) {
+    const core::MonoTime mono = api_.clock().mono();
+    const Said shown = said_of(pod, nullptr);
+    const DrainState state = drain_state(shown);
+    // What the first look shows may be older than the request: the operator has yet to see it.
+    if (!std::exchange(worker.looked, true) && state != DrainState::kAsked) worker.believed = mono + kSettles;
+    if (worker.shown != state) worker.judgement = {};
+    worker.shown = state;
+    const bool over = state != DrainState::kAsked && state != DrainState::kDraining && mono >= worker.believed;
+    if (!over) {
+      ++open_;
+      worker.judgement = {};
+      worker.unsure_since.reset();
+      if (state == DrainState::kAsked || state == DrainState::kDraining) tell(worker, drain_text(shown, api_.clock().wall()));
+      return;
+    }
+    if (ask && (worker.judgement.verdict == Verdict::kOpen || worker.judgement.verdict == Verdict::kUnsure))
+      judge(worker, pod, answers);
+    const bool unsure = worker.judgement.verdict == Verdict::kUnsure;
+    if (unsure && !worker.unsure_since) worker.unsure_since = mono;
+    if (!unsure) worker.unsure_since.reset();
+    const bool given_up = unsure && mono - *worker.unsure_since >= kUnsureFor;
+    if (worker.judgement.verdict == Verdict::kNoNode || given_up) {
+      ++unclear_;
+    } else if (worker.judgement.verdict != Verdict::kOver) {
+      ++open_;
+    }
+    if (!worker.judgement.message.empty()) tell(worker, worker.judgement.message);
+  }
+
+  void judge(Awaited& worker, const kube::PodRecord& pod, std::map<std::string, SlurmFacts>& answers) {
+    const std::string cluster(pod.meta.label(api::kLabelCluster));
+    auto answer = answers.find(cluster);
+    if (answer == answers.end()) {
+      answer = answers.emplace(cluster, ask_slurm(api_, {pod.meta.ns, cluster})).first;
+      next_question_ = api_.clock().mono() + kSettles;
+    }
+    worker.judgement = judge_drain(pod, answer->second, api_.clock().wall());
+  }
+
+  void tell(Awaited& worker, const std::string& line) {
+    // The time that is left changes all the time.
+    const std::string key = line.substr(0, line.find(" in "));
+    if (std::exchange(worker.told, key) != key) context_.note(worker.pod->meta.name + ": " + line);
+  }
+
+  Context& context_;
+  Api& api_;
+  std::vector<Awaited> awaited_;
+  core::MonoTime next_question_{};
+  std::size_t open_ = 0, lost_ = 0, unclear_ = 0;
+  bool away_ = false;
+};
+
+struct DrainArguments {
+  std::vector<std::string> words;
+  std::string reason;
+  bool wait = false;
+  double timeout = 0;
+};
+
+int run_drain(const DrainArguments& given, Context& context) {
+  const auto api = context.api();
+  if (!api) return context.fail(api.error());
+  const auto targets = find_workers(context, **api, given.words);
+  if (!targets) return context.fail(targets.error());
+  const std::string reason = cordon_reason(user_name(**api), given.reason);
+  for (const kube::PodPtr& pod : *targets) {
+    if (op::is_true(pod->meta.annotation(api::kAnnotationPodCordon))) {
+      context.note(pod->meta.name + ": has been drained before");
+      continue;
+    }
+    const auto done = (*api)->patch(kube::resources::kPod, pod->meta.key(), kube::PatchType::kMerge, drain_patch(*pod, reason));
+    if (!done) return context.fail(done.error().with(pod->meta.name));
+    context.note(pod->meta.name + ": the operator is asked to drain it in Slurm, " + reason);
+  }
+  if (!given.wait) return kDone;
+  return DrainWait(context, **api, *targets).run(seconds(given.timeout));
+}
+
+/// What the operator writes into Slurm for the cordon of this pod.
+bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
+  return why == op::pod_cordon_reason(pod) || why == op::plain_cordon_reason(pod);
+}
+
+/// What at its Kubernetes node keeps a worker drained.
+std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
+  std::vector<std::string> out;
+  if (facts.host == nullptr) return out;
+  const std::string& name = facts.host->meta.name;
+  if (facts.host->unschedulable) out.push_back(fmt::format("Kubernetes node {0} is cordoned (kubectl uncordon {0})", name));
+  for (const kube::Taint& taint : facts.host->taints) {
+    if (std::ranges::find(api::kDrainTaints, taint.key) != api::kDrainTaints.end())
+      out.push_back(
+          fmt::format("Kubernetes node {} has the taint {}, by which another program announces that it goes", name, taint.key));
+  }
+  return out;
+}
+
+/// The reason in Slurm is an earlier one, of a Kubernetes node that is in service again.
+bool is_over_with_host(const kube::PodRecord& pod, const ResumeFacts& facts, std::string_view why) {
+  if (facts.host == nullptr || facts.host->unschedulable) return false;
+  if (why == facts.host->meta.annotation(api::kAnnotationNodeCordonReason)) return true;
+  const std::string node = "Node (" + pod.node_name + ") ", taint = node + "has the taint ";
+  if (why == node + "was cordoned") return true;
+  return why.starts_with(taint) &&
+         std::ranges::none_of(facts.host->taints, [&](const kube::Taint& has) { return has.key == why.substr(taint.size()); });
+}
+
+ResumeFacts read_resume_facts(Api& api, const kube::PodRecord& pod) {
+  ResumeFacts out;
+  if (!pod.node_name.empty()) {
+    const auto host = api.get(kube::resources::kNode, {"", pod.node_name});
+    auto record = host ? kube::record_from_json<kube::NodeRecord>(*host) : std::unexpected(host.error());
+    if (record) {
+      out.host = std::move(*record);
+    } else if (record.error().code != core::ErrorCode::kNotFound) {
+      out.host_unread = record.error().message;
+    }
+  }
+  const std::string nodeset(pod.meta.label(api::kLabelInstance));
+  if (const auto object = api.get(op::resources::kNodeSet, {pod.meta.ns, nodeset});
+      object && core::get_int(*object, {"status", "desired"}) < core::get_int(*object, {"status", "replicas"}))
+    out.scales_in = nodeset;
+  // A slurmctld elsewhere has no pod here.
+  const std::string cluster(pod.meta.label(api::kLabelCluster));
+  const auto controller = api.get(op::resources::kController, {pod.meta.ns, cluster});
+  const bool here = controller && !core::get_bool(*controller, {"spec", "external"});
+  if (here)
+    out.scontrol = fmt::format("kubectl -n {} exec {}-0 -c slurmctld -- ", pod.meta.ns, op::controller_object_name(cluster));
+  out.scontrol += "scontrol";
+  return out;
+}
+
+int run_resume(const std::vector<std::string>& words, Context& context) {
+  const auto api = context.api();
+  if (!api) return context.fail(api.error());
+  const auto targets = find_workers(context, **api, words);
+  if (!targets) return context.fail(targets.error());
+  bool refused = false;
+  for (const kube::PodPtr& pod : *targets) {
+    const ResumeJudgement judgement = judge_resume(*pod, read_resume_facts(**api, *pod));
+    if (judgement.remove) {
+      const auto done = (*api)->patch(kube::resources::kPod, pod->meta.key(), kube::PatchType::kMerge, resume_patch(*pod));
+      if (!done) return context.fail(done.error().with(pod->meta.name));
+    }
+    context.note(pod->meta.name + ": " + judgement.message);
+    refused = refused || judgement.refused;
+  }
+  return refused ? kRefused : kDone;
+}
+
+}  // namespace
+
+core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
+                                                       const std::vector<kube::PodPtr>& workers) {
+  std::vector<kube::PodPtr> out;
+  std::set<std::string> taken;
+  const auto found = [&](const auto& wanted) {
+    std::vector<kube::PodPtr> matches;
+    std::ranges::copy_if(workers, std::back_inserter(matches), [&](const kube::PodPtr& pod) { return wanted(*pod); });
+    return matches;
+  };
+  const auto take = [&](const std::vector<kube::PodPtr>& matches) {
+    for (const kube::PodPtr& pod : matches) {
+      if (taken.insert(pod->meta.uid).second) out.push_back(pod);
+    }
+    return !matches.empty();
+  };
+  const auto on_host = [&](std::string_view host) {
+    return found([&](const kube::PodRecord& pod) { return pod.node_name == host; });
+  };
+  for (const std::string& word : words) {
+    if (word.starts_with(kNodePrefix)) {
+      const std::string_view node = std::string_view(word).substr(kNodePrefix.size());
+      if (!take(on_host(node)))
+        return core::fail(core::ErrorCode::kNotFound, fmt::format("no worker is on Kubernetes node {}", node));
+      continue;
+    }
+    const auto names = core::expand_hostlist(word);
+    if (!names) return std::unexpected(names.error().with(word));
+    for (const std::string& name : *names) {
+      auto named = found([&](const kube::PodRecord& pod) { return pod.meta.name == name; });
+      if (named.empty()) named = found([&](const kube::PodRecord& pod) { return op::slurm_node_name(pod) == name; });
+      if (named.size() > 1)
+        return core::fail(core::ErrorCode::kInvalid,
+                          fmt::format("{} is the Slurm node of several workers: {}. Name their pods.", name,
+                                      core::compress_hostlist(names_of(named))));
+      if (take(named) || take(on_host(name))) continue;
+      return core::fail(core::ErrorCode::kNotFound,
+                        fmt::format("{} is no worker, no Slurm node of one, and no Kubernetes node with one", name));
+    }
+  }
+  return out;
+}
+
+DrainState drain_state(const Said& said) {
+  if (said.missing) return DrainState::kNoNode;
+  const slurm::NodeState& state = said.word->state;
+  const bool drains = state.has("DRAIN");
+  const bool out = state.base == "DOWN" || state.has("FAIL");
+  if (state.has("UNDRAIN") || !(drains || out)) return DrainState::kAsked;
+  const bool works = state.base == "ALLOCATED" || state.base == "MIXED" || state.has("COMPLETING");
+  if (works || said.deadline.busy) return DrainState::kDraining;
+  return drains ? DrainState::kDrained : DrainState::kOut;
+}
+
+std::string drain_text(const Said& said, core::WallTime now) {
+  switch (drain_state(said)) {
+    case DrainState::kAsked:
+      return "waits for Slurm to drain it";
+    case DrainState::kDrained:
+      return "drained";
+    case DrainState::kOut:
+      return fmt::format("is {} in Slurm and runs nothing, which counts as drained", state_text(said.word->state));
+    case DrainState::kNoNode:
+      return "has no node in Slurm";
+    case DrainState::kDraining:
+      break;
+  }
+  const std::string ends = deadline_text(said.deadline, now);
+  if (ends == "no limit") return "draining, a job without time limit runs there";
+  return "draining" + (ends.empty() ? "" : ", its last job ends at the latest " + ends);
+}
+
+DrainJudgement judge_drain(const kube::PodRecord& pod, const SlurmFacts& slurm, core::WallTime now) {
+  using Verdict = DrainJudgement::Verdict;
+  const Said said = said_of(pod, &slurm);
+  const DrainState state = drain_state(said);
+  DrainJudgement out{Verdict::kOpen, drain_text(said, now)};
+  if (state == DrainState::kNoNode) out.verdict = Verdict::kNoNode;
+  if (state != DrainState::kDrained && state != DrainState::kOut) return out;
+  const DrainOwner owner = drain_owner(said.word->reason);
+  if (slurm.known() || (state == DrainState::kDrained && owner.ours && !owner.others && is_own_cordon(pod, owner.why))) {
+    out.verdict = Verdict::kOver;
+    return out;
+  }
+  return {Verdict::kUnsure, fmt::format("its pod shows {}{}, which may be of before this drain, and Slurm cannot be asked: {}",
+                                        state_text(said.word->state),
+                                        said.word->reason.empty() ? "" : " (" + said.word->reason + ")", slurm.why_not)};
+}
+
+std::string cordon_reason(std::string_view user, std::string_view text) {
+  std::string out(kReasonBegins);
+  out += user.empty() ? "with kubectl slurm" : "by " + std::string(user);
+  return text.empty() ? out : out + ": " + std::string(text);
+}
+
+Json drain_patch(const kube::PodRecord& pod, std::string_view reason) {
+  return annotations_patch(pod, "true", reason);
+}
+
+Json resume_patch(const kube::PodRecord& pod) {
+  return annotations_patch(pod, nullptr, nullptr);
+}
+
+ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& facts) {
+  ResumeJudgement out;
+  out.remove = !pod.meta.annotation(api::kAnnotationPodCordon).empty();
+  std::vector<std::string> causes = causes_of_host(facts);
+  if (pod.meta.terminating()) causes.emplace_back("its pod is being deleted");
+  if (op::is_true(pod.meta.annotation(api::kAnnotationPodCordonRequested)))
+    causes.push_back(fmt::format("the annotation {0} of its pod asks for that as well (kubectl -n {1} annotate pod {2} {0}-)",
+                                 api::kAnnotationPodCordonRequested, pod.meta.ns, pod.meta.name));
+  const auto word = slurm_word(pod);
+  const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
+  const DrainOwner owner = drained ? drain_owner(word->reason) : DrainOwner{};
+  // Without the annotation a reason of ours is of a drain that was taken back just now.
+  const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
+  if (owner.others) {
+    causes.push_back(fmt::format(
+        "Slurm has it {}, by {}{}. Whoever is sure that this is over ends it with: {} update nodename={} state=resume",
+        state_text(word->state), owner.who, word->reason.empty() ? "" : " (" + word->reason + ")", facts.scontrol,
+        op::slurm_node_name(pod)));
+  } else if (drained && causes.empty() && !own && !is_over_with_host(pod, facts, owner.why)) {
+    // An update, a scale-in.
+    causes.push_back(fmt::format("the operator drains it for another cause ({}), and resumes it when that ends", owner.why));
+  }
+  if (!causes.empty()) {
+    out.refused = true;
+    out.message = out.remove ? "the drain of its pod is taken back, but it stays out of service: " : "stays out of service: ";
+    for (const std::string& cause : causes) out.message += (&cause == &causes.front() ? "" : "; ") + cause;
+  } else if (!drained && !out.remove) {
+    out.message = "is not drained";
+  } else if (!facts.host_unread.empty()) {
+    out.message = fmt::format(
+        "the drain of its pod is taken back; whether Kubernetes node {} is cordoned, which would keep it drained, cannot be "
+        "read: {}",
+        pod.node_name, facts.host_unread);
+  } else if (!facts.scales_in.empty()) {
+    out.message = fmt::format("resumed, unless it is one of those that go: NodeSet {} is being scaled in", facts.scales_in);
+  } else {
+    out.message = "resumed";
+  }
+  return out;
+}
+
+Command drain_command() {
+  const auto declare = [](CLI::App& app) -> Run {
+    auto given = std::make_shared<DrainArguments>();
+    app.add_option("WORKER", given->words,
+                   "A pod, a Slurm node, a hostlist (cpu-[0-3]), or node/NAME for all workers on a Kubernetes node")
+        ->required();
+    app.add_option("--reason", given->reason, "Shown in Slurm, with your name");
+    app.add_flag("--wait", given->wait, "Wait until the last job has ended");
+    add_timeout(app, given->timeout, "With --wait: at most so long");
+    return [given](Context& context) -> int { return run_drain(*given, context); };
+  };
+  return {.path = "drain",
+          .about = "Let running jobs end on workers, and start no new ones there",
+          .names = Names::kWorkers,
+          .declare = declare};
+}
+
+Command resume_command() {
+  const auto declare = [](CLI::App& app) -> Run {
+    auto words = std::make_shared<std::vector<std::string>>();
+    app.add_option("WORKER", *words, "As of drain")->required();
+    return [words](Context& context) -> int { return run_resume(*words, context); };
+  };
+  return {.path = "resume", .about = "Take back a drain of kubectl slurm", .names = Names::kWorkers, .declare = declare};
+}
+
+}  // namespace cli

@@ -1,0 +1,55 @@
+// Reading of resources as the API server gives them: conditions, what an object waits for, and what the operator wrote on pods
+// about Slurm.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "kube/object.hpp"
+#include "slurm/model.hpp"
+
+namespace cli {
+
+/// A condition of status.conditions, or null.
+[[nodiscard]] const core::Json* condition_of(const core::Json& object, std::string_view type);
+[[nodiscard]] bool is_true(const core::Json& object, std::string_view condition);
+/// "Reason: message"; one of them where the other is empty.
+[[nodiscard]] std::string told(const core::Json& condition);
+
+/// What an object of ours waits for, or what is wrong with it: one line each, the worst first.
+[[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
+
+/// What the operator wrote on a worker about its Slurm node; nullopt: nothing yet. The reason is Slurm's.
+struct SlurmWord {
+  slurm::NodeState state;
+  std::string reason;
+};
+[[nodiscard]] std::optional<SlurmWord> slurm_word(const kube::PodRecord& pod);
+/// "IDLE+DRAIN".
+[[nodiscard]] std::string state_text(const slurm::NodeState& state);
+
+/// Who keeps a node from work, as its reason tells.
+struct DrainOwner {
+  bool ours = false;    ///< slurm-operator holds it, be it with others.
+  bool others = false;  ///< A person, or another program.
+  std::string who;      ///< "slurm-operator", "slurm-bridge", "somebody else", or several of them.
+  std::string why;      ///< Without the programs' names where only one of them holds it.
+};
+[[nodiscard]] DrainOwner drain_owner(std::string_view reason);
+
+/// When the last job ends, as the operator wrote it on the pod; nullopt: nothing runs, or there is no limit.
+struct Deadline {
+  bool busy = false;
+  std::optional<core::WallTime> at;  ///< Absent while busy: a job has no limit.
+};
+[[nodiscard]] Deadline deadline_of(const kube::PodRecord& pod);
+/// "in 1h5m", "no limit", "".
+[[nodiscard]] std::string deadline_text(const Deadline& deadline, core::WallTime now);
+
+[[nodiscard]] std::vector<kube::PodPtr> pod_records(const std::vector<core::Json>& pods);
+
+}  // namespace cli

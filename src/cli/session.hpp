@@ -1,0 +1,91 @@
+// A command's way to the API server: one loop, one connection, and requests that a command waits for in the order of its text.
+//
+// Commands decide and render in pure functions; what they ask in between goes through Api, which runs the loop until the answer
+// is there. Tests bring a Session of their own, with a simulated API server behind it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "core/result.hpp"
+#include "kube/client.hpp"
+#include "kube/credentials.hpp"
+#include "net/http.hpp"
+
+namespace cli {
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual core::Loop& loop() = 0;
+  virtual core::Random& random() = 0;
+  virtual net::HttpTransport& transport() = 0;  ///< To the API server.
+  virtual kube::Credentials& credentials() = 0;
+  /// Runs the loop until `done` holds or the user interrupts. False: interrupted.
+  virtual bool run_until(const std::function<bool()>& done) = 0;
+  /// What may have made `done` hold has happened.
+  virtual void wake() = 0;
+};
+
+/// Opens the session of a kubeconfig; see kube::discover_credentials for what is taken where these are empty.
+core::Result<std::unique_ptr<Session>> open_session(const std::string& kubeconfig, const std::string& context);
+
+/// What is listed; an empty namespace stands for all.
+struct ListRequest {
+  kube::Resource resource;
+  std::string ns{};
+  std::string label_selector{}, field_selector{};
+  bool metadata_only = false;
+  bool optional = false;  ///< A kind that the cluster does not have is an empty list.
+};
+
+/// Requests that wait for their answer. Errors are those of kube::Client; kCancelled when the user interrupted.
+class Api {
+ public:
+  explicit Api(Session& session);
+
+  core::Result<core::Json> get(const kube::Resource& resource, const kube::Key& key);
+  /// The items of each list, all asked for at once. Each item has its apiVersion and kind, which lists leave out.
+  std::vector<core::Result<std::vector<core::Json>>> lists(const std::vector<ListRequest>& requests);
+  core::Result<std::vector<core::Json>> list(const ListRequest& request);
+  core::Result<core::Json> create(const kube::Resource& resource, const core::Json& object);
+  core::Result<core::Json> patch(const kube::Resource& resource, const kube::Key& key, kube::PatchType type,
+                                 const core::Json& patch);
+  core::Result<void> remove(const kube::Resource& resource, const kube::ObjectMeta& object);
+  /// What is not JSON: the log of a container.
+  core::Result<std::string> text(const std::string& target);
+
+  /// False: the user interrupted.
+  bool pause(core::Duration time);
+  [[nodiscard]] const core::Clock& clock() { return session_.loop().clock(); }
+  [[nodiscard]] Session& session() { return session_; }
+  [[nodiscard]] kube::Client& client() { return client_; }
+
+  /// Calls `start` with a callback, and returns what that is called with.
+  template <class T>
+  core::Result<T> await(const std::function<void(std::function<void(core::Result<T>)>)>& start) {
+    auto answer = std::make_shared<std::optional<core::Result<T>>>();
+    start([answer, session = &session_](core::Result<T> result) {
+      *answer = std::move(result);
+      session->wake();
+    });
+    if (!session_.run_until([&] { return answer->has_value(); })) return core::fail(core::ErrorCode::kCancelled, "interrupted");
+    return std::move(**answer);
+  }
+
+ private:
+  Session& session_;
+  kube::Client client_;
+};
+
+/// Whoever waits looks again after such an error: it is not one that only the user can mend.
+bool may_pass(const core::Error& error);
+/// Our own words for an error, and what to do about it.
+std::string explain(const core::Error& error);
+
+}  // namespace cli

@@ -1,0 +1,45 @@
+// Slurm's own word, as far as the user may ask for it: slurmrestd through the API server's proxy of Services, with a token that
+// is minted from the cluster's JWT key. That needs no network of its own and no program in a pod, but two rights: to read that
+// Secret, and `get` on services/proxy. Without them everything else still works, and why there is no word of Slurm is told.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/objects.hpp"
+#include "cli/session.hpp"
+#include "slurm/model.hpp"
+
+namespace cli {
+
+struct SlurmFacts {
+  std::string why_not;  ///< Why nothing is known; "": what follows is Slurm's word.
+  std::string release;  ///< "26.05.5".
+  std::vector<std::shared_ptr<const slurm::Node>> nodes;
+  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Those that have not ended, and some that ended lately.
+
+  [[nodiscard]] bool known() const { return why_not.empty(); }
+  [[nodiscard]] const slurm::Node* node(std::string_view name) const;
+  /// Jobs that hold this node.
+  [[nodiscard]] std::vector<const slurm::Job*> jobs_on(std::string_view node) const;
+};
+
+/// What is known of a worker's node: from Slurm itself where it answers, else what the operator wrote on the pod.
+struct Said {
+  std::optional<SlurmWord> word;
+  bool missing = false;  ///< Slurm has no such node.
+  Deadline deadline{};
+  std::optional<std::size_t> jobs{};
+  std::vector<std::int64_t> ids{};
+};
+[[nodiscard]] Said said_of(const kube::PodRecord& pod, const SlurmFacts* slurm);
+
+/// Asks the slurmrestd of a Controller. `restapis`: of its namespace.
+SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis);
+/// The same, of what has yet to be read.
+SlurmFacts ask_slurm(Api& api, const kube::Key& controller);
+
+}  // namespace cli

@@ -1,0 +1,31 @@
+// `kubectl slurm status`: from what was read to a document, and from the document to text. Both are pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/session.hpp"
+#include "cli/slurm_facts.hpp"
+#include "cli/terminal.hpp"
+
+namespace cli {
+
+struct StatusFacts {
+  std::vector<core::Json> controllers, nodesets, restapis, loginsets;
+  std::vector<core::Json> pods;             ///< Workers.
+  std::map<std::string, SlurmFacts> slurm;  ///< By "namespace/controller"; what is absent was not asked.
+};
+
+/// Reads it; `name`: one cluster, "" for all. `with_slurm`: Slurm is asked as well.
+core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std::string& name, bool with_slurm);
+
+struct StatusOptions {
+  bool jobs = false;  ///< Each job, not only how many.
+};
+
+/// A list of clusters; the form is stable, and described in docs/reference/kubectl-slurm.md.
+[[nodiscard]] core::Json status_document(const StatusFacts& facts, const StatusOptions& options = {});
+[[nodiscard]] std::string status_text(const core::Json& document, const Style& style, core::WallTime now);
+
+}  // namespace cli

@@ -1,0 +1,62 @@
+// What users see: tables for people, documents for programs, colours only where a terminal shows them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/json.hpp"
+
+namespace cli {
+
+enum class Format { kTable, kJson, kYaml };
+
+enum class Tone { kPlain, kGood, kWarn, kBad, kStrong };
+
+/// Paints text for a terminal, or leaves it as it is.
+class Style {
+ public:
+  explicit Style(bool colours = false) : colours_(colours) {}
+  [[nodiscard]] std::string paint(Tone tone, std::string_view text) const;
+  [[nodiscard]] bool colours() const { return colours_; }
+
+ private:
+  bool colours_;
+};
+
+/// Colours are for a terminal that is not dumb, unless NO_COLOR is set (https://no-color.org).
+[[nodiscard]] bool wants_colours(bool is_terminal, const std::function<std::string(const char*)>& env);
+
+/// Columns of the width of their widest cell, two spaces apart. A column without any content is left out.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  struct Cell {
+    std::string text;
+    Tone tone = Tone::kPlain;
+    Cell(std::string of, Tone with = Tone::kPlain) : text(std::move(of)), tone(with) {}  // NOLINT(google-explicit-constructor)
+    Cell(const char* of) : text(of) {}                                                   // NOLINT(google-explicit-constructor)
+  };
+  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  /// The column of this header is not shown.
+  void drop(std::string_view header);
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  [[nodiscard]] std::string text(const Style& style, std::string_view margin = "") const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// The document as the user asked for it, with a line end.
+[[nodiscard]] std::string render(const core::Json& document, Format format);
+
+/// "45s", "12m", "3h12m", "2d4h".
+[[nodiscard]] std::string short_duration(core::Duration time);
+
+/// What others wrote, for a terminal: control characters would move its cursor.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace cli

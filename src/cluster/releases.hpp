@@ -1,0 +1,35 @@
+// Which releases of Slurm's daemons go together, and in which order they are upgraded: slurmdbd, slurmctld, then all else
+// (https://slurm.schedmd.com/upgrades.html). Releases are read from the tags of images; of an image whose tag tells none,
+// nothing is refused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cluster/names.hpp"
+#include "cluster/status.hpp"
+#include "kube/object.hpp"
+
+namespace op {
+
+/// "26.05"; "" for {0, 0}.
+std::string to_string(ImageRelease release);
+
+/// image_release where that is a release of Slurm: tags may be dates, or of something else. {0, 0}: not known.
+ImageRelease slurm_release(std::string_view image);
+
+/// How many releases lie between: Slurm has had two each year since 23.11. Negative: `to` is older. 0 if one is not known.
+int releases_between(ImageRelease from, ImageRelease to);
+
+/// Slurm reads the state, and understands the daemons, of the three releases before (from 24.11 on).
+inline constexpr int kMostReleasesApart = 3;
+
+/// Of the slurmctld that was last up, as the ConfigMap "X-config" tells; {0, 0}: not known.
+ImageRelease slurmctld_release(const kube::Object* config_map);
+
+/// Why pods of `image` are not made yet: slurmctld does not understand a daemon or client that is newer than itself. `field`
+/// names the image. nullopt: they may be made.
+std::optional<Problem> newer_than_slurmctld(std::string_view field, std::string_view image, const kube::Object* config_map);
+
+}  // namespace op

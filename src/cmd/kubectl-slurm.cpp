@@ -1,0 +1,14 @@
+// kubectl-slurm: `kubectl slurm`, which needs nothing but a kubeconfig. kubectl asks it for completions by another name.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/program.hpp"
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const std::string_view self = argc > 0 ? argv[0] : "";
+  if (self.ends_with("kubectl_complete-slurm")) arguments.insert(arguments.begin(), "__complete");
+  return cli::run_program(cli::real_outside(KUBECTL_SLURM_VERSION), std::move(arguments));
+}

@@ -1,0 +1,29 @@
+// SSH key pairs in the formats of OpenSSH, for host keys.
+//
+//   core::SshKeyPair pair = core::make_ssh_key(core::SshKeyType::kEd25519, "login");
+//   // pair.private_key: "-----BEGIN OPENSSH PRIVATE KEY-----\n...", pair.public_key: "ssh-ed25519 AAAA... login\n"
+//
+// Not for keys with a passphrase.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace core {
+
+enum class SshKeyType { kRsa, kEcdsa, kEd25519 };
+/// "rsa", "ecdsa" and "ed25519", as in ssh_host_rsa_key; nullopt: none of them.
+std::optional<SshKeyType> ssh_key_type(std::string_view name);
+
+struct SshKeyPair {
+  std::string private_key;  ///< What a file such as ssh_host_rsa_key holds.
+  std::string public_key;   ///< One line, with its end.
+};
+
+/// A new key: RSA of 3072 bits, ECDSA on the curve P-256, or Ed25519. RSA takes some tenths of a second: not on the loop.
+SshKeyPair make_ssh_key(SshKeyType type, std::string_view comment);
+/// The Ed25519 key of a seed of 32 bytes: always the same one.
+SshKeyPair ssh_key_of_seed(std::string_view seed, std::string_view comment);
+
+}  // namespace core

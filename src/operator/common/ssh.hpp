@@ -1,0 +1,36 @@
+// sshd in login pods and workers: its host keys and its configuration.
+//
+// Host keys are made once and never replaced: a client that has seen one refuses any other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/status.hpp"
+#include "core/json.hpp"
+#include "kube/controller.hpp"
+
+namespace op {
+
+inline constexpr std::string_view kSshdConfig = "sshd_config";
+
+/// A Secret with new host keys of every type, as recipes (kube/acts.hpp); to be created where there is none. It goes with its
+/// owner, whose deletion does not wait for it.
+core::Json new_host_keys(const kube::Key& key, const kube::Resource& owner_kind, const kube::ObjectMeta& owner,
+                         const kube::StringMap& labels);
+/// The names of all private host keys that sshd may have: "ssh_host_rsa_key".
+std::vector<std::string> host_key_names();
+/// The data keys of the host keys that the Secret has, with those of their public halves.
+std::vector<std::string> usable_host_keys(const kube::Named<kube::SecretRecord>& secret);
+/// A Secret that is there and has none: a user made it.
+std::optional<Problem> host_keys_problem(const kube::Named<kube::SecretRecord>& secret, const kube::Key& key);
+
+/// The text of sshd_config: what is the same everywhere, `own` lines, then the user's. `kind`: of the object that it is made
+/// from.
+std::string sshd_config(std::string_view kind, std::string_view own, std::string_view extra);
+/// Appends lines that end with a line.
+void add_lines(std::string& to, std::string_view lines);
+
+}  // namespace op

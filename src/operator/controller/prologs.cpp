@@ -1,0 +1,146 @@
+#include "operator/controller/prologs.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
+#include "slurm/acts.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace op::controller {
+namespace {
+
+/// Annotations hold no fractions.
+core::WallTime whole_seconds(core::WallTime time) {
+  return {std::chrono::floor<std::chrono::seconds>(time.since_epoch)};
+}
+
+/// Between the first two notes of whom it is not waited for any longer; doubled with each.
+constexpr core::Duration kFirstGap{1000};
+/// An annotation has room for more.
+constexpr std::size_t kMostNoted = 10000;
+
+bool over_limit(const Observed& observed, const ConfigState& state) {
+  return state.held_since && observed.context.now - *state.held_since >= kPrologLimit;
+}
+
+const plan::StepId kLook{"look for", "starting jobs"};
+
+/// Slurm, asked right before, had a job that is starting, or did not say. Since when that is so, where nothing else was wished
+/// meanwhile.
+std::optional<core::MonoTime> looks_fail_since(const Observed& observed) {
+  const auto look = observed.context.outcomes.find(kLook);
+  if (look == observed.context.outcomes.end() || !look->second.error) return {};
+  return look->second.since;
+}
+
+std::string list_of(const std::set<std::int64_t>& jobs) {
+  std::vector<std::string> names;
+  for (const std::int64_t job : jobs) names.push_back(std::to_string(job));
+  return some_of(names);
+}
+
+bool is_slow(const slurm::conf::Entry& entry) {
+  const std::string& key = entry.head().key;
+  return key.starts_with("Prolog") || key == "RebootProgram" || key == "ResumeProgram";
+}
+
+bool starts_slowly(const std::map<std::string, std::string>& files) {
+  return std::ranges::any_of(slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf.entries(), is_slow);
+}
+
+/// Jobs take time to start: by what slurmctld may run with, or soon will.
+bool starts_slowly(const ConfigState& state) {
+  return starts_slowly(state.offered) || starts_slowly(state.accepted);
+}
+
+/// Where somebody could tell, nobody does.
+bool is_blind(const Observed& observed, const ConfigState& state) {
+  const bool told = observed.snapshot && observed.snapshot->complete();
+  return !told && !observed.restapis.empty() && starts_slowly(state);
+}
+
+}  // namespace
+
+std::set<std::int64_t> starting_jobs(const Observed& observed) {
+  std::set<std::int64_t> out;
+  if (!slurm::has_answered(observed.snapshot)) return out;
+  for (const auto& [id, job] : observed.snapshot->jobs) {
+    if (job->starting()) out.insert(id);
+  }
+  return out;
+}
+
+void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& next) {
+  const bool told = observed.snapshot && observed.snapshot->complete();
+  if (told) {
+    std::erase_if(next.cut_short, [&](std::int64_t id) {
+      const auto job = observed.snapshot->jobs.find(id);
+      return job == observed.snapshot->jobs.end() || !job->second->holds_nodes();
+    });
+  }
+  if (next.cut_short.empty()) next.cut_short_at.reset();
+  // While Slurm does not answer, what it has loaded is not known: a wait goes on then, but for no longer than its limit.
+  if (!due && (told || over_limit(observed, next))) next.held_since.reset();
+  // It came through while no job was starting: whatever else is due waits anew for those that begin after it.
+  if (loaded && !over_limit(observed, next)) next.held_since.reset();
+  if (!due) return;
+  const std::set<std::int64_t> starting = starting_jobs(observed);
+  const core::WallTime now = whole_seconds(observed.context.now);
+  const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed);
+  // Where jobs start all the time, a moment without any is not always seen in time: that ends no wait. A clock that was set
+  // back is no reason to wait for longer.
+  if (!next.held_since && !waits) return;
+  if (!next.held_since || *next.held_since > now) next.held_since = now;
+  if (!over_limit(observed, next)) return;
+  // Others may start at any moment, and each note is a write that the reconfigure comes after: ever more rarely in one wait.
+  if (starting.empty()) return;
+  if (next.cut_short_at && *next.cut_short_at > *next.held_since && *next.cut_short_at <= now) {
+    const core::Duration gap = std::max(kFirstGap, *next.cut_short_at - *next.held_since - kPrologLimit);
+    if (now - *next.cut_short_at < gap || std::ranges::includes(next.cut_short, starting)) return;
+  }
+  for (const std::int64_t job : starting) {
+    if (next.cut_short.size() < kMostNoted) next.cut_short.insert(job);
+  }
+  next.cut_short_at = now;
+}
+
+std::optional<core::Duration> wait_left(const Observed& observed, const ConfigState& state) {
+  if (!state.held_since || over_limit(observed, state)) return {};
+  return *state.held_since + kPrologLimit - observed.context.now;
+}
+
+bool held_back(const Observed& observed, const ConfigState& state) {
+  if (!wait_left(observed, state)) return false;
+  return !starting_jobs(observed).empty() || is_blind(observed, state);
+}
+
+std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state) {
+  const std::optional<core::MonoTime> since = looks_fail_since(observed);
+  if (since && observed.context.mono - *since >= kPrologLimit) return {};
+  if (over_limit(observed, state) || observed.restapis.empty() || !starts_slowly(state)) return {};
+  return plan::Step{kLook, "a reconfigure or restart of slurmctld would cut them short",
+                    slurm::confirm_none_starts(observed.cluster)};
+}
+
+std::optional<plan::Step> tell_cut_short(const Observed& observed, const ConfigState& now, const ConfigState& next) {
+  if (next.cut_short_at == now.cut_short_at || next.cut_short.empty()) return {};
+  return event_step(resources::kController, observed.object->meta, "Warning", "PrologCutShort", "Reconfigure",
+                    "slurmctld is reconfigured or restarted although jobs have been starting or running their prologs for a "
+                    "minute: " +
+                        list_of(next.cut_short) + ". See the condition " + std::string(api::kConditionJobsInDoubt));
+}
+
+void set_jobs_in_doubt(Conditions& conditions, const ConfigState& state) {
+  if (state.cut_short.empty() || !state.cut_short_at) return;
+  conditions.set(api::kConditionJobsInDoubt, true, "PrologCutShort",
+                 "slurmctld was reconfigured or restarted at " + core::format_rfc3339(*state.cut_short_at) +
+                     " while these jobs were starting or running their prologs: " + list_of(state.cut_short) +
+                     ". Before 26.11, Slurm may show such a job as RUNNING although its script was never started: look at its "
+                     "output, and run `scontrol requeue` or `scancel` if there is none");
+}
+
+}  // namespace op::controller

@@ -1,0 +1,60 @@
+#include "operator/controller/release.hpp"
+
+#include <fmt/format.h>
+
+#include "cluster/releases.hpp"
+#include "operator/controller/backups.hpp"
+#include "operator/controller/build.hpp"
+
+namespace op::controller {
+namespace {
+
+/// From what was last up to what is wanted; 0 where that is not known.
+int releases_ahead(const Observed& observed, const ConfigState& state) {
+  return releases_between(slurm_release("slurmctld:" + state.served_release),
+                          slurm_release(slurmctld_image(observed.controller.spec)));
+}
+
+/// Why the state would not be read, or "".
+std::string why_refused(const Observed& observed, const ConfigState& state) {
+  const int ahead = releases_ahead(observed, state);
+  if (!observed.controller.spec.persistence.enabled || (ahead >= 0 && ahead <= kMostReleasesApart)) return "";
+  const std::string image = slurmctld_image(observed.controller.spec);
+  const std::string why = ahead < 0 ? "Slurm does not go back to an earlier release"
+                                    : fmt::format("Slurm reads that of the {} releases before. Upgrade to one in between first",
+                                                  kMostReleasesApart);
+  return fmt::format(
+      "spec.slurmctld.image {} is of Slurm {}, which cannot read the state that slurmctld {} has written: {}. slurmctld keeps "
+      "its "
+      "image",
+      image, to_string(slurm_release(image)), state.served_release, why);
+}
+
+}  // namespace
+
+bool changes_release(const Observed& observed, const ConfigState& state) {
+  return releases_ahead(observed, state) != 0;
+}
+
+std::optional<HeldRelease> hold_release(const Observed& observed) {
+  const ConfigState state = read_config_state(observed.config_map.get());
+  if (!observed.stateful_set || !changes_release(observed, state)) return {};
+  std::optional<Problem> problem;
+  // Whoever scales it to 0 may have restored another state. A pod that is missing for a moment has its state as it was.
+  const bool scaled_to_0 = observed.pods.empty() && core::get_int(observed.stateful_set->body, {"spec", "replicas"}, 1) == 0;
+  if (std::string why = scaled_to_0 ? "" : why_refused(observed, state); !why.empty()) {
+    problem = Problem{"ReleaseRefused", std::move(why)};
+  } else if (!primary_ready(observed) && !observed.backup_pods.empty()) {
+    problem =
+        Problem{"ReleaseWaits",
+                "slurmctld keeps its image until the primary is ready: a backup of the former release may serve, and one of "
+                "another release would not understand it",
+                Problem::Kind::kComing};
+  }
+  if (!problem) return {};
+  HeldRelease out{observed, *std::move(problem)};
+  out.observed.controller.spec.slurmctld["image"] = made_image(*observed.stateful_set);
+  return out;
+}
+
+}  // namespace op::controller

@@ -1,0 +1,192 @@
+#include "operator/controller/topology.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "cluster/config_map.hpp"
+#include "cluster/releases.hpp"
+#include "cluster/status.hpp"
+#include "operator/common/keyring_volume.hpp"
+#include "operator/common/topology.hpp"
+#include "operator/controller/backups.hpp"
+#include "operator/controller/build.hpp"
+#include "operator/controller/rollout.hpp"
+
+namespace op::controller {
+namespace {
+
+constexpr ImageRelease kFirstRelease{25, 5};
+
+/// The release of a slurmctld that has no topology.yaml; "": it has, as far as is known.
+std::string too_old(const Observed& observed) {
+  const ImageRelease release = slurm_release(slurmctld_image(observed.controller.spec));
+  return release != ImageRelease{} && release < kFirstRelease ? to_string(release) : "";
+}
+
+/// Why nobody sees the places of Slurm nodes, or gives them others, until people change it.
+std::optional<Problem> blindness(const Observed& observed) {
+  if (observed.restapis.empty()) {
+    return Problem{"TopologyWaits",
+                   "spec.topology: without a RestApi no Slurm node can be given another place: topology.yaml stays as it is"};
+  }
+  // This is slurmrestd's release, not slurmctld's.
+  if (answers(observed) && !observed.snapshot->capabilities.topology_update) {
+    return Problem{"TopologyNotSupported", "spec.topology: slurmrestd of Slurm " + observed.snapshot->capabilities.release +
+                                               " cannot change the places of nodes, and topology.yaml stays as it is: use "
+                                               "25.05 or later, or a topology.conf in spec.configFileRefs"};
+  }
+  return {};
+}
+
+/// Without a file Slurm has one flat topology, "default", which takes everything that is said of it.
+bool is_for_flat(std::string_view topology) {
+  while (topology.starts_with("default:")) {
+    const std::size_t comma = topology.find(',');
+    if (comma == std::string_view::npos) return true;
+    topology.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+/// The field is gone. The file, `out.text`, stays until no Slurm node names a unit of it: with one of the user's in its place
+/// slurmctld would not start. NodeSets take these places away.
+void let_go(const Observed& observed, TopologyFile& out) {
+  if (out.text.empty()) return;
+  if (!too_old(observed).empty()) return out.text.clear();
+  if (auto problem = blindness(observed)) return out.warnings.push_back(std::move(*problem));
+  std::map<std::string_view, std::string> named;
+  if (answers(observed)) {
+    for (const auto& [name, node] : observed.snapshot->nodes) {
+      if (is_from_labels(node->topology)) named.emplace(node->topology, node->name + " (" + node->topology + ")");
+    }
+    if (named.empty()) return out.text.clear();
+    out.may_change = true;
+  }
+  std::vector<std::string> nodes;
+  for (auto& [topology, node] : named) nodes.push_back(std::move(node));
+  out.warnings.push_back({"TopologyWaits",
+                          "spec.topology has been removed; topology.yaml stays until " +
+                              (nodes.empty() ? "Slurm answers" : "no Slurm node has a place in it: " + some_of(nodes)),
+                          Problem::Kind::kComing});
+}
+
+void refuse_files(const Observed& observed, std::vector<Problem>& problems) {
+  for (const NamedFiles& map : observed.config_files) {
+    for (const char* file : {"topology.yaml", "topology.conf"}) {
+      if (!map.files.contains(file)) continue;
+      problems.push_back({"TopologyConflict", "ConfigMap " + observed.object->meta.ns + "/" + map.name +
+                                                  " of spec.configFileRefs has a file " + file +
+                                                  ", and spec.topology asks for another one: remove one of the two"});
+    }
+  }
+}
+
+/// slurmctld's pod has files of a ConfigMap that the spec does not name any more: it may have its topology.yaml from there.
+bool mounts_unnamed(const Observed& observed) {
+  const core::Json* volumes =
+      observed.stateful_set ? core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"}) : nullptr;
+  if (volumes == nullptr || !volumes->is_array()) return false;
+  std::set<std::string> named{config_map_name(observed.object->meta.name)};
+  if (observed.jwks) named.insert(observed.jwks->name);
+  for (const auto* maps :
+       {&observed.config_files, &observed.prolog, &observed.epilog, &observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
+    for (const NamedFiles& map : *maps) named.insert(map.name);
+  }
+  for (const core::Json& volume : *volumes) {
+    const core::Json* sources = core::find(volume, {"projected", "sources"});
+    if (core::get_string(volume, {"name"}) != kEtcVolume || sources == nullptr || !sources->is_array()) continue;
+    return std::ranges::any_of(*sources, [&](const core::Json& source) {
+      const std::string map = core::get_string(source, {"configMap", "name"});
+      return !map.empty() && !named.contains(map);
+    });
+  }
+  return false;
+}
+
+}  // namespace
+
+TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
+  TopologyFile out;
+  const auto offered = state.offered.find(std::string(kTopologyYaml));
+  if (offered != state.offered.end()) out.text = offered->second;
+  if (!observed.controller.spec.topology) {
+    let_go(observed, out);
+    return out;
+  }
+  const api::Topology& spec = *observed.controller.spec.topology;
+  refuse_files(observed, out.problems);
+  if (const std::string release = too_old(observed); !release.empty()) {
+    out.warnings.push_back({"TopologyNotSupported", "spec.topology: Slurm " + release +
+                                                        " has no topology.yaml: use 25.05 or later, or a topology.conf in "
+                                                        "spec.configFileRefs"});
+    out.text.clear();
+    return out;
+  }
+  if (!observed.reads_kube_nodes) {
+    out.warnings.push_back({"KubernetesNodesNotReadable",
+                            "spec.topology needs the right to read Kubernetes nodes, which this installation of the operator "
+                            "does not have: it has no effect"});
+    return out;
+  }
+  if (auto problem = blindness(observed)) {
+    out.warnings.push_back(std::move(*problem));
+    return out;
+  }
+  // Kubernetes has nodes: unknown is not empty. And what Slurm nodes name is known only while Slurm answers.
+  if (observed.no_kube_nodes || (!answers(observed) && state.exists())) {
+    out.keeps_pod = out.text.empty() && mounts_unnamed(observed);
+    return out;
+  }
+
+  TopologyUnits units, wanted;
+  for (const std::string& topology : observed.places) add_units(units, spec.type, topology, {});
+  wanted = units;
+  std::map<std::string_view, const std::string*> named;  // By the topology, one that has it: many have the same.
+  if (answers(observed)) {
+    const TopologyUnits before = read_topology(out.text);
+    for (const auto& [name, node] : observed.snapshot->nodes) {
+      if (!node->topology.empty() && named.emplace(node->topology, &node->name).second)
+        add_units(units, spec.type, node->topology, before);
+    }
+  }
+  std::vector<std::string> elsewhere;
+  for (const auto& [topology, node] : named) {
+    if (!has_place(units, spec.type, topology)) elsewhere.push_back(*node + " (" + std::string(topology) + ")");
+  }
+  out.may_change = units != wanted || !elsewhere.empty();
+  const auto strange = std::ranges::find_if(named, [](const auto& item) { return !is_for_flat(item.first); });
+  if (out.text.empty() && out.problems.empty() && strange != named.end()) {
+    out.keeps_pod = true;
+    out.problems.push_back({"TopologyConflict",
+                            "spec.topology: slurmctld runs with a topology.yaml that spec.configFileRefs has no more, and does "
+                            "not start without it while Slurm nodes have places in it: name it again, and take these places "
+                            "away before: " +
+                                *strange->second + " (" + std::string(strange->first) + ")"});
+    return out;
+  }
+  if (!elsewhere.empty()) {
+    out.warnings.push_back(
+        {"TopologyWaits",
+         "spec.topology: topology.yaml stays as it is, because slurmctld would not start with Slurm nodes that "
+         "are elsewhere: " +
+             some_of(elsewhere),
+         Problem::Kind::kComing});
+    return out;
+  }
+  if (units.empty()) {
+    // slurmctld does not start with an empty one.
+    out.warnings.push_back({"TopologyEmpty",
+                            "spec.topology: no Kubernetes node has all of these labels, so there is no topology.yaml: " +
+                                some_of(spec.node_labels),
+                            Problem::Kind::kComing});
+    out.text.clear();
+    return out;
+  }
+  if (spec.type == api::TopologyType::kTree) units.try_emplace(std::string(kTopologyRoot));
+  out.text = render_topology(spec, units);
+  return out;
+}
+
+}  // namespace op::controller

@@ -1,0 +1,264 @@
+#include <fmt/format.h>
+
+#include "api/revision.hpp"
+#include "api/well_known.hpp"
+#include "core/hash.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/keyring_volume.hpp"
+#include "operator/common/pod_template.hpp"
+#include "operator/common/services.hpp"
+#include "operator/common/ssh.hpp"
+#include "operator/common/sssd.hpp"
+#include "operator/loginset/plan.hpp"
+
+namespace op::loginset {
+namespace {
+
+using core::Json;
+
+constexpr std::string_view kSackdOptions = "SACKD_OPTIONS";
+constexpr std::string_view kConfServer = "--conf-server";
+constexpr std::string_view kAuthorizedKeys = "authorized_keys";
+constexpr std::string_view kKeysDirectory = "/etc/ssh/authorized_keys.d";
+constexpr int kPrivateMode = 0600, kPublicMode = 0644;
+
+/// sackd, which runs as user slurm, must own its key, and sshd's files must belong to root alone: no fsGroup suits both. Users
+/// of earlier releases mount files of their own beside the key. Of which rotation the keys are is told at its end.
+constexpr std::string_view kInitConfScript =
+    R"(for f in /mnt/slurm/*.key /mnt/slurm/*.jwks /mnt/slurm/*.conf; do [ -f "$f" ] || continue; to=/mnt/etc/slurm/${f##*/};)"
+    R"( cp "$f" "$to" && chown 401:401 "$to" || exit 1;)"
+    R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
+    R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
+
+/// Waits for the SSH sessions, and for the programs whose end ends a job. Those may have been left behind by their session, as
+/// in tmux. The kubelet lets it wait for terminationGracePeriodSeconds, and for nothing less once it has begun; so it stops by
+/// itself when the cluster was deleted, for then srun may hang: DNS answers, and for a minute does not know slurmctld's name.
+/// $0 is that name, $1 one that is always known.
+constexpr std::string_view kPreStop =
+    R"sh(busy() { grep -qsaE '^sshd(-session)?: [^ ]*@' /proc/[0-9]*/cmdline ||)sh"
+    R"sh( grep -qsxE 'srun|salloc|sattach' /proc/[0-9]*/comm; };)sh"
+    R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
+    R"sh( busy || exit 0; for t in /dev/pts/[0-9]*; do timeout 1 sh -c 'echo; echo "This login node is about to go.)sh"
+    R"sh( Please log out when your work here is done: what still runs when it goes is lost. New sessions go to another one." >"$0")sh"
+    R"sh( 2>/dev/null' "$t"; done; n=0; while busy; do if gone "$1"; then n=$((n + 1)); else n=0; fi;)sh"
+    R"sh( [ "$n" -lt 30 ] || exit 0; sleep 2; done)sh";
+constexpr int kGraceSeconds = 24 * 60 * 60;
+
+/// The port that sshd listens on, as the user tells it.
+int ssh_port(const api::LoginSetSpec& spec) {
+  if (const Json* ports = core::find(spec.login, {"ports"}); ports != nullptr && ports->is_array()) {
+    for (const Json& port : *ports) {
+      const long long number = core::get_int(port, {"containerPort"});
+      if (core::get_string(port, {"name"}) == kAppLogin && number > 0 && number <= 65535) return static_cast<int>(number);
+    }
+  }
+  return api::kPortSsh;
+}
+
+/// sackd gives out credentials, sshd listens, and users can be looked up. A connection to sshd would be logged each time.
+std::string readiness_script(const api::LoginSetSpec& spec) {
+  std::string out = fmt::format(
+      "test -S /run/slurm/sack.socket && grep -qsE ': [0-9A-F]+:{:04X} [0-9A-F]+:0000 0A ' /proc/net/tcp /proc/net/tcp6",
+      ssh_port(spec));
+  if (spec.sssd_conf_ref) out += " && test -S /var/lib/sss/pipes/nss";
+  return out;
+}
+
+Json login_container(const Observed& observed) {
+  const api::LoginSetSpec& spec = observed.loginset.spec;
+  Json mounts = Json::array({read_only_mount("slurm-etc", "/etc/slurm"),
+                             {{"name", "sackd-dir"}, {"mountPath", "/run/slurm"}},
+                             read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig),
+                             read_only_mount("authorized-keys", kKeysDirectory)});
+  for (const std::string& key : usable_host_keys(observed.host_keys))
+    mounts.push_back(read_only_mount("ssh-host-keys", "/etc/ssh/" + key, key));
+  if (spec.sssd_conf_ref) mounts.push_back(sssd_mount());
+  Json out{
+      {"name", kAppLogin},
+      {"image", kDefaultLoginImage},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
+      {"ports", Json::array({{{"name", kAppLogin}, {"containerPort", ssh_port(spec)}, {"protocol", "TCP"}}})},
+      {"readinessProbe",
+       {{"exec", {{"command", {"sh", "-c", readiness_script(spec)}}}},
+        {"periodSeconds", 2},
+        {"timeoutSeconds", 5},
+        {"failureThreshold", 3}}},
+      {"lifecycle",
+       {{"preStop",
+         {{"exec",
+           {{"command",
+             {"sh", "-c", kPreStop, observed.controller.host,
+              fmt::format("kubernetes.default.svc.{}", observed.cluster_domain)}}}}}}}},
+      {"volumeMounts", std::move(mounts)},
+  };
+  if (core::find(spec.login, {"lifecycle", "preStop"}) != nullptr) out.erase("lifecycle");
+  return merge_container(std::move(out), spec.login);
+}
+
+Json initconf_container(const api::LoginSetSpec& spec) {
+  Json out{{"name", kInitConf},
+           {"command", {"sh", "-c", kInitConfScript}},
+           {"volumeMounts", Json::array({{{"name", "slurm-etc"}, {"mountPath", "/mnt/etc/slurm"}},
+                                         read_only_mount("slurm-config", "/mnt/slurm")})}};
+  return merge_container(std::move(out), spec.initconf);
+}
+
+Json secret_items(const std::vector<std::string>& keys) {
+  Json out = Json::array();
+  for (const std::string& key : keys) {
+    out.push_back({{"key", key}, {"path", key}, {"mode", key.ends_with(".pub") ? kPublicMode : kPrivateMode}});
+  }
+  return out;
+}
+
+Json volumes(const Observed& observed) {
+  const api::LoginSetSpec& spec = observed.loginset.spec;
+  const std::string& name = observed.object->meta.name;
+  const auto of_config = [&](std::string_view key, std::string_view path) {
+    return project_config_map(ssh_config_name(name), Json::array({{{"key", key}, {"path", path}}}));
+  };
+  Json keys = Json::array({of_config(kAuthorizedKeys, "root")});
+  for (const api::LocalObjectReference& ref : spec.authorized_keys_refs)
+    keys.push_back(project_config_map(ref.name, nullptr, true));
+  Json host_keys{
+      {"secret", {{"name", ssh_host_keys_name(name)}, {"items", secret_items(usable_host_keys(observed.host_keys))}}}};
+  Json out = Json::array(
+      {{{"name", "slurm-etc"}, {"emptyDir", {{"medium", "Memory"}}}},
+       {{"name", "sackd-dir"}, {"emptyDir", {{"medium", "Memory"}}}},
+       projected_volume("slurm-config",
+                        Json::array({project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm),
+                                     project_login_rotation(observed.keyring.ref.secret)})),
+       projected_volume("ssh-host-keys", Json::array({std::move(host_keys)})),
+       projected_volume("ssh-config", Json::array({of_config(kSshdConfig, kSshdConfig)})),
+       projected_volume("authorized-keys", std::move(keys))});
+  if (spec.sssd_conf_ref) out.push_back(sssd_volume(*spec.sssd_conf_ref));
+  return out;
+}
+
+std::string login_sshd_config(const api::LoginSetSpec& spec) {
+  std::string out = sshd_config("LoginSet", "", spec.extra_sshd_config);
+  // A volume's directory can be written to by everybody, as its mode says, which StrictModes refuses in AuthorizedKeysFile.
+  // In a Match block it comes before what users set for all; without keys of users it leaves theirs in force for those.
+  out += fmt::format(
+      "\n"
+      "# rootSshAuthorizedKeys and authorizedKeysRefs\n"
+      "Match {}\n"
+      "  AuthorizedKeysCommand /usr/bin/cat {}/%u\n"
+      "  AuthorizedKeysCommandUser root\n",
+      spec.authorized_keys_refs.empty() ? "User root" : "all", kKeysDirectory);
+  return out;
+}
+
+kube::StringMap hashes(const Observed& observed) {
+  std::string host_keys;
+  for (const std::string& key : usable_host_keys(observed.host_keys)) {
+    const auto found = observed.host_keys.record->contents.find(key);
+    if (found != observed.host_keys.record->contents.end()) host_keys += key + '\n' + found->second + '\n';
+  }
+  // While a key rotates its pods are made anew once, with keys that they can keep.
+  const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
+  const bool new_logins = rotation && rotation->step == KeyStep::kLogins;
+  kube::StringMap out{
+      {std::string(api::kAnnotationDefaultContainer), std::string(kAppLogin)},
+      {std::string(api::kAnnotationSlurmKeyHash), new_logins ? rotation->to : observed.keyring.digest},
+      {std::string(api::kAnnotationSshdConfHash), core::short_digest(login_sshd_config(observed.loginset.spec))},
+      {std::string(api::kAnnotationSshHostKeysHash), salted_digest(observed.object->meta, host_keys)},
+  };
+  if (observed.loginset.spec.sssd_conf_ref)
+    out.emplace(api::kAnnotationSssdConfHash, salted_digest(observed.object->meta, observed.sssd_conf.content));
+  return out;
+}
+
+/// As the container's environment has it, with where slurmctld is found before what users add.
+void add_conf_server(Json& container, const std::string& servers) {
+  Json& env = container["env"];
+  if (!env.is_array()) env = Json::array();
+  const std::string ours = fmt::format("{} {}", kConfServer, servers);
+  for (Json& variable : env) {
+    if (core::get_string(variable, {"name"}) != kSackdOptions || !variable.contains("value")) continue;
+    const std::string theirs = core::get_string(variable, {"value"});
+    if (theirs.find(kConfServer) == std::string::npos) variable["value"] = theirs.empty() ? ours : ours + " " + theirs;
+    return;
+  }
+  env.push_back({{"name", kSackdOptions}, {"value", ours}});
+}
+
+Json strategy(const api::DeploymentStrategy& wanted) {
+  const auto type = wanted.type.value_or(api::DeploymentStrategyType::kRollingUpdate);
+  Json out{{"type", api::to_string(type)}};
+  if (type == api::DeploymentStrategyType::kRollingUpdate) {
+    using Number = api::Codec<api::IntOrString>;
+    const api::DeploymentRollingUpdate& how = wanted.rolling_update;
+    out["rollingUpdate"] = {{"maxUnavailable", how.max_unavailable ? Number::write(*how.max_unavailable) : Json(0)},
+                            {"maxSurge", how.max_surge ? Number::write(*how.max_surge) : Json("25%")}};
+  }
+  return out;
+}
+
+}  // namespace
+
+core::Json build_host_keys(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  return new_host_keys({meta.ns, ssh_host_keys_name(meta.name)}, resources::kLoginSet, meta, loginset_labels(meta.name));
+}
+
+core::Json build_ssh_config(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  Json out = owned_child(kube::resources::kConfigMap, {meta.ns, ssh_config_name(meta.name)}, resources::kLoginSet, meta,
+                         loginset_labels(meta.name));
+  std::string keys = "# Made by slurm-operator from rootSshAuthorizedKeys of the LoginSet.\n";
+  add_lines(keys, observed.loginset.spec.root_ssh_authorized_keys);
+  out["data"] = {{kSshdConfig, login_sshd_config(observed.loginset.spec)}, {kAuthorizedKeys, std::move(keys)}};
+  return out;
+}
+
+core::Json build_service(const Observed& observed) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  const api::ServiceSpec& over = observed.loginset.spec.service;
+  Json out =
+      owned_child(kube::resources::kService, meta.key(), resources::kLoginSet, meta, loginset_labels(meta.name), over.metadata);
+  Json ports = Json::array({service_port(kAppLogin, over.port != 0 ? over.port : api::kPortSsh, kAppLogin, over.node_port)});
+  out["spec"] = merge_service_spec(Json::object(), over.spec, selector_labels(kAppLogin, meta.name), std::move(ports));
+  return out;
+}
+
+core::Json build_deployment(const Observed& observed) {
+  const api::LoginSetSpec& spec = observed.loginset.spec;
+  const kube::ObjectMeta& meta = observed.object->meta;
+  Json pod{
+      {"automountServiceAccountToken", false},
+      {"enableServiceLinks", false},
+      {"terminationGracePeriodSeconds", kGraceSeconds},
+      {"dnsConfig",
+       {{"searches", Json::array({fmt::format("{}.{}.svc.{}", workers_service_name(spec.controller_ref.name), meta.ns,
+                                              observed.cluster_domain)})}}},
+      {"initContainers", Json::array({initconf_container(spec)})},
+      {"containers", Json::array({login_container(observed)})},
+      {"volumes", volumes(observed)},
+  };
+  kube::ObjectMeta owner = meta;
+  api::PodTemplate over = spec.pod_template;
+  // Or another version of the chart would end the sessions.
+  api::drop_chart_versions(owner.labels);
+  api::drop_chart_versions(over.metadata.labels);
+  Json pod_template = merge_pod_template(std::move(pod), over, owner, loginset_labels(meta.name), hashes(observed));
+  std::string image;
+  for (Json& container : pod_template["spec"]["containers"]) {
+    if (core::get_string(container, {"name"}) != kAppLogin) continue;
+    image = core::get_string(container, {"image"});
+    add_conf_server(container, observed.conf_servers);
+  }
+  for (Json& container : pod_template["spec"]["initContainers"]) {
+    if (core::get_string(container, {"name"}) == kInitConf && core::get_string(container, {"image"}).empty())
+      container["image"] = image;
+  }
+  Json out = owned_child(kube::resources::kDeployment, meta.key(), resources::kLoginSet, meta, loginset_labels(meta.name));
+  out["spec"] = {{"replicas", spec.replicas},
+                 {"revisionHistoryLimit", 0},
+                 {"selector", {{"matchLabels", selector_labels(kAppLogin, meta.name)}}},
+                 {"strategy", strategy(spec.strategy)},
+                 {"template", std::move(pod_template)}};
+  return out;
+}
+
+}  // namespace op::loginset

@@ -1,0 +1,53 @@
+// What the LoginSet controller reads, what wakes it, and the rights that it needs.
+#include "api/well_known.hpp"
+#include "cluster/releases.hpp"
+#include "operator/common/watches.hpp"
+#include "operator/loginset/observe.hpp"
+
+namespace op::loginset {
+
+using kube::Object;
+using kube::PodRecord;
+
+Caches::Caches(Wiring& wiring)
+    : loginsets(wiring.cache(caches::kLoginSets)),
+      controllers(wiring.cache(caches::kControllers)),
+      services(wiring.cache(caches::kServices)),
+      config_maps(wiring.cache(caches::kConfigMaps)),
+      deployments(wiring.cache(caches::kDeployments)),
+      pods(wiring.cache(caches::kPods)) {}
+
+bool Caches::synced() const {
+  return loginsets.synced() && controllers.synced() && services.synced() && config_maps.synced() && deployments.synced() &&
+         pods.synced();
+}
+
+LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domain)
+    : caches_(wiring), cluster_domain_(std::move(cluster_domain)) {
+  wiring.run(*this);
+  wiring.reconciles(resources::kLoginSet);
+  wiring.makes(kube::resources::kSecret);
+  wiring.makes(kube::resources::kConfigMap);
+  wiring.makes(kube::resources::kService);
+  wiring.makes(kube::resources::kDeployment);
+  // An annotation by which a kubelet refreshes authorized keys at once.
+  wiring.rights.add(kube::resources::kPod, {"patch"});
+
+  wiring.wakes<Object>(*this, caches_.loginsets, kube::self<Object>());
+  const auto of_controller = [this](const kube::Key& key) {
+    return keys_of(caches_.loginsets.by_index(kIndexController, key.str()));
+  };
+  wiring.wakes<Object>(
+      *this, caches_.controllers, [of_controller](const Object& object) { return of_controller(object.meta.key()); },
+      intent_changed);
+  for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.deployments}) {
+    wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kLoginSet.kind));
+  }
+  // Login pods must not be newer than slurmctld.
+  wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
+    return slurmctld_release(&before) != slurmctld_release(&after);
+  });
+  wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppLogin));
+}
+
+}  // namespace op::loginset

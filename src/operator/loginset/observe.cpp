@@ -1,0 +1,68 @@
+#include "operator/loginset/observe.hpp"
+
+#include <fmt/format.h>
+
+#include "cluster/releases.hpp"
+#include "cluster/status.hpp"
+#include "core/hash.hpp"
+#include "operator/common/named_objects.hpp"
+#include "operator/loginset/plan.hpp"
+
+namespace op::loginset {
+
+std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                                  const kube::Observation& context) {
+  if (!caches_.synced()) return nullptr;
+  auto out = std::make_shared<Observed>();
+  out->context = context;
+  out->cluster_domain = cluster_domain_;
+  out->object = caches_.loginsets.find(key);
+  if (!out->object) return out;
+  out->parse_error = read_object(*out->object, out->loginset);
+  if (!out->parse_error.empty()) return out;
+
+  const api::LoginSetSpec& spec = out->loginset.spec;
+  out->missing =
+      missing_objects(recorder, key.ns, spec.pod_template, {{"spec.login", spec.login}, {"spec.initconf", spec.initconf}});
+  const std::string& controller = spec.controller_ref.name;
+  if (const kube::ObjectPtr owner = caches_.controllers.find({key.ns, controller})) {
+    out->controller_exists = true;
+    if (const auto of_controller = api::from_json<api::Controller>(owner->body)) {
+      out->controller = controller_endpoint(of_controller->spec, key.ns, controller);
+      out->conf_servers = conf_servers(of_controller->spec, key.ns, controller);
+      out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(of_controller->spec, controller));
+      out->keyring = read_keyring(recorder, key.ns, controller);
+    } else {
+      out->controller_error = of_controller.error().message;
+    }
+  }
+  if (spec.sssd_conf_ref)
+    out->sssd_conf = read_key(recorder, key.ns, {.secret = spec.sssd_conf_ref->name, .key = spec.sssd_conf_ref->key});
+  out->host_keys = recorder.secret({key.ns, ssh_host_keys_name(key.name)});
+  for (std::size_t i = 0; i < spec.authorized_keys_refs.size(); ++i) {
+    const std::string& name = spec.authorized_keys_refs[i].name;
+    const kube::Named<kube::Object> keys = recorder.config_map({key.ns, name});
+    if (keys.presence == kube::Presence::kAbsent) {
+      out->missing_keys.push_back(
+          {"ConfigMapMissing",
+           fmt::format("spec.authorizedKeysRefs[{}].name: ConfigMap {}/{} does not exist", i, key.ns, name)});
+    }
+    if (keys.presence == kube::Presence::kPresent)
+      out->users_keys += core::canonical(keys.record->body.value("data", core::Json::object()));
+  }
+  out->users_keys = core::short_digest(out->users_keys);
+
+  out->service = caches_.services.find(key);
+  out->config_map = caches_.config_maps.find({key.ns, ssh_config_name(key.name)});
+  out->newer = newer_than_slurmctld("spec.login.image", core::get_string(spec.login, {"image"}, kDefaultLoginImage),
+                                    caches_.config_maps.find({key.ns, config_map_name(controller)}).get());
+  out->deployment = caches_.deployments.find(key);
+  out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppLogin, key.name));
+  return out;
+}
+
+plan::Plan LoginSetController::plan_typed(const Observed& observed) const {
+  return loginset::plan(observed);
+}
+
+}  // namespace op::loginset

@@ -1,0 +1,139 @@
+#include "operator/loginset/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "cluster/status.hpp"
+#include "core/hash.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/deployments.hpp"
+#include "operator/common/ssh.hpp"
+
+namespace op::loginset {
+namespace {
+
+bool rolled_out(const Observed& observed) {
+  return op::rolled_out(observed.deployment.get(), observed.loginset.spec.replicas);
+}
+
+/// Everything that the pod mounts is there.
+bool mountable(const Observed& observed) {
+  const bool users_known = !observed.loginset.spec.sssd_conf_ref || observed.sssd_conf.usable();
+  return observed.keyring.usable() && users_known && observed.config_map && !usable_host_keys(observed.host_keys).empty();
+}
+
+/// Of the Controller, and of its key.
+void add_controller_problems(const Observed& observed, std::vector<Problem>& out) {
+  const std::string& ns = observed.object->meta.ns;
+  const std::string controller = ns + "/" + observed.loginset.spec.controller_ref.name;
+  if (!observed.controller_exists) {
+    out.push_back({"ControllerMissing", "spec.controllerRef.name: Controller " + controller + " does not exist"});
+  } else if (!observed.controller_error.empty()) {
+    out.push_back({"ControllerInvalid", "Controller " + controller + ": " + observed.controller_error});
+  } else if (!observed.keyring.usable()) {
+    const std::string field = "Controller " + controller + ", spec.slurmKeyRef";
+    std::optional<Problem> problem = key_problem(observed.slurm_key, ns, field);
+    if (!problem) problem = key_problem(observed.keyring, ns, field);
+    if (problem) out.push_back(std::move(*problem));
+  }
+}
+
+std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& plan) {
+  const std::string& ns = observed.object->meta.ns;
+  std::vector<Problem> out = observed.missing;
+  out.insert(out.end(), observed.missing_keys.begin(), observed.missing_keys.end());
+  add_controller_problems(observed, out);
+  if (observed.loginset.spec.sssd_conf_ref) {
+    if (std::optional<Problem> problem = key_problem(observed.sssd_conf, ns, "spec.sssdConfRef"))
+      out.push_back(std::move(*problem));
+  }
+  if (std::optional<Problem> problem =
+          host_keys_problem(observed.host_keys, {ns, ssh_host_keys_name(observed.object->meta.name)}))
+    out.push_back(std::move(*problem));
+  if (observed.newer) out.push_back(*observed.newer);
+  for (Problem& problem : pod_problems(pods_that_count(observed.pods, rolled_out(observed)))) out.push_back(std::move(problem));
+  for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
+  if (std::optional<Problem> refused = pods_refused(observed.deployment.get())) out.push_back(std::move(*refused));
+  return out;
+}
+
+void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
+                 plan::Plan& plan) {
+  const kube::Object& object = *observed.object;
+  Conditions conditions(observed.loginset.status.conditions, object.meta.generation, observed.context.now);
+  set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.loginset.spec));
+  set_summary(conditions, ready, problems, ready ? "" : waiting);
+  plan.lane("events").add(degraded_event(resources::kLoginSet, object.meta, observed.loginset.status.conditions, conditions));
+  const auto count = [&](const char* which) {
+    return observed.deployment ? core::get_int(observed.deployment->body, {"status", which}) : 0;
+  };
+  core::Json status{
+      {"replicas", count("replicas")},
+      {"readyReplicas", count("readyReplicas")},
+      {"observedGeneration", object.meta.generation},
+      {"conditions", conditions.json()},
+      {"selector", fmt::format("{}={},{}={}", api::kLabelInstance, object.meta.name, api::kLabelName, kAppLogin)}};
+  plan.lane("status").add(status_step(resources::kLoginSet, object, std::move(status)));
+}
+
+/// A kubelet refreshes what a pod mounts at once when an annotation of the pod changes, else within a minute or two.
+void plan_refresh(const Observed& observed, plan::Plan& plan) {
+  const std::string digest = core::short_digest(observed.loginset.spec.root_ssh_authorized_keys + '\n' + observed.users_keys);
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (pod->meta.terminating() || pod->phase != "Running") continue;
+    if (pod->meta.annotation(api::kAnnotationConfigRefresh) == digest) continue;
+    plan.lane("ssh").add(
+        {{"refresh", "Pod", pod->meta.name, digest},
+         "its kubelet is to refresh the authorized keys",
+         kube::patch_any_version(kube::resources::kPod, pod->meta,
+                                 {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), digest}}}}}})});
+  }
+}
+
+void plan_children(const Observed& observed, plan::Plan& plan) {
+  const std::string& name = observed.object->meta.name;
+  // A Secret of that name that users made has host keys of theirs.
+  if (observed.host_keys.presence == kube::Presence::kAbsent) {
+    plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
+                           "there are no host keys yet",
+                           kube::create(kube::resources::kSecret, build_host_keys(observed))});
+  }
+  std::optional<plan::Step> config =
+      apply_step(kube::resources::kConfigMap, build_ssh_config(observed), observed.config_map.get(), kManagerLoginSet);
+  const bool refreshed = !config;
+  plan.lane("ssh").add(std::move(config));
+  if (refreshed) plan_refresh(observed, plan);
+  plan.lane("network").add(
+      apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));
+  // Pods that start now must find the sshd_config that they are annotated with.
+  if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
+    return;
+  plan::Lane& lane = plan.lane("pod");
+  core::Json deployment = build_deployment(observed);
+  lane.add(drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+  lane.then();
+  lane.add(apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet));
+}
+
+}  // namespace
+
+plan::Plan plan(const Observed& observed) {
+  plan::Plan out;
+  // Its children go with it: there is nothing to be done before that.
+  if (!observed.object || observed.object->meta.terminating()) return out;
+  if (!observed.parse_error.empty()) {
+    plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", out);
+    return out;
+  }
+  plan_children(observed, out);
+  const std::vector<Problem> problems = problems_of(observed, out);
+  // Nothing starts that was never made.
+  const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);
+  plan_status(observed, problems, rolled_out(observed), made ? "login pods are starting" : "", out);
+  return out;
+}
+
+}  // namespace op::loginset

@@ -1,0 +1,433 @@
+// The PersistentVolumeClaims of workers: made from spec.volumeClaimTemplates, kept for the next worker of the same name, and
+// deleted only where spec.persistentVolumeClaimRetentionPolicy says so.
+//
+// No pod owns them: Kubernetes' garbage collector would take a claim along with a pod that only makes room for its successor. A
+// claim that is to go with its worker is marked before the pod is deleted, and is deleted once the pod is gone, unless its
+// worker is wanted again by then.
+//
+// The NodeSet owns those that are to go with it. Kubernetes deletes them when it is gone; where it is deleted alone
+// (--cascade=orphan), Kubernetes first takes the owner away. So an owner is never given to a claim that lost it to that: the
+// API server itself is asked whether the NodeSet stays, after the claim was seen without one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "core/hash.hpp"
+#include "core/hostlist.hpp"
+#include "core/quantity.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/events.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/parts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+/// A volume takes so long where nothing is wrong.
+constexpr core::Duration kBinds{15000};
+/// How often the events are read again: the one reason may be mended, and another one be left.
+constexpr core::Duration kEventsAgain{60000};
+constexpr core::Duration kStopAgain{10000};
+
+const Json& templates(const View& view) {
+  return view.in.nodeset.spec.volume_claim_templates;
+}
+
+plan::StepId id_of(const plan::StepId& kind, const View& view, const std::string& claim) {
+  return kind.of(view.in.meta().ns + "/" + claim);
+}
+
+const kube::Object* find_claim(const View& view, const std::string& name) {
+  const auto found = view.in.claims.find(name);
+  return found == view.in.claims.end() ? nullptr : found->second.get();
+}
+
+/// The pods by whose names claims are called, those that are to be adopted or are left alone included.
+const kube::PodRecord* find_pod(const View& view, std::string_view name) {
+  for (const auto* pods : {&view.in.pods, &view.in.orphans, &view.in.unmanaged}) {
+    const auto found = std::ranges::find_if(*pods, [&](const kube::PodPtr& pod) { return pod->meta.name == name; });
+    if (found != pods->end()) return found->get();
+  }
+  return nullptr;
+}
+
+/// The pod that a claim is for, by its name; "": it is of none of our templates.
+std::string pod_named_by(const View& view, std::string_view claim) {
+  for (const Json& one : templates(view)) {
+    const std::string prefix = claim_name(one, "");
+    if (claim.starts_with(prefix) && claim.substr(prefix.size()).starts_with(view.in.meta().name + "-"))
+      return std::string(claim.substr(prefix.size()));
+  }
+  return {};
+}
+
+bool is_labelled(const View& view, const kube::Object& claim) {
+  return claim.meta.label(api::kLabelName) == kAppWorker && claim.meta.label(api::kLabelInstance) == view.in.meta().name;
+}
+
+/// As another operator leaves them: with our NodeSet as the owner, or the very pod that is there. Its deletion would be theirs.
+bool is_our_owner(const View& view, const kube::OwnerReference& owner) {
+  if (owner.uid == view.in.meta().uid) return true;
+  const kube::PodRecord* pod = owner.kind == kube::resources::kPod.kind ? find_pod(view, owner.name) : nullptr;
+  return pod != nullptr && pod->meta.uid == owner.uid;
+}
+
+bool has_other_owner(const View& view, const kube::Object& claim) {
+  return !std::ranges::all_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return is_our_owner(view, owner); });
+}
+
+/// It may be written to, and deleted.
+bool is_ours(const View& view, const kube::Object& claim) {
+  return is_labelled(view, claim) && !has_other_owner(view, claim);
+}
+
+/// What the claim lacks of what the template asks for; or "".
+std::string misfit(const kube::Object& claim, const Json& wanted) {
+  const auto text = [](const Json& of, std::initializer_list<std::string_view> path) { return core::get_string(of, path); };
+  for (const char* field : {"storageClassName", "volumeMode", "volumeName"}) {
+    const std::string is = text(claim.body, {"spec", field}), asked = text(wanted, {"spec", field});
+    if (!asked.empty() && is != asked) return fmt::format("its {} is {}, not {}", field, is.empty() ? "not set" : is, asked);
+  }
+  const Json none = Json::array();
+  const auto list = [&](const Json& of) {
+    const Json* found = core::find(of, {"spec", "accessModes"});
+    return found != nullptr && found->is_array() ? *found : none;
+  };
+  const Json has = list(claim.body);
+  for (const Json& mode : list(wanted)) {
+    if (std::ranges::find(has, mode) == has.end())
+      return "its accessModes lack " + (mode.is_string() ? mode.get<std::string>() : mode.dump());
+  }
+  const auto size = [](const Json& of, std::initializer_list<std::string_view> path) {
+    const Json* found = core::find(of, path);
+    return found == nullptr ? std::nullopt : core::quantity(*found);
+  };
+  const auto asked = size(wanted, {"spec", "resources", "requests", "storage"});
+  const auto requested = size(claim.body, {"spec", "resources", "requests", "storage"});
+  const auto capacity = size(claim.body, {"status", "capacity", "storage"});
+  if (asked && (requested || capacity) && std::max(requested.value_or(0), capacity.value_or(0)) < *asked)
+    return "it is smaller than " + text(wanted, {"spec", "resources", "requests", "storage"});
+  return {};
+}
+
+/// Claims that workers cannot be created with.
+struct Unusable {
+  std::vector<std::string> of_others, unfit, going;
+  std::string misfit;  ///< Of the first that does not fit.
+};
+
+void tell_unusable(Unusable found, Draft& draft) {
+  const auto names = [](std::vector<std::string> of) { return core::compress_hostlist(std::move(of)); };
+  if (!found.of_others.empty()) {
+    draft.wrong(
+        "ClaimTaken",
+        fmt::format("PersistentVolumeClaims {} have the names of claims of this NodeSet's workers, but belong to something "
+                    "else: they are not used, and the workers are not created. Delete them, or remove their owner",
+                    names(std::move(found.of_others))),
+        "Create");
+  }
+  if (!found.unfit.empty()) {
+    draft.wrong(
+        "ClaimUnfit",
+        fmt::format("PersistentVolumeClaims {} do not fit spec.volumeClaimTemplates ({}), so the workers are not created: "
+                    "delete or replace the claims",
+                    names(std::move(found.unfit)), found.misfit),
+        "Create");
+  }
+  if (!found.going.empty()) {
+    draft.waiting(
+        "ClaimDeleted",
+        fmt::format("waiting for PersistentVolumeClaims {} to be gone, which are being deleted: their workers get new ones",
+                    names(std::move(found.going))));
+  }
+}
+
+plan::ActPtr patch_claim(const kube::Object& claim, Json metadata, kube::PatchType type = kube::PatchType::kMerge) {
+  auto act = std::make_shared<kube::Patch>();
+  act->resource = kube::resources::kPersistentVolumeClaim;
+  act->key = claim.meta.key();
+  act->type = type;
+  act->uid = claim.meta.uid;
+  act->resource_version = claim.meta.resource_version;
+  act->patch = {{"metadata", std::move(metadata)}};
+  return act;
+}
+
+plan::ActPtr mark(const kube::Object& claim, Json pod_uid) {
+  return patch_claim(claim, {{"annotations", {{std::string(api::kAnnotationScaledIn), std::move(pod_uid)}}}});
+}
+
+/// As it was seen: somebody may just have come to need it.
+plan::ActPtr deletion(const kube::Object& claim) {
+  auto act = std::make_shared<kube::Delete>();
+  act->resource = kube::resources::kPersistentVolumeClaim;
+  act->key = claim.meta.key();
+  act->uid = claim.meta.uid;
+  act->resource_version = claim.meta.resource_version;
+  return act;
+}
+
+/// One that is nobody's becomes ours: what happens to it is to be seen, and it is found by its labels.
+void take_over(const View& view, const kube::Object& claim, const Json& wanted, const std::string& pod, Draft& draft) {
+  const Json labels = worker_claim(wanted, view.in, pod).at("metadata").at("labels");
+  draft.step(draft.lane("claims"), id_of({"adopt", "PersistentVolumeClaim"}, view, claim.meta.name),
+             "it has the name of a claim of worker " + pod + ", fits, and belongs to nobody",
+             patch_claim(claim, {{"labels", labels}}));
+}
+
+/// Whether the claim is there, and the worker's. Where there is none, it is created.
+bool prepare_claim(const View& view, const Json& wanted, const std::string& pod, std::size_t& created, Unusable& unusable,
+                   Draft& draft) {
+  const std::string name = claim_name(wanted, pod);
+  const plan::StepId id = id_of(kCreateClaim, view, name);
+  const kube::Object* claim = find_claim(view, name);
+  if (claim == nullptr) {
+    if (created == kCreatesPerPass) {
+      draft.wake_after(core::Duration{10}, "more claims to create");
+    } else if (draft.step(draft.lane("claims"), id, "worker " + pod + " keeps its volume there",
+                          kube::create(kube::resources::kPersistentVolumeClaim, worker_claim(wanted, view.in, pod)))) {
+      ++created;
+    }
+    return false;
+  }
+  // By the failure of its creation one that is not ours is known.
+  if (!is_labelled(view, *claim)) draft.remember(id);
+  if (has_other_owner(view, *claim) || (!is_labelled(view, *claim) && !claim->meta.label(api::kLabelName).empty())) {
+    unusable.of_others.push_back(name);
+    return false;
+  }
+  if (claim->meta.terminating()) {
+    unusable.going.push_back(name);
+    return false;
+  }
+  if (std::string why = misfit(*claim, wanted); !why.empty()) {
+    if (unusable.unfit.empty()) unusable.misfit = name + ": " + why;
+    unusable.unfit.push_back(name);
+    return false;
+  }
+  if (is_labelled(view, *claim)) return true;
+  take_over(view, *claim, wanted, pod, draft);
+  return false;
+}
+
+bool goes_with_worker(const View& view, const Worker& worker) {
+  // One that goes for its Kubernetes node, or for the other scalingMode, is not scaled in: its claims stay for its return.
+  if (view.by_host() || !worker.key.numbered() || worker.fate.cause == Fate::Cause::kSwitched) return false;
+  return view.goal == Goal::kServe && worker.fate.kind == Fate::Kind::kScaleIn &&
+         view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled == api::ClaimRetention::kDelete;
+}
+
+/// The claims that go with the worker.
+std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& worker) {
+  std::vector<const kube::Object*> out;
+  if (!goes_with_worker(view, worker)) return out;
+  for (const Json& one : templates(view)) {
+    const kube::Object* claim = find_claim(view, claim_name(one, worker.pod->meta.name));
+    if (claim != nullptr && is_ours(view, *claim) && !claim->meta.terminating()) out.push_back(claim);
+  }
+  return out;
+}
+
+/// Why a claim that was given up is kept after all; empty: it is not; "": nothing is to be done yet.
+std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
+                                    const Workers& workers, const std::set<std::string>& wanted) {
+  if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)
+    return "spec.persistentVolumeClaimRetentionPolicy.whenScaled says so";
+  if (wanted.contains(pod_name)) return "its worker is wanted again";
+  const kube::PodRecord* pod = find_pod(view, pod_name);
+  if (pod == nullptr) return std::nullopt;
+  if (pod->meta.uid != claim.meta.annotation(api::kAnnotationScaledIn)) return "another worker of the name uses it";
+  const auto worker = std::ranges::find_if(workers, [&](const Worker& one) { return one.pod->meta.uid == pod->meta.uid; });
+  const bool stays = worker != workers.end() && worker->life == Life::kLive && worker->fate.kind != Fate::Kind::kScaleIn;
+  return stays ? "its worker is wanted again" : "";
+}
+
+bool owned_by_nodeset(const kube::ObjectMeta& nodeset, const kube::Object& claim) {
+  return std::ranges::any_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return owner.uid == nodeset.uid; });
+}
+
+/// Takes all owners off it but the NodeSet, and that too unless it goes with it. False: there are none.
+bool disown(const View& view, const kube::Object& claim, Draft& draft) {
+  const bool goes = view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_deleted == api::ClaimRetention::kDelete;
+  Json owners = Json::array();
+  for (const kube::OwnerReference& owner : claim.meta.owners) {
+    if (!goes || owner.uid != view.in.meta().uid) owners.push_back({{"$patch", "delete"}, {"uid", owner.uid}});
+  }
+  if (owners.empty()) return false;
+  draft.step(draft.lane("claims"), id_of({"disown", "PersistentVolumeClaim"}, view, claim.meta.name),
+             "it is deleted when the retention policy says so, not with its owner",
+             patch_claim(claim, {{"ownerReferences", std::move(owners)}}, kube::PatchType::kStrategic));
+  return true;
+}
+
+/// Gives those that have none the NodeSet as their owner.
+void own(const View& view, const std::vector<const kube::Object*>& claims, Draft& draft) {
+  if (claims.empty()) return;
+  if (!view.in.stays) return draft.need(need_nodeset(view.in));
+  if (!*view.in.stays) return;
+  for (const kube::Object* claim : claims) {
+    draft.step(
+        draft.lane("claims"), id_of({"own", "PersistentVolumeClaim"}, view, claim->meta.name),
+        "it is to be deleted with " + view.self_text(),
+        patch_claim(*claim, {{"ownerReferences", Json::array({claim_owner(view.in.meta())})}}, kube::PatchType::kStrategic));
+  }
+}
+
+void delete_with_event(const View& view, const std::vector<const kube::Object*>& claims, const std::string& why, Draft& draft) {
+  plan::Lane& lane = draft.lane("delete claims");
+  std::vector<std::string> names;
+  for (const kube::Object* claim : claims) {
+    if (draft.step(lane, id_of(kDeleteClaim, view, claim->meta.name), why, deletion(*claim))) names.push_back(claim->meta.name);
+  }
+  if (names.empty()) return;
+  lane.then();
+  lane.add(
+      view.event_step("Normal", "SuccessfulDelete", "Delete",
+                      fmt::format("Deleted PersistentVolumeClaims {}: {}", core::compress_hostlist(std::move(names)), why)));
+}
+
+}  // namespace
+
+std::set<SlotKey> prepare_claims(const View& view, const Vacancies& vacancies, Draft& draft) {
+  std::set<SlotKey> out;
+  std::size_t created = 0;
+  Unusable unusable;
+  for (const SlotKey& place : vacancies.places) {
+    for (const Json& wanted : templates(view)) {
+      if (!prepare_claim(view, wanted, view.pod_name(place), created, unusable, draft)) out.insert(place);
+    }
+  }
+  tell_unusable(std::move(unusable), draft);
+  return out;
+}
+
+bool give_up_claims(const View& view, const Worker& worker, Draft& draft) {
+  bool all = true;
+  for (const kube::Object* claim : claims_to_go(view, worker)) {
+    if (claim->meta.annotation(api::kAnnotationScaledIn) == worker.pod->meta.uid) continue;
+    all = false;
+    draft.step(draft.lane("claims"), id_of(kGiveUpClaim, view, claim->meta.name),
+               "its worker " + worker.pod->meta.name + " is scaled in", mark(*claim, worker.pod->meta.uid));
+  }
+  return all;
+}
+
+void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent) {
+  for (const kube::Object* claim : claims_to_go(view, worker)) {
+    if (claim->meta.annotation(api::kAnnotationScaledIn) != worker.pod->meta.uid)
+      intent.add(id_of(kGiveUpClaim, view, claim->meta.name));
+    intent.add(id_of(kDeleteClaim, view, claim->meta.name));
+  }
+}
+
+void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
+  // Also without a Controller: once the NodeSet is being deleted, Kubernetes may be faster.
+  const bool holds = view.goal == Goal::kHold && view.in.invalid.empty() && !view.in.meta().terminating();
+  if (view.goal != Goal::kServe && !holds) return;
+  const bool goes_with_nodeset =
+      view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_deleted == api::ClaimRetention::kDelete;
+  std::vector<const kube::Object*> going, ownerless;
+  std::set<std::string> wanted;
+  for (const SlotKey& place : vacancies.places) wanted.insert(view.pod_name(place));
+  for (const auto& [name, claim] : view.in.claims) {
+    const std::string pod = pod_named_by(view, name);
+    if (pod.empty() || !is_ours(view, *claim) || claim->meta.terminating()) continue;
+    if (disown(view, *claim, draft) || holds) continue;
+    if (goes_with_nodeset && claim->meta.owners.empty()) {
+      ownerless.push_back(claim.get());
+      continue;
+    }
+    if (claim->meta.annotation(api::kAnnotationScaledIn).empty()) continue;
+    const std::optional<std::string> why = why_kept(view, *claim, pod, workers, wanted);
+    if (why && !why->empty()) {
+      draft.step(draft.lane("claims"), id_of({"keep", "PersistentVolumeClaim"}, view, name), *why, mark(*claim, nullptr));
+    } else if (!why && !view.stops()) {
+      going.push_back(claim.get());
+    }
+  }
+  own(view, ownerless, draft);
+  delete_with_event(view, going, "their workers were scaled in", draft);
+}
+
+bool release_claims(const View& view, Draft& draft) {
+  bool none_left = true;
+  std::size_t withheld = 0;
+  for (const auto& [name, claim] : view.in.claims) {
+    if (!is_ours(view, *claim) || claim->meta.terminating() || !owned_by_nodeset(view.in.meta(), *claim)) continue;
+    if (disown(view, *claim, draft)) {
+      none_left = false;
+    } else if (view.stops()) {
+      ++withheld;
+    }
+  }
+  if (withheld == 0) return none_left;
+  // A doubt about Slurm may be of other NodeSets' workers, which do not wake this one.
+  draft.wake_after(kStopAgain, "deletions may not be stopped any more");
+  draft.waiting(
+      "DeletionsStopped",
+      fmt::format("deletions are stopped, so {} PersistentVolumeClaims that go with the NodeSet are kept, and it stays",
+                  withheld));
+  return false;
+}
+
+plan::Need need_nodeset(const Observed& observed) {
+  std::string seen;
+  for (const auto& [name, claim] : observed.claims) {
+    if (claim->meta.owners.empty()) seen += name + "@" + claim->meta.resource_version + " ";
+  }
+  auto get = std::make_shared<kube::Get>();
+  get->resource = resources::kNodeSet;
+  get->key = observed.meta().key();
+  return {"NodeSet behind claims " + core::short_hash(seen, 10), std::move(get)};
+}
+
+std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers) {
+  const auto answer = answers.find(need_nodeset(observed).id);
+  if (answer == answers.end()) return std::nullopt;
+  if (!answer->second.value) return false;
+  return core::find(*answer->second.value, {"metadata", "deletionTimestamp"}) == nullptr &&
+         core::get_string(*answer->second.value, {"metadata", "uid"}) == observed.meta().uid;
+}
+
+plan::Need need_claim_events(const kube::ObjectMeta& claim) {
+  return need_events(kube::resources::kPersistentVolumeClaim.kind, claim, "ProvisioningFailed");
+}
+
+void tell_claims(const View& view, const Workers& workers, Draft& draft) {
+  std::vector<const kube::Object*> unbound;
+  for (const Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes() || !worker.pod->node_name.empty()) continue;
+    const core::Duration left = kBinds - (view.in.now - worker.pod->meta.created);
+    for (const Json& one : templates(view)) {
+      const kube::Object* claim = find_claim(view, claim_name(one, worker.pod->meta.name));
+      if (claim == nullptr || core::get_string(claim->body, {"status", "phase"}) == "Bound") continue;
+      if (left.count() > 0) {
+        draft.wake_after(std::min(left, kBinds), "a claim that gets no volume is told");
+      } else {
+        unbound.push_back(claim);
+      }
+    }
+  }
+  if (unbound.empty()) return;
+  // The first stands for all: mostly it is the same with each.
+  const kube::ObjectMeta& first = unbound.front()->meta;
+  const auto note = view.in.seen.claim_notes.find(first.name);
+  const bool known = note != view.in.seen.claim_notes.end() && view.in.mono - note->second.read < kEventsAgain;
+  if (!known) draft.need(need_claim_events(first));
+  draft.wake_after(known ? kEventsAgain - (view.in.mono - note->second.read) : kEventsAgain,
+                   "why a claim gets no volume may change");
+  std::string phase = core::get_string(unbound.front()->body, {"status", "phase"});
+  const std::string why = known ? note->second.text : "";
+  std::string text =
+      fmt::format("PersistentVolumeClaim {} is {}{}{}", first.name, phase.empty() ? "Pending" : phase,
+                  why.empty() ? "" : ": " + why, unbound.size() > 1 ? fmt::format(" (and {} more)", unbound.size() - 1) : "");
+  if (phase == "Lost" || !why.empty()) return draft.wrong("ClaimPending", std::move(text), "Run");
+  draft.waiting("ClaimPending", std::move(text));
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,167 @@
+// Drains by others whose records have to go, for Slurm takes another --conf only with a new record: the next worker registers
+// drained, and then the drain gets its reason back. Until that is done it stands in status.drainsToRestore, from before the
+// worker goes.
+//
+// slurmd says State=DRAIN itself, so that its node takes no job from the first moment. It does not say the reason: images take
+// --conf apart in their own ways, slurmd ends at what it cannot read, and a reason may be any text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/parts.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+constexpr std::string_view kNoReason = "drained without a reason";
+/// What stands in a reason of Slurm's for bytes that are no UTF-8: what they were is not known.
+constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
+/// A longer one does not go into a status.
+constexpr std::size_t kLongest = 4096;
+/// How long a definition of NodeSets that does not keep the field is not tried again: it may be updated.
+constexpr core::Duration kNoteAgain{10 * 60 * 1000};
+
+/// It drains with what its slurmd said of a reason. One of 24.11 that goes silent gets more to it.
+bool awaits_reason(const slurm::Node& node) {
+  return node.state.drains() && node.reason.starts_with(kDrainedBefore);
+}
+
+/// What others said, without what is ours or slurmctld's.
+std::string reason_of_others(const Observed& in, const slurm::Node& node) {
+  // What our slurmd said is nobody's word.
+  if (awaits_reason(node)) return recorded_drain(in, node.name).value_or(std::string(kNoReason));
+  std::string out = slurm::said_by_others(node.reason, slurm::Owner::kOperator);
+  return out.empty() ? std::string(kNoReason) : out;
+}
+
+plan::StepId note_id(const std::string& node, const std::string& reason) {
+  plan::StepId id = kNoteDrain.of(node);
+  id.variant = reason;
+  return id;
+}
+
+/// The next worker of the place gets another record.
+bool record_is_to_go(const View& view, const SlotKey& place, const slurm::Node& record) {
+  return view.node_name(place) == record.name && has_other_conf(view, record, view.in.wanted_hash(place));
+}
+
+/// Nothing can be said of any entry now: all stay.
+bool undecided(const View& view) {
+  return !view.in.invalid.empty() || view.goal == Goal::kHold || !view.slurm_known();
+}
+
+/// Whether the entry of the node stays in the status.
+bool stays_noted(const View& view, const std::string& node) {
+  if (undecided(view)) return true;
+  if (view.goal != Goal::kServe) return false;
+  const slurm::Node* record = view.known_record(node);
+  // One that is gone is made anew, also where its Kubernetes node is away for a while. And while Slurm refuses a slurmd, what
+  // it says of the node is about that.
+  if (record == nullptr || tells_refusal(*record)) return true;
+  // Somebody has resumed it.
+  if (!record->state.drains()) return false;
+  if (awaits_reason(*record)) return true;
+  const std::optional<SlotKey> place = view.place_of(node);
+  return place && record_is_to_go(view, *place, *record) && drained_by_others(*record);
+}
+
+}  // namespace
+
+std::optional<std::string> recorded_drain(const Observed& in, std::string_view node) {
+  const api::StringMap& drains = in.nodeset.status.drains_to_restore;
+  const auto found = drains.find(node);
+  return found == drains.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool drained_by_others(const slurm::Node& record) {
+  return held_by_others(record) && record.state.drains() && !tells_refusal(record);
+}
+
+Restorable judge_restorable(const View& view, const SlotKey& place, const slurm::Node& record) {
+  if (!drained_by_others(record) || record.state.has("FAIL")) return Restorable::kNo;
+  if (uses_host_network(view.in.nodeset.spec) || view.node_name(place) != record.name) return Restorable::kNo;
+  if (view.in.wanted_hash(place) != view.in.hash || !leaves_state_open(view.in.nodeset.spec, view.in.meta().name))
+    return Restorable::kNo;
+  const std::string reason = reason_of_others(view.in, record);
+  if (reason.size() > kLongest || reason.find(kRepaired) != std::string::npos) return Restorable::kNoText;
+  if (recorded_drain(view.in, record.name) == reason) return Restorable::kNoted;
+  const auto tried = view.in.outcomes.find(note_id(record.name, reason));
+  if (tried == view.in.outcomes.end()) return Restorable::kToBeNoted;
+  // It was written, and is not there.
+  const bool lately = view.in.mono - tried->second.last < kNoteAgain;
+  return tried->second.state == plan::Outcome::State::kFailed || lately ? Restorable::kNotKept : Restorable::kToBeNoted;
+}
+
+api::StringMap judge_drains(const View& view) {
+  api::StringMap out = view.in.nodeset.status.drains_to_restore;
+  std::erase_if(out, [&](const auto& entry) { return !stays_noted(view, entry.first); });
+  return out;
+}
+
+bool forgets_drain(const View& view, const std::string& node) {
+  return recorded_drain(view.in, node) && !stays_noted(view, node);
+}
+
+bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancies, Draft& draft) {
+  if (view.goal != Goal::kServe || !view.slurm_known()) return false;
+  bool noted = false;
+  const auto note = [&](const SlotKey& place, const slurm::Node* record) {
+    if (record == nullptr || !record->state.drains() || !record_is_to_go(view, place, *record)) return;
+    const Restorable now = judge_restorable(view, place, *record);
+    if (now != Restorable::kToBeNoted && now != Restorable::kNotKept) return;
+    const std::string reason = reason_of_others(view.in, *record);
+    const plan::StepId id = note_id(record->name, reason);
+    if (now == Restorable::kNotKept && view.failure(id) == nullptr) {
+      draft.remember(id);
+      draft.wake_after(kNoteAgain, "the definition of NodeSets may be of this release");
+      return;
+    }
+    // Only this, whatever else of the status has changed.
+    auto act = std::make_shared<kube::Patch>();
+    act->resource = resources::kNodeSet;
+    act->key = view.in.meta().key();
+    act->subresource = "status";
+    act->uid = view.in.meta().uid;
+    act->patch["status"]["drainsToRestore"][record->name] = reason;
+    noted |= draft.step(draft.lane("note the drain of " + record->name), id,
+                        "somebody drained it, and its record has to be made anew", std::move(act));
+  };
+  for (const Worker& worker : fates.workers) {
+    const bool updates = fates.rollout.state == Rollout::State::kRolls && !worker.in_place;
+    if (updates || worker.goes() || worker.life != Life::kLive) note(worker.key, worker.record);
+  }
+  for (const SlotKey& place : vacancies.places) note(place, view.known_record(view.node_name(place)));
+  return noted;
+}
+
+void tell_restored(const View& view, const Workers& workers, const api::StringMap& kept, Draft& draft) {
+  for (const auto& [node, reason] : view.in.nodeset.status.drains_to_restore) {
+    if (kept.contains(node)) continue;
+    const slurm::Node* record = view.known_record(node);
+    // Its slurmd said so, unless the record stayed.
+    const bool said = std::ranges::any_of(workers, [&](const Worker& worker) {
+      return worker.node == node && !worker.pod->meta.annotation(api::kAnnotationFirstConf).empty();
+    });
+    if (!said || record == nullptr || !record->state.drains() || !record->reason.starts_with(reason)) continue;
+    draft.event("Normal", "DrainRestored", "Drain",
+                fmt::format("Node {} has a new record in Slurm, and is drained as before: {}", node, reason));
+  }
+}
+
+void restore_drains(const View& view, Draft& draft) {
+  if (!view.slurm_known() || view.goal != Goal::kServe) return;
+  for (const auto& [name, reason] : view.in.nodeset.status.drains_to_restore) {
+    const slurm::Node* record = view.known_record(name);
+    if (record == nullptr || !awaits_reason(*record) || tells_refusal(*record)) continue;
+    draft.step(draft.lane("restore the drain of " + name), {"restore the drain of", "Slurm node", name},
+               "its record had to be made anew", slurm::restore_reason(view.cluster(), *record, reason));
+  }
+}
+
+}  // namespace op::nodeset

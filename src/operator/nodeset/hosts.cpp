@@ -1,0 +1,291 @@
+// scalingMode DaemonSet: the Kubernetes nodes as places for workers; and the way from one scalingMode to the other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <unordered_set>
+
+#include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "core/hostlist.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
+#include "operator/nodeset/parts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+/// Nobody may tell when a worker that was left out of a change of the mode may go.
+constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
+constexpr std::size_t kNamesTold = 3;
+/// So long may the scheduler take with a new worker.
+constexpr core::Duration kScheduled{60000};
+
+const Host* find_host(const View& view, std::string_view kube_node) {
+  const auto found = view.in.hosts.find(kube_node);
+  return found == view.in.hosts.end() ? nullptr : &found->second;
+}
+
+/// The Slurm node's name of a worker on the host cannot be used by one.
+bool name_unusable(const View& view, const Host& host) {
+  if (uses_host_network(view.in.nodeset.spec)) return false;
+  return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
+}
+
+/// Why a worker that is bound to a Kubernetes node goes; kNone: it does not.
+Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
+  const Host* host = find_host(view, worker.key.kube_node);
+  if (host == nullptr) {
+    // Kubernetes deletes pods of nodes that are gone, but not those that never got there. Unknown is not gone.
+    return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
+  }
+  if (!host->fit.stays) return Fate::Cause::kUnplaced;
+  if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node)
+    return Fate::Cause::kNone;
+  const bool free = host->fit.starts && !name_unusable(view, *host) && !view.has_worker(host->slurm_node) &&
+                    view.owner_of_name(worker.key) == NameOwner::kUs;
+  return free ? Fate::Cause::kRenamed : Fate::Cause::kNone;
+}
+
+std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause) {
+  if (cause == Fate::Cause::kRenamed)
+    return fmt::format("Kubernetes node {} gives its worker the name {} now", worker.key.kube_node, view.node_name(worker.key));
+  return find_host(view, worker.key.kube_node) == nullptr
+             ? "Kubernetes node " + worker.key.kube_node + " is gone"
+             : "Kubernetes node " + worker.key.kube_node + " does not match any more";
+}
+
+/// The better one of two on one host comes first: it runs jobs, it serves, it is older.
+auto rank_on_host(const Worker& worker) {
+  return std::tuple(!worker.busy(), !worker.usable(), !worker.ready(), worker.pod->meta.created, worker.pod->meta.name);
+}
+
+/// Among the live workers, those that another is to take the place of: not of the present mode, and kept so far.
+std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
+  std::vector<Worker*> out;
+  for (Worker& worker : workers) {
+    if (worker.life == Life::kLive && !worker.goes() && !view.of_mode(worker.key)) out.push_back(&worker);
+  }
+  return out;
+}
+
+/// What of it would be lost with the worker; "": nothing.
+std::string why_not_switched(const View& view, const Worker& worker) {
+  if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
+  if (worker.record != nullptr && outlives_worker(view, *worker.record))
+    return "somebody took " + worker.node + " from work, which its successor would not know";
+  if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
+  if (const Host* host = find_host(view, worker.pod->node_name); view.by_host() && host != nullptr && !host->fit.starts)
+    return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
+  if (worker.record != nullptr && reserved(*worker.record)) return worker.node + std::string(kReservedText);
+  return {};
+}
+
+/// Places whose workers are on their way out, or in.
+std::size_t places_empty(const View& view, const Workers& workers) {
+  std::size_t out = 0, staying = 0;
+  for (const Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes()) continue;
+    ++staying;
+    if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
+    // The scheduler may never find a Kubernetes node for one that is bound to none.
+    const bool placed = !worker.key.numbered() || !worker.pod->node_name.empty();
+    if (placed || view.in.now - worker.pod->meta.created < kScheduled) ++out;
+  }
+  const auto desired = static_cast<std::size_t>(view.desired);
+  return out + (desired > staying ? desired - staying : 0);
+}
+
+std::string first_of(const std::vector<std::string>& items) {
+  std::string out = fmt::format("{}", fmt::join(std::span(items).first(std::min(items.size(), kNamesTold)), ", "));
+  if (items.size() > kNamesTold) out += fmt::format(" and {} more", items.size() - kNamesTold);
+  return out;
+}
+
+}  // namespace
+
+std::string leave_reason(const View& view, const Worker& worker) {
+  if (worker.fate.cause == Fate::Cause::kSwitched) return switch_reason(view);
+  if (worker.fate.cause == Fate::Cause::kUnplaced || worker.fate.cause == Fate::Cause::kRenamed)
+    return place_reason(view.in.meta(), worker.fate.reason);
+  return scale_in_reason(view);
+}
+
+void judge_places(const View& view, Workers& workers) {
+  std::map<std::string_view, Worker*> best;
+  const auto lose = [&](Worker& worker, Fate::Cause cause, std::string reason, bool place_taken) {
+    worker.fate = {Fate::Kind::kScaleIn, cause, std::move(reason), place_taken};
+  };
+  for (Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes() || worker.key.numbered()) continue;
+    const Fate::Cause cause = why_bound_goes(view, worker);
+    if (cause == Fate::Cause::kUnplaced && view.in.node_loss.holds()) continue;
+    if (cause != Fate::Cause::kNone) {
+      lose(worker, cause, reason_of(view, worker, cause), cause == Fate::Cause::kRenamed);
+      continue;
+    }
+    const auto [found, added] = best.try_emplace(worker.key.kube_node, &worker);
+    if (added) continue;
+    Worker& other = *found->second;
+    const bool better = rank_on_host(worker) < rank_on_host(other);
+    lose(better ? other : worker, Fate::Cause::kSurplus,
+         "Kubernetes node " + worker.key.kube_node + " has another worker of " + view.self_text(), true);
+    if (better) found->second = &worker;
+  }
+  // Those with a number, on hosts that want a worker, make room for it; any other is one too many.
+  std::unordered_set<std::string_view> held;
+  for (Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes() || !worker.key.numbered()) continue;
+    const Host* host = find_host(view, worker.pod->node_name);
+    const bool has_place = host != nullptr && (host->wanted || host->fit.stays) && !best.contains(worker.pod->node_name) &&
+                           held.insert(worker.pod->node_name).second;
+    // A Kubernetes node that is not known may be one that matches.
+    if (has_place || worker.unplaced() || view.in.node_loss.holds()) continue;
+    lose(worker, Fate::Cause::kSurplus, switch_reason(view), false);
+  }
+}
+
+Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& workers) {
+  Switching out;
+  if (view.goal != Goal::kServe) return out;
+  const std::vector<Worker*> others = of_other_mode(view, workers);
+  out.left = others.size();
+  if (others.empty()) return out;
+  const std::string reason = switch_reason(view);
+  std::size_t under_way = places_empty(view, workers);
+  if (!can_create(view, extra_conf) || !view.slurm_known()) return out;
+  std::vector<std::pair<std::tuple<bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
+  for (Worker* worker : others) {
+    const bool begun = drained_for(*worker, reason);
+    if (std::string why = why_not_switched(view, *worker); !begun && !why.empty()) {
+      out.kept.push_back(std::move(why));
+    } else if (begun) {
+      worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
+      ++under_way;
+    } else if (!view.stops() &&
+               (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
+      ranked.emplace_back(std::tuple(is_available(view, *worker), worker->busy(), deadline_rank(*worker), worker->key), worker);
+    } else {
+      out.change = kSwitchAgain;
+    }
+  }
+  if (!out.kept.empty()) out.change = kSwitchAgain;
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::size_t most = max_unavailable(view);
+  for (const auto& [order, worker] : ranked) {
+    const bool serves = is_available(view, *worker);
+    if (serves && under_way >= most) {
+      out.waits = true;
+      break;
+    }
+    worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
+    if (serves) ++under_way;
+  }
+  return out;
+}
+
+std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
+  std::unordered_set<std::string_view> filled;
+  for (const Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes()) continue;
+    filled.insert(worker.key.numbered() ? std::string_view(worker.pod->node_name) : worker.key.kube_node);
+  }
+  std::set<SlotKey> out;
+  for (const auto& [name, host] : view.in.hosts) {
+    if (host.fit.starts && !name_unusable(view, host) && !filled.contains(name)) out.insert({-1, name});
+  }
+  for (const kube::PodPtr& orphan : view.in.orphans) {
+    const std::optional<SlotKey> place = place_of(*orphan, view.in.meta().name);
+    if (place && to_be_adopted(orphan)) out.erase(*place);
+  }
+  std::erase_if(out, [&](const SlotKey& place) { return view.owner_of_name(place) != NameOwner::kUs; });
+  return out;
+}
+
+Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft) {
+  Vacancies out;
+  std::unordered_set<std::string_view> taken;
+  const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
+  const auto take = [&](const kube::PodRecord& pod, const SlotKey& place) {
+    if (!place.numbered()) taken.insert(pod.pinned_to.empty() ? pod.node_name : pod.pinned_to);
+    // Made beside it, the next one would wait for its end in the scheduler, which may end it for one of a higher priority.
+    if (alone) taken.insert(pod.node_name);
+  };
+  for (const Worker& worker : workers) take(*worker.pod, worker.key);
+  for (const auto* pods : {&view.in.orphans, &view.in.unmanaged}) {
+    for (const kube::PodPtr& pod : *pods) {
+      if (const std::optional<SlotKey> place = place_of(*pod, view.in.meta().name)) take(*pod, *place);
+    }
+  }
+  for (const auto& [name, host] : view.in.hosts) {
+    if (!host.fit.starts || taken.contains(name) || name_unusable(view, host)) continue;
+    const SlotKey place{-1, name};
+    if (uses_host_network(view.in.nodeset.spec)) {
+      out.places.insert(place);
+      continue;
+    }
+    // Another worker of ours may still have the name, while the mode changes or names do.
+    if (view.has_worker(host.slurm_node)) continue;
+    const NameOwner owner = view.owner_of_name(place);
+    if (owner == NameOwner::kUs) out.places.insert(place);
+    if (owner == NameOwner::kOtherWorker || owner == NameOwner::kOtherNode) {
+      const Rival* rival = view.rival_of(host.slurm_node);
+      out.taken.emplace(host.slurm_node, rival == nullptr ? "a node that is not of this NodeSet" : "NodeSet " + rival->nodeset);
+    }
+    if (owner == NameOwner::kOtherNodeSet)
+      draft.wrong("HostnameConflict",
+                  fmt::format("Kubernetes node {}: its worker would be called {}, which is the name of a NodeSet in Slurm: set "
+                              "the annotation {} of the Node",
+                              name, host.slurm_node, api::kAnnotationNodeHostnameOverride),
+                  "Create");
+  }
+  return out;
+}
+
+void tell_hosts(const View& view, Draft& draft) {
+  if (!view.by_host() || view.goal != Goal::kServe) return;
+  if (view.desired == 0)
+    draft.up_to_users("NoMatchingNodes",
+                      "no Kubernetes node matches spec.template.spec (nodeSelector, required node affinity, tolerations)");
+  if (uses_host_network(view.in.nodeset.spec)) return;
+  std::vector<std::string> twins, invalid;
+  for (const auto& [name, host] : view.in.hosts) {
+    if (!host.fit.starts) continue;
+    if (!host.twin.empty()) {
+      twins.push_back(fmt::format("{} and {} ({})", host.twin, name, host.slurm_node));
+    } else if (const std::string problem = hostname_problem(host.slurm_node); !problem.empty()) {
+      invalid.push_back("Kubernetes node " + name + ": " + problem);
+    }
+  }
+  const std::string how =
+      fmt::format(": set the annotation {} of the Node to another name", api::kAnnotationNodeHostnameOverride);
+  if (!twins.empty()) {
+    draft.wrong(
+        "HostnameConflict",
+        "these Kubernetes nodes give their workers the same name, so only the first of each has one: " + first_of(twins) + how,
+        "Create");
+  }
+  if (!invalid.empty()) draft.wrong("InvalidHostname", first_of(invalid) + how, "Create");
+}
+
+void tell_switch(const View& view, const Fates& fates, Draft& draft) {
+  const Switching& switching = fates.switching;
+  if (switching.left == 0 || view.goal != Goal::kServe) return;
+  draft.wake(switching.change);
+  std::vector<std::string> waiting;
+  for (const Worker& worker : fates.workers) {
+    if (worker.fate.cause == Fate::Cause::kSwitched && worker.record != nullptr) waiting.push_back(what_holds(view, worker));
+  }
+  std::string text = fmt::format("{} worker{} of the other scalingMode {} still there", switching.left,
+                                 switching.left == 1 ? "" : "s", switching.left == 1 ? "is" : "are");
+  if (switching.left == switching.kept.size())
+    return draft.up_to_users("SwitchHeld", text + ", and not replaced: " + first_of(switching.kept));
+  if (!waiting.empty()) text += "; waiting: " + first_of(waiting);
+  if (switching.waits) text += fmt::format("; no more than {} are replaced at once (maxUnavailable)", max_unavailable(view));
+  if (!switching.kept.empty()) text += "; left out: " + first_of(switching.kept);
+  draft.waiting("SwitchingMode", std::move(text));
+}
+
+}  // namespace op::nodeset

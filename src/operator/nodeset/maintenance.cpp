@@ -1,0 +1,279 @@
+// ScheduledUpdate: the reservation in Slurm that is the NodeSet's window. The operator makes it, has it follow the workers, and
+// deletes it when it is not wanted any more. Slurm itself says when it is active: by what it shows of the nodes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "api/well_known.hpp"
+#include "kube/acts.hpp"
+#include "operator/nodeset/parts.hpp"
+#include "operator/nodeset/schedule.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+const plan::StepId kMake{"make", "reservation"};
+const plan::StepId kSetNodes{"set nodes of", "reservation"};
+const plan::StepId kDelete{"delete", "reservation"};
+/// Nobody tells when somebody changes or deletes a reservation.
+constexpr core::Duration kReadAgain{15000};
+
+using Nodes = std::set<std::string, std::less<>>;
+
+std::string self_name(const View& view) {
+  return reservation_name(view.in.meta());
+}
+
+/// Ours, and only over nodes of ours. Others that Slurm has not any more are no matter.
+bool is_ours(const View& view, const slurm::Reservation& reservation) {
+  return slurm::made_by_operator(reservation) && !reservation.nodes_unknown &&
+         std::ranges::all_of(reservation.nodes, [&](const std::string& name) {
+           const slurm::Node* record = view.known_record(name);
+           return record == nullptr || view.is_own_record(*record);
+         });
+}
+
+/// The nodes that are to be in it. One whose record is to go is taken out, or Slurm would keep that: once it is drained, so
+/// that it gets no job before.
+Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& vacancies, const slurm::Reservation* found) {
+  Nodes out;
+  for (const Worker& worker : workers) {
+    if (worker.record == nullptr || !view.is_own_record(*worker.record)) continue;
+    const bool leaves = worker.goes() && !worker.updates() && worker.has_flag("DRAIN");
+    if (!leaves || view.stops()) out.insert(worker.node);
+  }
+  if (found == nullptr) return out;
+  for (const std::string& name : found->nodes) {
+    const slurm::Node* record = view.known_record(name);
+    if (record == nullptr || view.has_worker(name)) continue;
+    const std::optional<SlotKey> place = view.place_of(name);
+    const bool awaited = (place && vacancies.places.contains(*place)) || view.is_of_other_pod(name);
+    const bool stays = awaited && judge_old_record(view, name) == OldRecord::kStays;
+    const bool idle = record->state.has("DRAIN") || record->state.base == "DOWN";
+    if (stays || !idle || view.stops()) out.insert(name);
+  }
+  return out;
+}
+
+/// One pass over it.
+class Maintenance {
+ public:
+  Maintenance(const View& view, const Workers& workers, const Vacancies& vacancies, Finalizer finalizer, Draft& draft)
+      : view_(view),
+        workers_(workers),
+        vacancies_(vacancies),
+        draft_(draft),
+        wanted_(is_scheduled(view) && view.goal == Goal::kServe),
+        tracked_(kube::has_finalizer(view.in.meta(), api::kFinalizerReservation)) {
+    out_.finalizer = finalizer;
+  }
+
+  MaintenanceResult run() && {
+    if ((!wanted_ && !tracked_) || view_.goal == Goal::kHold || view_.goal == Goal::kEndAll) return std::move(out_);
+    out_.pending = tracked_;
+    if (!view_.slurm_known()) {
+      tell("WaitingForSlurm", "waiting for Slurm to answer");
+    } else if (!view_.in.snapshot->capabilities.reservations) {
+      refuse(
+          "ReservationsUnsupported",
+          fmt::format("spec.updateStrategy.type: ScheduledUpdate needs a reservation, which slurmrestd {} cannot make (25.05 "
+                      "and later can): no worker is updated. Upgrade Slurm, or use RollingUpdate",
+                      view_.in.snapshot->capabilities.release));
+      // There may be one from before, which nobody sees now.
+      if (view_.in.meta().terminating()) release();
+    } else if (read()) {
+      keep();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void tell(std::string_view reason, std::string message) {
+    if (wanted_) out_.note = {reason, std::move(message), false};
+  }
+  void refuse(std::string_view reason, const std::string& message) {
+    if (!wanted_) return;
+    draft_.wrong(reason, message, "Reserve");
+    tell(reason, message);
+  }
+
+  /// The finalizer remembers that there may be one.
+  void release() {
+    out_.pending = false;
+    if (!tracked_ || view_.in.meta().terminating() || out_.finalizer != Finalizer::kUnchanged) return;
+    auto act = kube::remove_finalizer(resources::kNodeSet, view_.in.meta(), api::kFinalizerReservation);
+    if (act != nullptr && draft_.step(draft_.lane("finalizer"), kRemoveFinalizer, "it has no reservation", std::move(act)))
+      out_.finalizer = Finalizer::kChanged;
+  }
+
+  void ask() { draft_.need(need_reservations(view_.in)); }
+
+  /// False: it is not known which there are.
+  bool read() {
+    const auto& seen = view_.in.seen.reservations;
+    draft_.wake_after(kReadAgain, "reservations may be others");
+    const bool old = seen && !reservations_are_recent(view_);
+    const bool wrote = seen && std::ranges::any_of(view_.in.outcomes, [&](const auto& outcome) {
+                         const plan::StepId& id = outcome.first;
+                         return (id.is(kMake) || id.is(kSetNodes) || id.is(kDelete)) && outcome.second.last >= seen->asked_at;
+                       });
+    if (!seen || old || wrote) ask();
+    if (!seen || wrote) tell("WaitingForSlurm", "waiting for Slurm to tell which reservations it has");
+    return seen && !wrote;
+  }
+
+  /// What was read lately enough to write by.
+  bool fresh() {
+    const bool is = view_.in.mono - view_.in.seen.reservations->asked_at <= view_.in.snapshot->good_for();
+    if (!is) ask();
+    return is;
+  }
+
+  void keep() {
+    const slurm::Reservation* found = find_reservation(view_.in);
+    if (found != nullptr && !is_ours(view_, *found)) {
+      refuse("ReservationNotOurs",
+             fmt::format("Slurm has a reservation {} that this NodeSet did not make, or that covers nodes of others. It is not "
+                         "touched, and no worker is updated: delete it (scontrol delete ReservationName={}), unless it is that "
+                         "of another NodeSet of the same name",
+                         found->name, found->name));
+      return wanted_ ? void() : release();
+    }
+    if (!wanted_) return found == nullptr ? release() : remove("the NodeSet does not want it any more");
+    const Schedule schedule = read_schedule(view_.in.nodeset.spec.update_strategy.scheduled_update);
+    if (!schedule.problem.empty()) return refuse("InvalidSchedule", "spec.updateStrategy.scheduledUpdate." + schedule.problem);
+    const std::optional<Window> window = schedule.window_at(view_.in.now);
+    if (found != nullptr && !schedule.made(*found)) {
+      // One that is over goes by itself.
+      tell("ScheduleChanged", "the reservation of the former schedule is deleted");
+      return remove("its schedule has changed");
+    }
+    if (!window) {
+      tell("WindowOver", "the maintenance window is over: set a later spec.updateStrategy.scheduledUpdate.startTime");
+      return found == nullptr ? release() : void();
+    }
+    const Nodes nodes = nodes_to_cover(view_, workers_, vacancies_, found);
+    if (nodes.empty()) {
+      tell("NoNodes", "no worker is registered in Slurm that a reservation could cover");
+      return found == nullptr ? void() : remove("it would cover no node");
+    }
+    found == nullptr ? make(schedule, *window, nodes) : follow(*found, nodes);
+  }
+
+  void remove(const std::string& why) {
+    draft_.intent().add(kDelete.of(self_name(view_)));
+    if (view_.stops()) return draft_.wake_after(kDoubtAgain, "a reservation is deleted");
+    if (!view_.in.own_reservation || !fresh()) return ask();
+    draft_.step(draft_.lane("reservation"), kDelete.of(self_name(view_)), why,
+                slurm::delete_reservation(*view_.in.own_reservation));
+  }
+
+  void follow(const slurm::Reservation& found, const Nodes& nodes) {
+    out_.note = {"Created",
+                 fmt::format("reservation {} covers {} nodes {}: before that, Slurm starts no job there that may run into it, "
+                             "and so none without a time limit",
+                             found.name, nodes.size(), to_text({*found.start, *found.end})),
+                 true};
+    if (!tracked_) track();
+    // Slurm itself drops those that it has not any more.
+    Nodes has;
+    std::ranges::copy_if(found.nodes, std::inserter(has, has.end()),
+                         [&](const std::string& name) { return view_.known_record(name) != nullptr; });
+    if (has == nodes || *found.end <= view_.in.now) return;
+    if (!view_.in.own_reservation || !fresh()) return ask();
+    draft_.step(draft_.lane("reservation"), kSetNodes.of(found.name), "workers have come or gone",
+                slurm::set_reservation_nodes(*view_.in.own_reservation, {nodes.begin(), nodes.end()}));
+  }
+
+  void make(const Schedule& schedule, Window window, const Nodes& nodes) {
+    const core::WallTime now = view_.in.now;
+    std::chrono::minutes duration = schedule.duration;
+    if (window.start < now && schedule.period.count() > 0) {
+      // Slurm would refuse its begin, and count the next ones from a later one.
+      window = *schedule.window_at(window.end);
+    } else if (window.start < now) {
+      window.start = now;
+      duration = std::chrono::duration_cast<std::chrono::minutes>(window.end - now);
+    }
+    if (duration.count() < 1) return tell("WindowOver", "the maintenance window is about to end");
+    tell("Creating",
+         fmt::format("reservation {} is created over {} nodes {}", self_name(view_), nodes.size(), to_text(window)));
+    if (!view_.in.doubt.empty()) return draft_.wake_after(kDoubtAgain, view_.in.doubt);
+    draft_.intent().add(kMake.of(self_name(view_)));
+    if (!tracked_) return track();
+    if (!fresh()) return;
+    slurm::ReservationWish wish{self_name(view_),
+                                {nodes.begin(), nodes.end()},
+                                {schedule.flags.begin(), schedule.flags.end()},
+                                window.start,
+                                duration,
+                                "made by slurm-operator for " + view_.self_text()};
+    draft_.step(draft_.lane("reservation"), kMake.of(self_name(view_)), "spec.updateStrategy.scheduledUpdate",
+                slurm::make_reservation(view_.cluster(), std::move(wish)));
+  }
+
+  /// First the NodeSet has the finalizer: then the reservation is deleted before it goes.
+  void track() {
+    if (out_.finalizer != Finalizer::kUnchanged) return;
+    auto act = kube::add_finalizer(resources::kNodeSet, view_.in.meta(), api::kFinalizerReservation);
+    if (act != nullptr &&
+        draft_.step(draft_.lane("finalizer"), kAddFinalizer, "its reservation is deleted before it goes", std::move(act)))
+      out_.finalizer = Finalizer::kChanged;
+  }
+
+  const View& view_;
+  const Workers& workers_;
+  const Vacancies& vacancies_;
+  Draft& draft_;
+  const bool wanted_, tracked_;
+  MaintenanceResult out_;
+};
+
+}  // namespace
+
+bool is_scheduled(const View& view) {
+  return view.in.nodeset.spec.update_strategy.type == api::UpdateStrategyType::kScheduledUpdate;
+}
+
+bool in_window(const View& view, const Slot& worker) {
+  if (worker.record == nullptr || !worker.record->state.has("MAINTENANCE")) return false;
+  const slurm::Reservation* found = find_reservation(view.in);
+  if (found == nullptr || !is_ours(view, *found)) return false;
+  // The node names one of several that are active.
+  return found->holds(worker.node) && found->start && found->end && *found->start <= view.in.now && view.in.now < *found->end;
+}
+
+bool reservations_are_recent(const View& view) {
+  const auto& seen = view.in.seen.reservations;
+  return seen && view.in.mono - seen->asked_at < kReadAgain;
+}
+
+std::optional<std::string> other_reservation(const View& view, const Slot& worker) {
+  // Its own ScheduledUpdate's counts for no other's, as long as it is known which one it is.
+  const bool is = worker.record != nullptr && reserved(*worker.record);
+  if (is && (!is_scheduled(view) || !view.in.seen.reservations)) return worker.record->reservation;
+  if (!view.in.seen.reservations) return {};
+  // Of one that has not begun the node does not tell.
+  const auto& all = view.in.seen.reservations->all;
+  const auto found = std::ranges::find_if(
+      all, [&](const slurm::Reservation& one) { return one.name != self_name(view) && one.holds(worker.node); });
+  return found == all.end() ? std::nullopt : std::optional(found->name);
+}
+
+std::string window_text(const View& view) {
+  const Schedule schedule = read_schedule(view.in.nodeset.spec.update_strategy.scheduled_update);
+  if (!schedule.problem.empty()) return "spec.updateStrategy.scheduledUpdate." + schedule.problem;
+  const std::optional<Window> window = schedule.window_at(view.in.now);
+  return window ? "they are updated in the maintenance window " + to_text(*window)
+                : "the maintenance window is over: set a later spec.updateStrategy.scheduledUpdate.startTime";
+}
+
+MaintenanceResult keep_reservation(const View& view, const Workers& workers, const Vacancies& vacancies, Finalizer finalizer,
+                                   Draft& draft) {
+  return Maintenance(view, workers, vacancies, finalizer, draft).run();
+}
+
+}  // namespace op::nodeset

@@ -1,0 +1,48 @@
+// When ScheduledUpdate's window is: what spec.updateStrategy.scheduledUpdate says, and what Slurm makes of it. Private to this
+// folder.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "api/nodeset.hpp"
+#include "core/clock.hpp"
+#include "kube/object.hpp"
+#include "plan/plan.hpp"
+#include "slurm/reservation.hpp"
+
+namespace op::nodeset {
+
+struct Window {
+  core::WallTime start, end;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+struct Schedule {
+  core::WallTime start;
+  std::chrono::minutes duration{1};
+  core::Duration period{0};  ///< From one window to the next; 0: there is only one.
+  std::set<std::string, std::less<>> flags;
+  std::string problem;  ///< Why no reservation can be made by it: "flags: ..."; "": it can.
+
+  /// The window that is under way at that time, or the next; empty: all are over.
+  [[nodiscard]] std::optional<Window> window_at(core::WallTime time) const;
+  /// The reservation is one that this schedule would have made, at whatever time.
+  [[nodiscard]] bool made(const slurm::Reservation& reservation) const;
+};
+[[nodiscard]] Schedule read_schedule(const api::ScheduledUpdate& spec);
+
+/// As slurm-operator 1.x calls it.
+[[nodiscard]] std::string reservation_name(const kube::ObjectMeta& nodeset);
+/// "from 2026-01-02T03:04:05Z to 2026-01-02T03:34:05Z".
+[[nodiscard]] std::string to_text(const Window& window);
+
+struct Observed;
+/// The reservation of the NodeSet's name, whoever made it; null: Slurm has none, or none is known.
+[[nodiscard]] const slurm::Reservation* find_reservation(const Observed& observed);
+/// Asks Slurm for its reservations.
+[[nodiscard]] plan::Need need_reservations(const Observed& observed);
+
+}  // namespace op::nodeset

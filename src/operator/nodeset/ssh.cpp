@@ -1,0 +1,118 @@
+// sshd in workers, beside slurmd, for users with a job there: pam_slurm_adopt, which the image has, refuses all others.
+#include "operator/common/ssh.hpp"
+
+#include <fmt/format.h>
+
+#include "api/well_known.hpp"
+#include "cluster/keys.hpp"
+#include "kube/acts.hpp"
+#include "operator/common/pod_template.hpp"
+#include "operator/common/sssd.hpp"
+#include "operator/nodeset/build_worker.hpp"
+#include "operator/nodeset/parts.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+constexpr std::string_view kPort = "ssh";
+constexpr std::string_view kConfigVolume = "ssh-config";
+constexpr std::string_view kHostKeysVolume = "ssh-host-keys";
+constexpr std::string_view kHostKeys = "/etc/ssh/host_keys.d";
+
+std::string worker_sshd_config(const api::NodeSetSpec& spec) {
+  std::string own;
+  for (const std::string& key : host_key_names()) own += fmt::format("HostKey {}/{}\n", kHostKeys, key);
+  return sshd_config("NodeSet", own, spec.ssh->extra_sshd_config);
+}
+
+/// Null: the users of the image.
+const api::SecretKeySelector* sssd_conf(const api::NodeSetSpec& spec) {
+  return spec.ssh->sssd_conf_ref && !spec.ssh->sssd_conf_ref->name.empty() ? &*spec.ssh->sssd_conf_ref : nullptr;
+}
+
+kube::Key host_keys_of(const kube::ObjectMeta& nodeset) {
+  return {nodeset.ns, worker_ssh_host_keys_name(nodeset.name)};
+}
+
+}  // namespace
+
+bool has_sshd(const api::NodeSetSpec& spec) {
+  return spec.ssh && spec.ssh->enabled;
+}
+
+void read_ssh(kube::Recorder& recorder, Observed& observed) {
+  const api::NodeSetSpec& spec = observed.nodeset.spec;
+  if (!has_sshd(spec)) return;
+  const kube::Key key = host_keys_of(observed.meta());
+  const kube::Named<kube::SecretRecord> host_keys = recorder.secret(key);
+  observed.host_keys = host_keys.presence;
+  if (std::optional<Problem> problem = host_keys_problem(host_keys, key)) observed.missing.push_back(*std::move(problem));
+  const api::SecretKeySelector* ref = sssd_conf(spec);
+  if (ref == nullptr) return;
+  const SecretFacts conf = read_key(recorder, key.ns, {.secret = ref->name, .key = ref->key});
+  std::optional<Problem> problem = key_problem(conf, key.ns, "spec.ssh.sssdConfRef");
+  if (problem && problem->wrong()) observed.missing.push_back(*std::move(problem));
+}
+
+kube::StringMap ssh_annotations(const api::NodeSetSpec& spec) {
+  if (!has_sshd(spec)) return {};
+  return {{std::string(api::kAnnotationSshdConfig), worker_sshd_config(spec)}};
+}
+
+std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec) {
+  if (!has_sshd(spec)) return {};
+  return {kConfigVolume, kHostKeysVolume, kSssdVolume};
+}
+
+void add_ssh_volumes(const Observed& in, Json& volumes) {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  if (!has_sshd(spec)) return;
+  // By way of the pod each worker has the file of its own template, also one below the partition of an update.
+  const Json config{
+      {"downwardAPI",
+       {{"items", Json::array({{{"path", kSshdConfig},
+                                {"fieldRef",
+                                 {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationSshdConfig)}}}}})}}}};
+  // A worker below the partition of an update that ends ssh begins without those that nobody keeps any more.
+  const Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}, {"optional", true}}}};
+  volumes.push_back(projected_volume(kConfigVolume, Json::array({config})));
+  volumes.push_back(projected_volume(kHostKeysVolume, Json::array({host_keys})));
+  if (const api::SecretKeySelector* ref = sssd_conf(spec)) volumes.push_back(sssd_volume(*ref));
+}
+
+void add_sshd(const api::NodeSetSpec& spec, Json& slurmd) {
+  if (!has_sshd(spec)) return;
+  slurmd["ports"].push_back({{"name", kPort}, {"containerPort", api::kPortSsh}, {"protocol", "TCP"}});
+  Json& mounts = slurmd["volumeMounts"];
+  // What is mounted there has the image start sshd.
+  mounts.push_back(read_only_mount(kConfigVolume, fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig));
+  mounts.push_back(read_only_mount(kHostKeysVolume, kHostKeys));
+  if (sssd_conf(spec) != nullptr) mounts.push_back(sssd_mount());
+}
+
+bool keep_host_keys(const View& view, Draft& draft) {
+  if (view.goal != Goal::kServe || !has_sshd(view.in.nodeset.spec)) return true;
+  // A Secret of that name that users made has host keys of theirs.
+  if (view.in.host_keys != kube::Presence::kAbsent) return true;
+  const kube::ObjectMeta& self = view.in.meta();
+  const kube::Key key = host_keys_of(self);
+  plan::Lane& lane = draft.lane("create");
+  const kube::StringMap labels = worker_labels(self.name, view.in.nodeset.spec.controller_ref.name);
+  const bool made = draft.step(lane, {"create", "Secret", key.name}, "there are no host keys yet",
+                               kube::create(kube::resources::kSecret, new_host_keys(key, resources::kNodeSet, self, labels)));
+  lane.then();
+  return made;
+}
+
+void tell_ssh(const View& view, Draft& draft) {
+  if (view.goal != Goal::kServe || !has_sshd(view.in.nodeset.spec) || view.in.controller->contains_jobs) return;
+  draft.wrong(
+      "SshNeedsContain",
+      fmt::format("spec.ssh: nobody can log in, because the slurm.conf of Controller {} has no PrologFlags=Contain, without "
+                  "which sshd does not see that a user has a job: add it to spec.extraConf of the Controller",
+                  view.in.controller->meta.key().str()));
+}
+
+}  // namespace op::nodeset

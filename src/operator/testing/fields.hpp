@@ -1,0 +1,91 @@
+// Each field of a spec does something, or is told to do nothing, and what was done is undone when it is taken back. For the
+// tests of each controller.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/names.hpp"
+#include "core/json.hpp"
+#include "operator/testing/opaque.hpp"
+
+namespace op::testing {
+
+/// What a spec has led to when nothing is left to do.
+struct State {
+  core::Json all;  ///< Everything that the next plan would be made from, and all that else shows what the spec asks for.
+  std::string not_acted_on;  ///< The message of the condition FieldsNotActedOn.
+};
+
+/// The states of a new world after each of these specs was asked for in turn.
+using States = std::function<std::vector<State>(const std::vector<core::Json>& specs)>;
+
+/// What is found, by field: "no effect"; "told" where FieldsNotActedOn says so; or what is wrong.
+using Findings = std::map<std::string, std::string>;
+
+/// Sets, changes and removes each field of `base` in turn, at every depth, and takes that back; also those that `base` lacks.
+/// `base` should set what switches others on, to values that are not the default. Parts that hold anything, such as pod
+/// templates, are one field. What the definitions refuse to change is compared between worlds; so are `fixed` fields, which
+/// count when something is made.
+Findings field_findings(const char* kind, const core::Json& base, const States& states,
+                        const std::vector<std::string>& fixed = {});
+
+/// `begin` makes a world for the first spec, and `ask` says what a spec leads to there. What many begin with is made once.
+template <class W>
+States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&, const core::Json&)> ask) {
+  struct Begun {
+    W world;
+    State state;
+  };
+  auto begun = std::make_shared<std::map<std::string, Begun>>();
+  return [=](const std::vector<core::Json>& specs) {
+    const std::string first = specs.front().dump();
+    auto there = begun->find(first);
+    if (there == begun->end()) {
+      W world = begin(specs.front());
+      State state = ask(world, specs.front());
+      there = begun->emplace(first, Begun{std::move(world), std::move(state)}).first;
+    }
+    W world = there->second.world;
+    std::vector<State> out{there->second.state};
+    for (std::size_t i = 1; i < specs.size(); ++i) out.push_back(ask(world, specs[i]));
+    return out;
+  };
+}
+
+/// Without what tells when and how often something was written.
+core::Json without_versions(core::Json json);
+
+/// Plans and carries out until nothing is left to do. `kubelet` is called after each pass.
+template <class Controller>
+void settle(
+    World& world, const kube::Key& key, const std::function<void()>& kubelet = [] {}) {
+  int quiet = 0;
+  for (int pass = 0; pass < 60 && quiet < 2; ++pass) {
+    quiet = world.carry_out(world.plan<Controller>(key)).empty() ? quiet + 1 : 0;
+    kubelet();
+    world.advance(core::Duration{60'000});
+  }
+  EXPECT_EQ(quiet, 2) << "it does not come to rest";
+}
+
+/// All objects of the world, and what is said about the object `x` of that kind.
+State state_of(const World& world, const char* kind);
+
+/// The states of an object `x` of that kind in the simplest cluster.
+template <class Controller>
+States states_of(const char* kind) {
+  const auto begin = [kind](const core::Json& spec) { return world_with(kind, spec); };
+  const auto ask = [kind](World& world, const core::Json& spec) {
+    world.edit(kind, {"default", "x"}, spec);
+    settle<Controller>(world, {"default", "x"});
+    return state_of(world, kind);
+  };
+  return in_turn<World>(begin, ask);
+}
+
+}  // namespace op::testing

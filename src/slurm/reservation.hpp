@@ -1,0 +1,69 @@
+// Reservations: what Slurm says of them, those that the operator makes, and the evidence that one is the operator's.
+//
+// They are no part of a snapshot. Few ask for them: as a fact that a plan needs (ReadReservations in acts.hpp).
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/json.hpp"
+#include "plan/evidence.hpp"
+#include "slurm/model.hpp"
+
+namespace slurm {
+
+/// Nodes that are kept for the jobs of some users, for a time.
+struct Reservation {
+  std::string name, users;                   ///< users: "slurm,root".
+  std::vector<std::string> nodes;            ///< Expanded.
+  bool nodes_unknown = false;                ///< They could not be read: any may be among them.
+  std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
+  std::optional<core::WallTime> start, end;  ///< Of one that recurs: this time, or the next.
+  [[nodiscard]] bool holds(std::string_view node) const;
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+};
+[[nodiscard]] core::Json to_json(const Reservation& reservation);
+/// Reads what to_json wrote.
+[[nodiscard]] Reservation reservation_from_json(const core::Json& json);
+
+/// Who may use the reservations that the operator makes: SlurmUser.
+inline constexpr std::string_view kReservationUser = "slurm";
+/// The operator made it, be it this one or slurm-operator 1.x: a maintenance that ignores running jobs, for SlurmUser alone.
+/// Nothing else tells: REST does not show the comments of reservations.
+[[nodiscard]] bool made_by_operator(const Reservation& reservation);
+
+/// A reservation that is to be made: MAINT and IGNORE_JOBS, for SlurmUser.
+struct ReservationWish {
+  std::string name;
+  std::vector<std::string> nodes;  ///< At least one.
+  std::vector<std::string> flags;  ///< Others than these two.
+  core::WallTime start;            ///< Slurm refuses what lies more than half a minute back.
+  std::chrono::minutes duration{0};
+  std::string comment;  ///< For people: `scontrol show reservation`.
+};
+
+/// Slurm has this reservation, and the operator made it.
+class OwnReservation final : public plan::Evidence {
+ public:
+  /// `until`: when what was read of it is too old.
+  static std::optional<OwnReservation> of(const plan::Observing& observing, ClusterKey cluster, Reservation seen,
+                                          core::MonoTime until);
+  [[nodiscard]] const ClusterKey& cluster() const { return cluster_; }
+  [[nodiscard]] const Reservation& seen() const { return seen_; }
+
+ private:
+  OwnReservation(const plan::Observing& observing, ClusterKey cluster, Reservation seen, core::MonoTime until)
+      : Evidence(observing, "OwnReservation", "reservation " + seen.name + " was made by the operator", until),
+        cluster_(std::move(cluster)),
+        seen_(std::move(seen)) {}
+
+  ClusterKey cluster_;
+  Reservation seen_;
+};
+
+}  // namespace slurm

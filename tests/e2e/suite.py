@@ -1,0 +1,107 @@
+"""What the files of end-to-end tests have in common: how a test is registered, and the first steps of most of them."""
+
+import json
+
+import cluster
+from cluster import Failed, wait
+
+TESTS = []
+OWN_CLUSTERS = []
+ONCE = set()
+FROM_OLDER = set()
+ALONE = set()
+LONG = set()
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def once(function):
+    """What does not depend on the Slurm release."""
+    ONCE.add(function)
+    return function
+
+
+def alone(function):
+    """What disturbs all of the cluster, as a Kubernetes node that is cordoned does."""
+    ALONE.add(function)
+    return function
+
+
+def long(function):
+    """What takes minutes, and differs little from another test: for --long, and where it is named."""
+    LONG.add(function)
+    return function
+
+
+def from_older(function):
+    """A test that goes from this release to the newest one."""
+    FROM_OLDER.add(function)
+    return function
+
+
+def own_clusters(function):
+    """A test with namespaces of its own."""
+    OWN_CLUSTERS.append(function)
+    return function
+
+
+def expect(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def demo_manifest():
+    """The demo's cluster, in which slurmctld does not forget an ended job before a slow test has asked for it."""
+    return cluster.demo_manifest().replace("    TaskPlugin=task/none\n", "    TaskPlugin=task/none\n    MinJobAge=900\n")
+
+
+def ready_cluster(ns, replicas=3):
+    """The demo's cluster in this namespace, Ready with this many idle workers."""
+    ns.apply(demo_manifest().replace("replicas: 3", f"replicas: {replicas}"))
+    for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+        ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+    wait("all workers idle", lambda: len(ns.idle()) == replicas)
+    # A test may have had it drained or taken away.
+    wait("the partition takes jobs", lambda: "State=UP" in ns.slurm("scontrol", "show", "partition", "cpu").stdout)
+
+
+def with_a_backup(manifest):
+    """The demo's cluster with a second slurmctld, and a volume that both of them have."""
+    begin = manifest.index("  persistence:\n")
+    end = manifest.index("  extraConf: |\n", begin)
+    claim = """apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 100Mi}}}
+---
+"""
+    return claim + manifest[:begin] + "  persistence: {existingClaim: shared}\n  ha: {enabled: true}\n" + manifest[end:]
+
+
+def slurmctld_identity(ns):
+    """Its pod's UID and its restarts; Failed while the pod is not there, or has not begun to start."""
+    pod = ns.get("pod", "demo-controller-0") or {"status": {}}
+    for status in pod["status"].get("containerStatuses") or []:
+        if status["name"] == "slurmctld":
+            return pod["metadata"]["uid"], status["restartCount"]
+    raise Failed("slurmctld's pod tells no container of that name")
+
+
+def runs(ns, job):
+    wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
+    return job
+
+
+def running_on(ns, worker):
+    """A job that runs there until it is told to end, and is not requeued."""
+    return runs(ns, ns.submit_until_told("-N1", "-w", worker, "--exclusive", "--no-requeue"))
+
+
+def ends_well(ns, job):
+    """The job ran once, to its end."""
+    ns.told(job)
+    out = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
+    expect(out["restart_cnt"] == 0, f"the job was started {out['restart_cnt'] + 1} times")
