@@ -7,15 +7,19 @@ trap 'rm -rf "$scratch"' EXIT
 init=${1:-$scratch/notify-init}
 [[ -x $init ]] || g++ -std=c++20 -static -Os -o "$init" "$(dirname "$0")/notify-init.cpp" || exit 1
 
-# What a daemon does to tell its parent something.
+# What a daemon does to tell its parent something: notify MESSAGE [PID]; with a PID, as soon as that process has ended.
 cat >"$scratch/notify" <<'END'
 #!/usr/bin/perl
 use Socket;
+if (@ARGV > 1) {
+  open(my $file, '>', $ENV{waits}) or die;
+  select(undef, undef, undef, 0.01) while kill 0, $ARGV[1];
+}
 socket(my $s, AF_UNIX, SOCK_DGRAM, 0) or die;
 send($s, $ARGV[0], 0, sockaddr_un($ENV{NOTIFY_SOCKET})) or die;
 END
 chmod +x "$scratch/notify"
-export notify=$scratch/notify pids=$scratch/pids socket=$scratch/socket
+export notify=$scratch/notify pids=$scratch/pids socket=$scratch/socket waits=$scratch/waits left=$scratch/left
 
 failures=0
 expect() { # NAME WANTED GOT
@@ -63,7 +67,7 @@ expect "ends with the successor's code" 5 $?
 expect "removes its socket" no "$([[ -e $(<"$socket") || -e $(dirname "$(<"$socket")") ]] && echo yes || echo no)"
 
 in_background "setsid bash -c '$successor' & child=\$!; until [[ -s \$pids ]]; do sleep 0.02; done
-  (sleep 0.2; \$notify MAINPID=\$child) & exit 0"
+  \$notify MAINPID=\$child \$\$ & until [[ -e \$waits ]]; do sleep 0.02; done; exit 0"
 await 'grep -q "takes over" $scratch/log'
 expect "waits a moment for a late announcement" yes "$(alive $! && echo yes)"
 kill -TERM $!
@@ -83,17 +87,18 @@ expect "ignores nonsense" 6 $?
 expect "logs what it ignored" 2 "$(grep -c ignored "$scratch/log")"
 expect "logs the status" 1 "$(grep -c 'status: hello' "$scratch/log")"
 
-in_background 'setsid sleep 20 & trap "exit 0" TERM; echo $$ >$pids; while :; do sleep 0.02; done'
+in_background 'setsid sleep 600 & echo $! >$left; trap "exit 0" TERM; echo $$ >$pids; while :; do sleep 0.02; done'
 await '[[ -s $pids ]]'
-begun=${EPOCHREALTIME/[^0-9]/}
 kill -TERM $!
 wait $!
-expect "does not wait for those that a stopped daemon left" yes "$((((${EPOCHREALTIME/[^0-9]/} - begun) < 10000000)) && echo yes)"
+expect "does not wait for those that a stopped daemon left" yes "$(alive "$(<"$left")" && echo yes)"
+kill "$(<"$left")"
 
-in_background 'for i in 1 2 3; do setsid sh -c "sleep 0.05" & done; disown -a; echo $$ >$pids; exec sleep 3'
-await '[[ -s $pids ]]'
+# Each is left by a shell that ends at once, and is not the daemon's child any more.
+in_background '>$left; for i in 1 2 3; do (setsid sh -c "echo \$\$ >>$left; sleep 0.05" &) done; echo $$ >$pids; exec sleep 600'
+await '[[ -s $pids && $(wc -l <"$left") == 3 ]]'
 init_pid=$!
-sleep 0.5
+await '(($(pgrep -c -P $init_pid) == 1))'
 expect "reaps orphans" 1 "$(pgrep -c -P $init_pid)"
 kill -TERM $init_pid
 wait $init_pid

@@ -12,7 +12,8 @@ printf '#!/bin/sh\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
 printf '#!/bin/sh\n' >"$scratch/install"
 # Once only: it ends the loop that would start it again.
 # shellcheck disable=SC2016
-printf '#!/bin/sh\nprintf "[%%s]" sssd "$@"\nkill "$PPID"\n' >"$scratch/sssd"
+printf '#!/bin/sh\nprintf "[%%s]" sssd "$@"\ntouch "$said"\nkill "$PPID"\n' >"$scratch/sssd"
+export said=$scratch/said
 chmod +x "$scratch"/*
 
 failures=0
@@ -53,8 +54,9 @@ expect '[--conf][Features=a Weight=3]' -- --conf "'Features=a Topology='\"\$SLIN
 expect '[--conf][Features=a Topology=x:y]' SLINKY_TOPOLOGY=x:y -- --conf "'Features=a Topology='\"\$SLINKY_TOPOLOGY\""
 expect '[--conf][Reason="a b" Features=a]' -- --conf "'Reason=\"a b\" Features=a Gres=\"\"'"
 expect '[--conf][Features=a Reason="open]' -- --conf "'Features=a Reason=\"open'"
-# Beside slurmd, which is slow to start here so that the order is always the same.
-printf '#!/bin/sh\nsleep 2\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
+# Beside slurmd, which here starts after it, so that the order is always the same.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nfor i in $(seq 600); do [ -e "$said" ] || sleep 0.1; done\nshift 2\nprintf "[%%s]" "$@"\n' >"$scratch/notify-init"
 expect '[sssd][-i][--logger=files][-d][3 4][-Z]' SSSD_OPTIONS="--logger=files -d '3 4'" -- -Z
 rm "$scratch/sssd"
 expect $'entrypoint: sssd is asked for, but this image does not have it\n[-Z]' SSSD_OPTIONS="-d 3" -- -Z
