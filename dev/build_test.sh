@@ -7,23 +7,25 @@ trap 'rm -rf "$scratch"' EXIT
 top=$(cd "$(dirname "$0")/.." && pwd -P)
 mkdir -p "$scratch/clone/dev" "$scratch/bin"
 cp -r "$top"/dev/{lib.sh,net.sh,build.sh,estimate.sh,kube,pause} "$scratch/clone/dev/"
-export SLURM_OPERATOR_CACHE=$scratch/cache PROGRESS_SECONDS=1 PATH=$scratch/bin:$PATH
+export SLURM_OPERATOR_CACHE=$scratch/cache PROGRESS_SECONDS=1 PATH=$scratch/bin:$PATH SAID=$scratch/said
 
-# Four packages, of which one is built already; one module comes late. With FAILS it ends after the first.
+# Four packages, of which one is built already; one module comes late: each step is over when the build has told of it. With FAILS it
+# ends after the first.
 cat >"$scratch/bin/go" <<'END'
 #!/bin/bash
+told() { for ((i = 0; i < 600; i++)); do ! grep -q "$1" "$SAID" || return; sleep 0.1; done; }
 case $1 in
   version) echo "go version go1.25.0 linux/amd64" ;;
   list)
     echo "go: downloading k8s.io/api v0.34.4" >&2
-    sleep 5
+    told "1 modules downloaded"
     [[ " $* " == *" -deps "* ]] && printf '%s\n' fmt k8s.io/api/core/v1 k8s.io/kubernetes/cmd
     ;;
   build | install)
     echo fmt >&2
     [[ -z ${FAILS:-} ]] || { echo "fmt: broken" >&2; exit 1; }
     echo k8s.io/api/core/v1 >&2
-    sleep 5
+    told "2 .*packages"
     while (($#)); do
       [[ $1 != -o ]] || out=$2
       shift
@@ -49,7 +51,12 @@ has() { # WHAT TEXT WORDS
     failed=1
   fi
 }
-build() { "$scratch/clone/dev/build.sh" "$@" 2>&1; }
+build() {
+  local status=0
+  "$scratch/clone/dev/build.sh" "$@" >"$SAID" 2>&1 || status=$?
+  cat "$SAID"
+  return $status
+}
 estimate() { "$scratch/clone/dev/estimate.sh" "$@" 2>&1; }
 
 has "the whole, before anything is there" "$(estimate up)" "the whole takes about 4 minutes: kubernetes 3 minutes, "

@@ -38,11 +38,12 @@ check "a failure ends the run, and is told by name" "$(run shell tidy)" \
 check "KEEP_GOING=1" "$(KEEP_GOING=1 run shell tidy)" "*tidy*3 passed, 0 failed*shell failed*FAIL the planted fault*4 passed, 1 failed*status 1"
 plant 'exit 0'
 check "a suite that ran nothing has failed" "$(run shell)" "*0 passed, 1 failed*status 1"
-sed -i 's/\[shell\]=600/[shell]=1/' dev/test.sh
+# Long enough for it to begin.
+sed -i 's/\[shell\]=600/[shell]=10/' dev/test.sh
 plant 'echo $$ >hangs; sleep 600'
-check "a suite that hangs" "$(run shell tidy)" "*not ok  shell did not end within 1 s*not run: tidy*status 1"
+check "a suite that hangs" "$(run shell tidy)" "*not ok  shell did not end within 10 s*not run: tidy*status 1"
 check "it is gone" "$(kill -0 "$(<hangs)" 2>&1)" "*No such process*"
-sed -i 's/\[shell\]=1/[shell]=600/' dev/test.sh
+sed -i 's/\[shell\]=10/[shell]=600/' dev/test.sh
 check "an unknown suite" "$(run units)" "*unknown suite: units*status 1"
 
 # A kill leaves the suite; the next run ends it first.

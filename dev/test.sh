@@ -172,7 +172,7 @@ done
 # ---- Can they work here? ---------------------------------------------------------------------------------------------
 
 exec 8>"$logs/lock"
-# A moment: what a killed run had begun (a sleep) has it open too.
+# A moment: what a killed run had begun has it open too.
 flock -w 3 8 || die "tests of this clone run already." "wait for them, or end them"
 
 job_gone() { ! kill -0 -- "-$job" 2>/dev/null; }
@@ -222,7 +222,7 @@ run() { # SUITE
   job=$!
   echo "$job $(process_start $job)" >"$logs/suite"
   while kill -0 $job 2>/dev/null; do
-    sleep 1
+    sleep 1 8>&-
     seconds=$((seconds + 1))
     if ((SECONDS - begun > limit)); then
       echo "not ok  $name did not end within $limit s" >>"$log"
