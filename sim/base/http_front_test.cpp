@@ -56,7 +56,7 @@ struct HttpFrontTest : net::testing::LoopTest {
 
 TEST_F(HttpFrontTest, ServesRequestsAndWatches) {
   Stream stream;
-  watch(stream, "&timeoutSeconds=1");
+  watch(stream, "&timeoutSeconds=5");
   ASSERT_EQ(create("a")->status, 201);
   EXPECT_EQ(create("a")->status, 409);
   ASSERT_TRUE(run_until([&] { return !stream.body.empty(); }));

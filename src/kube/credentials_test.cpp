@@ -321,13 +321,13 @@ TEST_F(CredentialsTest, APluginThatNeedsATerminalIsRefused) {
 
 TEST(RealSystemTest, RunsPrograms) {
   const System system = real_system();
-  const auto said = system.run({{"/bin/sh", "-c", "cat; printf '%s' \"$X\"; printf err >&2"}, {{"X", "y"}}, 5s});
+  const auto said = system.run({{"/bin/sh", "-c", "cat; printf '%s' \"$X\"; printf err >&2"}, {{"X", "y"}}, 60s});
   ASSERT_TRUE(said) << said.error().message;
   EXPECT_EQ(*said, "y");
-  const auto failed = system.run({{"/bin/sh", "-c", "echo bad >&2; exit 3"}, {}, 5s});
+  const auto failed = system.run({{"/bin/sh", "-c", "echo bad >&2; exit 3"}, {}, 60s});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message, "exit status 3: bad\n");
-  EXPECT_FALSE(system.run({{"/nowhere/at-all"}, {}, 5s}));
+  EXPECT_FALSE(system.run({{"/nowhere/at-all"}, {}, 60s}));
   EXPECT_THAT(system.run({{"/bin/sh", "-c", "sleep 60"}, {}, 50ms}).error().message, HasSubstr("not done in time"));
 }
 

@@ -37,9 +37,10 @@ struct ConnectTest : testing::LoopTest {
     return full_.local_endpoint();
   }
   /// An address at which nobody listens.
-  tcp::endpoint refusing() { return tcp::acceptor(loop.context(), any).local_endpoint(); }
+  [[nodiscard]] tcp::endpoint refusing() const { return taken_.local_endpoint(); }
 
  private:
+  tcp::socket taken_{loop.context(), any};
   tcp::acceptor full_{loop.context()};
   std::vector<tcp::socket> waiting_;
 };

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 namespace op {
 namespace {
@@ -112,11 +112,12 @@ TEST(PodTemplate, ManyContainersAreMergedInOneGo) {
   api::PodTemplate over;
   over.spec = {{"containers", core::Json::array()}};
   for (int i = 0; i < 30'000; ++i) over.spec["containers"].push_back({{"name", "c" + std::to_string(i)}});
-  const auto began = std::chrono::steady_clock::now();
+  // What this process works, however busy the machine is.
+  const std::clock_t began = std::clock();
   const core::Json pod = merge_pod_template({{"containers", {{{"name", "c7"}, {"image", "x"}}}}}, over, {}, {}, {});
   EXPECT_EQ(pod["spec"]["containers"].size(), 30'000U);
   EXPECT_EQ(pod["spec"]["containers"][0]["image"], "x");
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+  EXPECT_LT((std::clock() - began) / CLOCKS_PER_SEC, 20);
 }
 
 }  // namespace
