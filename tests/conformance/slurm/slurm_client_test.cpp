@@ -135,7 +135,7 @@ TEST_P(SlurmTest, ATableWithoutChangesSaysSo) {
   auto later_partitions = partitions();
   // What the test before has left may change something yet.
   bool unchanged = false;
-  for (int tries = 0; tries < 5 && !unchanged; ++tries) {
+  for (int tries = 0; tries < 20 && !unchanged; ++tries) {
     pass(2s);  // The server's times are whole seconds.
     later_nodes = nodes();
     later_jobs = jobs();
@@ -389,6 +389,7 @@ TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
   EXPECT_EQ(state("n2"), "absent");
   EXPECT_EQ(job_state(job), "SUSPENDED");
   world->cancel(job);
+  ASSERT_TRUE(job_becomes(job, "CANCELLED+COMPLETING"));
   pass(3s);
   EXPECT_EQ(job_state(job), "CANCELLED+COMPLETING") << "for good: nobody is left to end it";
 }
@@ -462,12 +463,13 @@ TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
 }
 
 TEST_P(SlurmTest, RenewsItsTokenInTime) {
-  tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm", 5s);
+  // A fifth of it, less the part of a second that Slurm does not see, is what a request may take.
+  tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm", 15s);
   client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 16; ++i) {
     const auto all = nodes();
     ASSERT_TRUE(all) << all.error().message;
-    pass(1s);
+    pass(2s);
   }
 }
 
@@ -510,11 +512,11 @@ TEST_P(SlurmTest, ASlurmctldThatIsAwayIsStaleAndComesBackWhole) {
   EXPECT_FALSE(pings->front().responding);
   ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->health == slurm::Snapshot::Health::kStale; }, 20s));
   EXPECT_NE(clusters->snapshot(kCluster)->node("n1"), nullptr);
-  const core::MonoTime asked = world->loop().clock().mono();
   const auto act = run(delete_n1);
   ASSERT_FALSE(act.value);
   EXPECT_EQ(act.value.error().code, ErrorCode::kUnavailable);
-  EXPECT_LT(world->loop().clock().mono() - asked, core::Duration(9s)) << "at once, not after slurmrestd's ten seconds";
+  EXPECT_NE(act.value.error().message.find("Slurm does not answer"), std::string::npos)
+      << "at once, without slurmrestd, which would say after ten seconds: " << act.value.error().message;
   world->start_slurmctld();
   EXPECT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->complete(); }, 10s));
   EXPECT_TRUE(becomes("n1", "IDLE+DRAIN", 20s)) << "its state is kept";

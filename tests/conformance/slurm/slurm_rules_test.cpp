@@ -65,7 +65,7 @@ class SlurmRules : public SlurmTest {
     const auto loaded = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
     EXPECT_TRUE(loaded) << error_of(loaded);
     // A registration that is still under way would end a DOWN of the next step. Not all that run here register.
-    for (const auto& [name, start] : before) registers_after(name, start, 10s);
+    for (const auto& [name, start] : before) registers_after(name, start, 20s);
     pass(kApart);
   }
   /// SIGHUP for its slurmd, until slurmctld has the registration that follows.
@@ -89,7 +89,7 @@ class SlurmRules : public SlurmTest {
     return false;
   }
   /// Expects that the node is soon in these partitions: nodes may follow a reconfigure a moment later.
-  void comes_into(const std::string& name, const std::vector<std::string>& partitions, core::Duration most = 40s) {
+  void comes_into(const std::string& name, const std::vector<std::string>& partitions, core::Duration most = 160s) {
     const core::MonoTime end = world->loop().clock().mono() + most;
     core::Result<Node> last = node(name);
     while ((!last || last->partitions != partitions) && world->loop().clock().mono() < end) {
