@@ -37,23 +37,6 @@ node_pods() { echo "$POD_NET.${1#node-}.0/24"; }
 
 # ---- Capsules --------------------------------------------------------------------------------------------------------
 
-# process_start PID: when it started, in ticks since boot. With the pid, the identity of a process: pids are used again.
-process_start() {
-  local stat
-  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
-  stat=${stat##*) }
-  # shellcheck disable=SC2086
-  set -- $stat
-  # A zombie is not alive.
-  [[ $1 != Z ]] && echo "${20}"
-}
-
-# process_of FILE: the pid that the file names, if that process still is the one.
-process_of() {
-  local pid start
-  read -r pid start 2>/dev/null <"$1" && [[ -n $pid && $(process_start "$pid") == "$start" ]] && echo "$pid"
-}
-
 capsule_init() { process_of "$RUNTIME/$1.init"; } # its first process, to enter its namespaces
 capsule_alive() { [[ -n $(process_of "$RUNTIME/$1.pid") && -n $(capsule_init "$1") ]]; }
 

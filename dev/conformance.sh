@@ -5,7 +5,10 @@
 . "$DEV/cluster.sh"
 . "$DEV/env.sh"
 . "$DEV/verdict.sh"
+. "$DEV/machine.sh"
 
+survivors_end
+port_free 24306 "$HOST_IP" dev/conformance.sh # of the MariaDB of handmade/run.sh, which comes last
 "$DEV/deps.sh" test
 # It would write to the objects that are compared.
 ! helm status slurm-operator --namespace slurm-operator >/dev/null 2>&1 ||
@@ -25,7 +28,13 @@ forget_history() {
 
 # A suite, and what its closing line says.
 log=$(mktemp) slurm=$(mktemp)
-trap 'rm -f "$log" "$slurm"' EXIT
+slurm_test=
+clean() {
+  # It would go on beside whatever comes next.
+  [[ -z $slurm_test ]] || { kill $slurm_test && wait $slurm_test; } 2>/dev/null || true
+  rm -f "$log" "$slurm" "$RUNTIME/survivor.slurm-test"
+}
+trap clean EXIT
 suite() {
   local status=0 good bad
   "$@" 2>&1 | tee "$log" >&2 || status=$?
@@ -38,6 +47,7 @@ made=$(slurm_releases made)
 # shellcheck disable=SC2086  # a release a line
 "$TOP/tests/conformance/slurm_test.sh" "$bin/slurm_conformance" $made >"$slurm" 2>&1 &
 slurm_test=$!
+survivor_note slurm-test $slurm_test
 
 suite "$TOP/tests/conformance/crd_test.sh"
 suite "$TOP/tests/conformance/policy_test.sh"
@@ -48,6 +58,7 @@ suite env SLURMD_IMAGE="local/slurmd:${made%%$'\n'*}" "$bin/sim_nodes_conformanc
 for release in $made; do suite "$DEV/manifests/handmade/run.sh" "$release"; done
 # Here, because a suite runs in a shell of its own, which cannot wait for it.
 wait $slurm_test || true
+slurm_test=
 suite cat "$slurm"
 slurm_releases skipped | sed 's/^/skipped Slurm /'
 echo "$passed passed, $failed failed"

@@ -8,6 +8,7 @@ lock down
 check_owner gone-too
 
 step "stopping"
+survivors_end
 # Nodes that only pretend, of a benchmark that was cut short: bench/scale.py.
 if [[ -f $LOCAL/kwok.pid ]]; then
   kwok=$(<"$LOCAL/kwok.pid")

@@ -161,3 +161,46 @@ use_go() {
 
 # Where the state of the machine's one cluster is told: who runs it, and the lock.
 RUNTIME=/run/slurm-operator-dev
+
+# process_start PID: when it started, in ticks since boot. With the pid, the identity of a process: pids are used again.
+process_start() {
+  local stat
+  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  stat=${stat##*) }
+  # shellcheck disable=SC2086
+  set -- $stat
+  # A zombie is not alive.
+  [[ $1 != Z ]] && echo "${20}"
+}
+
+# process_of FILE: the pid that the file names, if that process still is the one.
+process_of() {
+  local pid start
+  read -r pid start 2>/dev/null <"$1" && [[ -n $pid && $(process_start "$pid") == "$start" ]] && echo "$pid"
+}
+
+# survivor_note NAME PID [OWNER]: a process that outlives its owner, this script, where that is killed. Who ends it also takes away the
+# file survivor.NAME.
+survivor_note() {
+  local start owner=${3:-$$}
+  start=$(process_start "$2") || return 0
+  mkdir -p "$RUNTIME"
+  echo "$2 $start $owner $(process_start "$owner")" >"$RUNTIME/survivor.$1"
+}
+
+# survivors_end: of all clones, what has no owner any more.
+survivors_end() {
+  local file pid start owner begun signal
+  for file in "$RUNTIME"/survivor.*; do
+    read -r pid start owner begun 2>/dev/null <"$file" || continue
+    [[ $(process_start "$owner") != "$begun" ]] || continue
+    for signal in TERM KILL; do
+      ! survivor_gone "$pid" "$start" || break
+      [[ $signal == KILL ]] || warn "a test that was killed has left ${file##*/survivor.} (pid $pid): it is ended"
+      kill -$signal "$pid" 2>/dev/null || true
+      wait_for 10 "" survivor_gone "$pid" "$start" || true
+    done
+    rm -f "$file"
+  done
+}
+survivor_gone() { [[ $(process_start "$1") != "$2" ]]; }

@@ -250,8 +250,10 @@ start() {
   install -m 0755 "$recipes/slurmd/entrypoint.sh" "$dir/bin/slurmd-entrypoint.sh"
 
   rm -f "$dir/pid"
-  setsid unshare --mount --uts --ipc --pid --fork "$self" --inside "$(readlink -f "$rootfs")" "$dir" \
+  setsid unshare --mount --uts --ipc --pid --fork --kill-child "$self" --inside "$(readlink -f "$rootfs")" "$dir" \
     </dev/null >"$dir/log/namespaces.out" 2>&1 &
+  # A test's. All others outlive who started them.
+  [[ -z ${SURVIVOR_OWNER:-} ]] || survivor_note "slurm-$port" $! "$SURVIVOR_OWNER"
   must_soon 60 namespaces running
   running
   start_slurmctld
@@ -271,7 +273,7 @@ stop() {
   (stop_slurmctld) || true
   kill -KILL "$init"
   must_soon 60 "the end of all processes" eval '! running'
-  rm -f "$dir/pid"
+  rm -f "$dir/pid" "$RUNTIME/survivor.slurm-$port"
 }
 
 version=${1-} verb=${2-} dir=${3-}

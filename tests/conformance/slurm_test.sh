@@ -13,20 +13,38 @@ cd "$top" || exit 1
 # shellcheck disable=SC2046  # a release a line
 (($# > 0)) || set -- $(. dev/lib.sh; slurm_releases made)
 (($# > 0)) || exit 1
+bash -c '. dev/lib.sh; survivors_end'
+export SURVIVOR_OWNER=$$
 work=$(mktemp -d /tmp/slurm-conformance.XXXXXX)
-trap 'rm -rf "$work"' EXIT
+parts=()
+# Whoever started a Slurm stops it.
+trap 'trap "" TERM HUP; kill "${parts[@]}" 2>/dev/null; wait; rm -rf "$work"' EXIT
+trap 'exit 143' TERM HUP
 
-# tests LOG FILTER: what GoogleTest says, and a closing line.
+# tests LOG FILTER, in a shell of its own: what GoogleTest says, and a closing line. In the group of this script, so that who ends all of
+# that ends the program too.
 tests() {
-  timeout 2400 "$program" --gtest_filter="$2" >"$1" 2>&1
+  timeout --foreground 2400 "$program" --gtest_filter="$2" >"$1" 2>&1 &
+  running=$!
+  wait $running
   verdict $? "$1" | awk '{ print $1 " passed, " $2 " failed" }' >>"$1"
+  running=
+}
+running=
+end_tests() { [[ -z $running ]] || { kill $running && wait $running; } 2>/dev/null; }
+
+model() {
+  trap end_tests EXIT
+  trap 'exit 143' TERM
+  tests "$work/model.log" '*/model_*'
 }
 
-# real RELEASE PORT: beside a Slurm of its own, in the background.
+# real RELEASE PORT: beside a Slurm of its own.
 real() {
   release=$1 dir=$work/$1
   mkdir "$dir"
-  trap 'dev/slurm-local.sh "$release" stop "$dir"' EXIT
+  trap 'end_tests; dev/slurm-local.sh "$release" stop "$dir"' EXIT
+  trap 'exit 143' TERM
   if out=$(dev/slurm-local.sh "$release" start "$dir" -p "$2"); then
     SLURM_REST_URL=$(sed -n 's/^url: //p' <<<"$out")
     export SLURM_REST_URL SLURM_LOCAL_RELEASE=$release SLURM_LOCAL_DIR=$dir
@@ -37,13 +55,16 @@ real() {
 }
 
 # They mostly wait: all at once.
-tests "$work/model.log" '*/model_*' &
+model &
+parts+=($!)
 port=24650
 for release in "$@"; do
   real "$release" $port &
+  parts+=($!)
   port=$((port + 2000))
 done
 wait
+parts=()
 for name in model "$@"; do
   echo "== $name"
   cat "$work/$name.log"

@@ -22,6 +22,7 @@ result() { # of a check that held
 clean() {
   local status=$?
   [[ -z $database ]] || { kill -KILL "$database" && wait "$database"; } 2>/dev/null || true
+  [[ -z $database ]] || rm -f "$RUNTIME/survivor.mariadb"
   rm -rf "$scratch"
   if ((status != 0)); then
     k get pods -o wide >&2 || true
@@ -39,6 +40,7 @@ keep=no
 database= database_port=24306
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+survivors_end
 
 step "images of Slurm $version"
 if ! tar=$("$DEV/images/build.sh" "$version" 2>"$scratch/log" | sed -n 's/^image-tar: //p') || [[ -z $tar ]]; then
@@ -128,6 +130,7 @@ chmod 600 "$scratch"/*.key
 mariadb --socket="$scratch/database/socket" --bind-address="$HOST_IP" --port=$database_port --skip-name-resolve \
   --init-file="$scratch/database/users.sql" >"$scratch/log" 2>&1 </dev/null &
 database=$!
+survivor_note mariadb $database
 k wait --for=condition=Ready --timeout=180s pod/slurmdbd >/dev/null || die "slurmdbd is not ready; MariaDB says: $(tail -n3 "$scratch/log")"
 dbd sacctmgr --immediate add account physics >/dev/null
 accounts=$(dbd sacctmgr --noheader --parsable2 list account format=account | sort | paste -sd' ')
