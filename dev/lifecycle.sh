@@ -166,10 +166,15 @@ check "another etcd" refuses "the cluster was made with ETCD=module" "make down,
 # ---- An unclean stop ---------------------------------------------------------------------------------------------------
 
 # Processes that somebody has in the namespaces of a node and of the gateway keep these: the mounts of pods, the link.
+entered() { # PID NAME NAMESPACE
+  [[ $(readlink "/proc/$1/ns/$3") == "$(readlink "/proc/$(capsule_init "$2")/ns/$3")" ]]
+}
 env "$mark" nsenter --target "$(capsule_init node-1)" --net --mount -- sleep 600 &
 holders+=($!)
 env "$mark" nsenter --target "$(capsule_init gateway)" --net -- sleep 600 &
 holders+=($!)
+wait_for 60 "" entered "${holders[0]}" node-1 mnt || true
+wait_for 60 "" entered "${holders[1]}" gateway net || true
 containers first >"$scratch/containers"
 killed=()
 for file in "$RUNTIME"/*.pid "$RUNTIME"/*.init; do killed+=("$(process_of "$file")"); done

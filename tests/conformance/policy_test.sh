@@ -90,7 +90,7 @@ prefix=system:serviceaccount:kube-system:
 worker "$running" '' 'app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c' 'nodeName: none,'
 in_force refused $prefix$collector pod worker
 worker "$running" '' 'app.kubernetes.io/name: slurmd, nodeset.slinky.slurm.net/pod-busy: "true"' 'nodeName: none,'
-in_force refused '' pod worker
+for user in '' system:kube-scheduler; do in_force refused "$user" pod worker; done
 for user in $prefix$collector $prefix$cleaner; do
   expect refused "$user" "$running"
   expect refused "$user" "$crashed"
@@ -147,10 +147,10 @@ thing() { # APP KIND [OWNERS]
   echo "${manifests[$2]}, metadata: {name: thing, labels: {app.kubernetes.io/name: $1}${3:+, ownerReferences: $3}}}" |
     kubectl -n "$namespace" create -f - >/dev/null
 }
-# settles WORD USER: waits until that user may delete a Service of slurmctld, or may not.
+# settles WORD USER [APP]: waits until that user may delete a Service of slurmctld, or of that app, or may not.
 settles() {
-  thing slurmctld service
-  in_force "$@" service thing
+  thing "${3:-slurmctld}" service
+  in_force "$1" "$2" service thing
 }
 # keeps WORD USER APP KIND: whether that user may delete an object of that kind, labelled as that app's.
 keeps() {
@@ -169,7 +169,10 @@ controller Immediate
 settles allowed $prefix$cleaner
 for kind in "${!manifests[@]}"; do keeps allowed $prefix$cleaner slurmctld "$kind"; done
 controller Drain
-settles refused $prefix$cleaner
+# A policy each.
+for app in slurmctld slurmrestd; do settles refused $prefix$cleaner $app; done
+thing others $restapi
+in_force refused $prefix$cleaner $restapi thing
 for kind in pod service endpointslice configmap secret; do
   keeps refused $prefix$cleaner slurmctld $kind
   keeps refused $prefix$cleaner slurmrestd $kind
