@@ -117,7 +117,7 @@ run_properties() {
   mapfile -t with < <(for program in "$TOP"/build/asan/*_test; do ! grep -qa RC_PARAMS "$program" || echo "$program"; done)
   programs "${with[@]}"
 }
-run_sim() { simulate release "${SEEDS:-40}" $([[ -n ${SEEDS:-} ]] || echo --enumerate --stride 80); }
+run_sim() { simulate release "${SEEDS:-60}" $([[ -n ${SEEDS:-} ]] || echo --enumerate --stride 60); }
 run_histories() {
   if [[ $kind == long ]]; then simulate release "${SEEDS:-1000}" --enumerate; else simulate release 200 --enumerate --stride 4; fi
 }
