@@ -8,8 +8,10 @@ Usage: upgrade.py [--slurm 26.05]
 import argparse
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 from cluster import TOP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, shell, slurm_releases, wait
 
@@ -22,12 +24,19 @@ KEEP = "helm.sh/resource-policy"
 def earlier_tree():
     """A tree of that commit, with a build folder that outlives the clone; None: this clone does not have the commit."""
     tree = pathlib.Path(shell('. dev/lib.sh; echo "$CACHE"')) / f"operator-{EARLIER}"
+    git = ["git", "-C", str(TOP)]
     if not (tree / "Makefile").exists():
-        tree.mkdir(parents=True, exist_ok=True)
-        archive = subprocess.run(["git", "-C", str(TOP), "archive", EARLIER], stdout=subprocess.PIPE, check=False)
-        if archive.returncode != 0:
+        if subprocess.run([*git, "cat-file", "-e", f"{EARLIER}^{{commit}}"], capture_output=True, check=False).returncode != 0:
             return None
-        subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.parent.mkdir(parents=True, exist_ok=True)
+        # It has its name when it is complete.
+        with tempfile.TemporaryDirectory(dir=tree.parent, prefix=f"{tree.name}.") as folder:
+            made = pathlib.Path(folder, "tree")
+            made.mkdir()
+            archive = subprocess.run([*git, "archive", EARLIER], stdout=subprocess.PIPE, check=True)
+            subprocess.run(["tar", "-x", "-C", str(made)], input=archive.stdout, check=True)
+            made.rename(tree)
     return tree
 
 
