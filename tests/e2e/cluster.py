@@ -29,7 +29,11 @@ class Failed(Exception):
     """A test's expectation did not hold, in words."""
 
 
-def run(*command, text=None, check=True, timeout=240):
+# Ten times what most things take on a quiet machine, in seconds. Only a test that fails waits for so long.
+LIMIT = 300
+
+
+def run(*command, text=None, check=True, timeout=2 * LIMIT):
     done = subprocess.run(command, input=text, capture_output=True, text=True, env=ENV, timeout=timeout)
     if check and done.returncode != 0:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
@@ -46,7 +50,7 @@ RESTARTS = re.compile(r"exit code 137|container not found|container is not creat
                       r"Connection refused")
 
 
-def kubectl(*arguments, text=None, check=True, timeout=240):
+def kubectl(*arguments, text=None, check=True, timeout=2 * LIMIT):
     """A request that finds an API server or a kubelet that stands still is made again, three times."""
     for pause in (1, 3, 9, 0):
         done = run("kubectl", *arguments, text=text, check=False, timeout=timeout)
@@ -98,10 +102,9 @@ class Api:
 api = functools.cache(Api)
 
 
-def wait(what, condition, timeout=180, every=0.1):
+def wait(what, condition, timeout=LIMIT, every=0.1):
     """Until condition() is true; returns its value. A Failed of the condition counts as not yet, and so does looking into what is not there,
-    or into an answer that was cut off.
-    By default as long as it may take on a slow and busy machine."""
+    or into an answer that was cut off."""
     deadline, last = time.monotonic() + timeout, None
     while True:
         try:
@@ -160,7 +163,7 @@ class Namespace:
         self.name, self.tag, self.cgroup_plugin = name, tag, cgroup_plugin
 
     def __enter__(self):
-        kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", timeout=400)
+        kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=true", timeout=3 * LIMIT)
         kubectl("create", "namespace", self.name)
         return self
 
@@ -211,7 +214,7 @@ class Namespace:
         """The condition of an object, or None."""
         return condition_of(self.get(kind, name), condition)
 
-    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=180, saying=""):
+    def wait_condition(self, kind, name, condition="Ready", status="True", timeout=LIMIT, saying=""):
         """Until the condition has this status, and these words in "reason: message". What was told before the operator saw the spec as it
         is now does not count."""
         def holds():
@@ -230,8 +233,8 @@ class Namespace:
         return "\n".join(item["message"] for item in items)
 
     def slurm(self, *command, controller="demo", check=True, timeout=120):
-        """A Slurm command in the slurmctld pod. One that only reads is made again where slurmctld restarts under it, for a minute."""
-        deadline = time.monotonic() + 60
+        """A Slurm command in the slurmctld pod. One that only reads is made again where slurmctld restarts under it."""
+        deadline = time.monotonic() + 120
         while True:
             done = self.kubectl("exec", f"{controller}-controller-0", "-c", "slurmctld", "--", *command, check=False, timeout=timeout)
             if done.returncode == 0 or not check:

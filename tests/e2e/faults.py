@@ -243,7 +243,7 @@ def leader():
 def an_operator_that_stood_still_writes_nothing_more(tag, plugin):
     """Two of them: the one that leads stands still while it drains a worker under a job, and goes on when the other one leads."""
     scale = lambda replicas: kubectl(*OPERATOR, "scale", "deployment/slurm-operator", f"--replicas={replicas}")
-    rolled_out = lambda: kubectl(*OPERATOR, "rollout", "status", "deployment/slurm-operator", "--timeout=180s")
+    rolled_out = lambda: kubectl(*OPERATOR, "rollout", "status", "deployment/slurm-operator", "--timeout=300s")
     with a_cluster("leaders", tag, plugin) as (ns, proofs):
         numbers = two_jobs(ns, proofs)
         scale(2)

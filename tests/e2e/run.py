@@ -490,7 +490,7 @@ def a_worker_leaves_a_node_that_an_autoscaler_removes_when_its_job_has_ended(ns)
         time.sleep(3)
         expect("disruption budget" in evict(ns, "cpu-1"), "a worker that runs a job was evicted")
         ends_well(ns, job)
-        kubectl("drain", node, "--pod-selector=app.kubernetes.io/name=slurmd", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
+        kubectl("drain", node, "--pod-selector=app.kubernetes.io/name=slurmd", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=300s")
         wait("the pod is gone", lambda: (ns.get("pod", "cpu-1") or before)["metadata"]["uid"] != before["metadata"]["uid"])
     finally:
         kubectl("taint", "node", node, taint + "-", check=False)
@@ -813,7 +813,7 @@ def keda(ns):
                         *(f"--{what}-kubeconfig={KUBECONFIG}" for what in ("lister", "authentication", "authorization"))]}
         try:
             kubectl("apply", "--server-side", "-f", str(definitions))
-            kubectl("wait", "--for=condition=Established", "-f", str(definitions), "--timeout=60s")
+            kubectl("wait", "--for=condition=Established", "-f", str(definitions), "--timeout=300s")
             for name, arguments in programs.items():
                 with open(f"{files}/{name}.log", "w", encoding="utf-8") as log:
                     processes.append(subprocess.Popen([TOP / f".local/bin/keda-{name}", *arguments], env=env, stdout=log, stderr=log))
@@ -823,12 +823,12 @@ def keda(ns):
             yield
         finally:
             # Only a KEDA that runs takes its finalizer away.
-            ns.kubectl("delete", "scaledobjects.keda.sh", "--all", "--timeout=60s", check=False)
+            ns.kubectl("delete", "scaledobjects.keda.sh", "--all", "--timeout=300s", check=False)
             kubectl("delete", "-f", "-", "--ignore-not-found", text=objects, check=False)
             for process in processes:
                 process.kill()
                 process.wait()
-            kubectl("delete", "-f", str(definitions), "--ignore-not-found", "--timeout=60s", check=False)
+            kubectl("delete", "-f", str(definitions), "--ignore-not-found", "--timeout=300s", check=False)
 
 
 class Wanted:
@@ -1459,7 +1459,7 @@ spec:
   terminationGracePeriodSeconds: 0
   containers: [{name: client, image: "local/login:${TAG}", imagePullPolicy: IfNotPresent, command: [sleep, infinity]}]
 """)
-    ns.kubectl("wait", "--for=condition=Ready", "pod/client", "--timeout=180s")
+    ns.kubectl("wait", "--for=condition=Ready", "pod/client", "--timeout=300s")
 
 
 def made_key(ns, name):
@@ -1573,7 +1573,7 @@ stringData:
 """)
     ns.kubectl("create", "configmap", "people", f"--from-literal=alice={public}")
     try:
-        ns.kubectl("wait", "--for=condition=Ready", "pod/ldap", "--timeout=180s")
+        ns.kubectl("wait", "--for=condition=Ready", "pod/ldap", "--timeout=300s")
         yield
     finally:
         ns.kubectl("delete", "pod/ldap", "pod/client", "service/ldap", "secret/sssd", "configmap/people", "--wait=false")
@@ -1698,7 +1698,7 @@ spec:
                  lambda: "nodeset.slinky.slurm.net/pod-busy" not in ns.get("pod", "shell-0")["metadata"]["labels"])
             ns.kubectl("delete", "pod", "shell-0")
             wait("another pod", lambda: ns.get("pod", "shell-0")["metadata"]["uid"] != pod)
-            ns.kubectl("wait", "--for=condition=Ready", "pod/shell-0", "--timeout=180s")
+            ns.kubectl("wait", "--for=condition=Ready", "pod/shell-0", "--timeout=300s")
             wait("it has the same host keys", refused)
         finally:
             ns.slurm("scancel", "--partition=shell", check=False)
@@ -2333,7 +2333,7 @@ def kubectl_slurm_undoes_an_update(ns):
     wait("the job runs on", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     expect(ns.workers()["cpu-0"]["metadata"]["uid"] == before["cpu-0"], "the busy worker was replaced")
     ends_well(ns, job)
-    out = slurm_plugin(ns, "rollout", "status", "cpu", "--timeout", "180s")[0]
+    out = slurm_plugin(ns, "rollout", "status", "cpu", "--timeout", "300s")[0]
     expect("is up to date: 3 workers" in out, out)
     (row,) = [r for r in json.loads(slurm_plugin(ns, "rollout", "history", "cpu", "-o", "json")[0])["items"] if r["inForce"]]
     expect(row["image"] == image and row["workers"] == 3, f"the history says {row}")
@@ -2358,7 +2358,7 @@ def kubectl_slurm_gives_a_cluster_back(ns):
         expect(not any("nodeset.slinky.slurm.net/registered" in pod["metadata"]["annotations"] for pod in ns.workers().values()), "stamps are left")
     finally:
         scale(1)
-        kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=180s")
+        kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=300s")
     wait("the operator takes it over again", lambda: all(finalizers()))
     expect({name: pod["metadata"]["uid"] for name, pod in ns.workers().items()} == before, "a worker was replaced")
     ends_well(ns, job)
@@ -2439,7 +2439,7 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
         ns.patch("controllers.slinky.slurm.net", "demo", image("controllers", newest))
         wait(f"slurmctld is of {newest}", lambda: newest in ns.slurm("scontrol", "--version", check=False).stdout)
         wait("the idle worker is updated", lambda: release(ns.workers()["cpu-1"], "slurmd") == newest and "cpu-1" in ns.idle(), 300)
-        ns.kubectl("rollout", "status", "deployment/demo-restapi", "--timeout=180s")
+        ns.kubectl("rollout", "status", "deployment/demo-restapi", "--timeout=300s")
         expect(release(ns.workers()["cpu-0"], "slurmd") == tag, "a worker was updated under its job")
         expect(ns.fates([job]) == {("RUNNING", 0): 1}, f"the job did not run on: {ns.fates([job])}")
         wait("a job runs on an updated worker", lambda: ns.slurm("srun", "-w", "cpu-1", "hostname", timeout=60).stdout.strip() == "cpu-1")
@@ -2470,7 +2470,7 @@ def services_may_have_other_ports(tag, plugin):
         listens = [{"name": "slurmrestd", "containerPort": 7900}]
         ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"service": {"port": 7821}, "slurmrestd": {"ports": listens}}})
         wait("the Service has the new port", lambda: ports("demo-restapi") == [7821])
-        ns.kubectl("rollout", "status", "deployment/demo-restapi", "--timeout=180s")
+        ns.kubectl("rollout", "status", "deployment/demo-restapi", "--timeout=300s")
         ns.scale("cpu", 2)
         wait("the operator has found it", lambda: ns.idle() == ["cpu-0", "cpu-1"])
         ns.scale("cpu", 1)
@@ -2867,7 +2867,7 @@ def without_the_operator():
         yield
     finally:
         scale(1)
-        kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=180s")
+        kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=300s")
 
 
 def helm(*arguments):
@@ -3091,7 +3091,7 @@ def a_release_with_two_slurmctlds_is_taken_over(tag, plugin):
             starting.join()
             wait("it has the label", lambda: ns.get("pod", "slurm-controller-0")["metadata"]["labels"].get(
                 "controller.slinky.slurm.net/active") == "true", 10)
-            ns.kubectl("wait", "--for=condition=Ready", "pod/slurm-controller-1", "--timeout=180s")
+            ns.kubectl("wait", "--for=condition=Ready", "pod/slurm-controller-1", "--timeout=300s")
             taken = TakenOver(ns, job)
             # Not known to serve: nothing is changed.
             ns.kubectl("label", "pod", "slurm-controller-0", "controller.slinky.slurm.net/active-")

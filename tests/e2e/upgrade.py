@@ -107,6 +107,7 @@ def upgrade_and_back(ns, tree):
     manifest = demo_manifest().replace("  replicas: 3", f"  replicas: 4\n{template}")
     ns.apply(manifest)
     ready(ns, 4)
+    wait("4 idle", lambda: len(ns.idle()) == 4)
     # Adopted ones: their NodeSet went without them, and came back.
     job = ns.submit_until_told("-N1", "-w", "cpu-1")
     wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
