@@ -350,7 +350,7 @@ class AuditLog:
     WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
     def __init__(self, path=TOP / ".local/audit.log"):
-        self.path, self.file = path, path.open()
+        self.path, self.file, self.part = path, path.open(), ""
         self.file.seek(0, os.SEEK_END)
 
     def writes(self):
@@ -365,7 +365,11 @@ class AuditLog:
             if file:
                 self.file.close()
                 self.file = file.open()
-            for line in self.file:
-                event = json.loads(line)
+            while part := self.file.readline():
+                self.part += part
+                # The rest of one that is being written comes later.
+                if not self.part.endswith("\n"):
+                    break
+                event, self.part = json.loads(self.part), ""
                 if event["verb"] in self.WRITES:
                     yield event

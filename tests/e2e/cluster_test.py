@@ -81,6 +81,14 @@ class Audit(unittest.TestCase):
     def test_across_rotations(self):
         self.add("a")
         self.rotate("2026-01-01T00-00-00.000")
+    def test_a_line_that_is_being_written(self):
+        with self.path.open("a") as file:
+            file.write('{"verb": "patch", ')
+            file.flush()
+            self.assertEqual(self.writes(), [])
+            file.write('"name": "a"}\n')
+        self.assertEqual(self.writes(), ["a"])
+
         self.add("b")
         self.rotate("2026-01-01T00-01-00.000")
         self.add("c")
