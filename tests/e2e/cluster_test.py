@@ -2,14 +2,17 @@
 """Tests of what the end-to-end tests and benchmarks measure with, without a cluster."""
 
 import importlib.util
+import inspect
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
 from unittest import mock
 
 import cluster
+import suite
 
 
 def load(path):
@@ -21,7 +24,7 @@ def load(path):
 
 bench = load("bench/cluster.py")
 load("bench/scale.py")
-load("tests/e2e/run.py")
+run = load("tests/e2e/run.py")
 soak = load("tests/e2e/soak.py")
 
 
@@ -78,9 +81,6 @@ class Audit(unittest.TestCase):
         self.add("b")
         self.assertEqual(self.writes(), ["b"])
 
-    def test_across_rotations(self):
-        self.add("a")
-        self.rotate("2026-01-01T00-00-00.000")
     def test_a_line_that_is_being_written(self):
         with self.path.open("a") as file:
             file.write('{"verb": "patch", ')
@@ -89,6 +89,9 @@ class Audit(unittest.TestCase):
             file.write('"name": "a"}\n')
         self.assertEqual(self.writes(), ["a"])
 
+    def test_across_rotations(self):
+        self.add("a")
+        self.rotate("2026-01-01T00-00-00.000")
         self.add("b")
         self.rotate("2026-01-01T00-01-00.000")
         self.add("c")
@@ -178,6 +181,58 @@ class Waiting(unittest.TestCase):
             ns = cluster.Namespace("a", "26.05")
             ns.renew()
         self.assertNotIn("a", [call.args[2] for call in kubectl.call_args_list])
+
+
+class Lanes(unittest.TestCase):
+    """What counts as a failure, and who runs alone."""
+
+    def told(self, *outcomes, settled=True, renewed=True):
+        """The results of a lane of tests with these outcomes, and what it prints."""
+        locks = tempfile.TemporaryDirectory()
+        self.addCleanup(locks.cleanup)
+        tests = [mock.Mock(__name__=f"test_{number}", side_effect=None if good else cluster.Failed("it is not so"))
+                 for number, good in enumerate(outcomes)]
+        fails = lambda what: mock.Mock(side_effect=cluster.Failed(what))
+        settles = mock.Mock() if settled else fails("a reason is left")
+        new = mock.Mock() if renewed else fails("no such image")
+        with mock.patch.multiple(
+                run, Namespace=mock.MagicMock(), cgroup_plugin=lambda: "", kubernetes_is_whole=lambda: True, ready_cluster=mock.Mock(),
+                renew=new, as_each_test_finds_it=settles), mock.patch("builtins.print") as out:
+            results = run.Lane("26.05", run.in_one_cluster, tests, locks.name).run()
+        return results, [re.sub(r" \([0-9.]+ s\)", "", call.args[0]) for call in out.call_args_list]
+
+    def test_a_failure_gets_the_next_test_a_new_cluster(self):
+        results, lines = self.told(True, False, True)
+        self.assertEqual(results, [True, True, False, True])
+        self.assertIn("ok      26.05 a new cluster for the next test", lines)
+        self.assertIn("not ok  26.05 test 1: it is not so", lines)
+
+    def test_a_new_cluster_that_cannot_be_made_is_a_failure(self):
+        results, lines = self.told(False, True, renewed=False)
+        self.assertEqual(results, [True, False, False, False])
+        self.assertIn("not ok  26.05 a new cluster for the next test: no such image", lines)
+        self.assertIn("not ok  26.05 test 1: it was not begun, for there is no cluster", lines)
+
+    def test_a_cluster_that_does_not_settle_is_a_failure_of_its_own_name(self):
+        results, lines = self.told(True, settled=False)
+        self.assertEqual(results, [True, False])
+        self.assertIn("not ok  26.05 test 0: it was not begun, for what it needs is not there: a reason is left", lines)
+
+    def test_a_lane_that_breaks_off_is_a_failure(self):
+        with mock.patch.object(run, "cgroup_plugin", side_effect=OSError("no bash")), mock.patch("builtins.print") as out:
+            results = run.Lane("26.05", run.in_their_own, [mock.Mock(__name__="a")], "/nonexistent").run()
+        self.assertEqual(results, [False])
+        self.assertIn("not ok  26.05 in their own broke off after 0 of 1 tests", out.call_args.args[0])
+
+    def test_who_disturbs_all_of_the_cluster_is_alone(self):
+        """By the words of its own text: what takes the operator, a Kubernetes node or a kubelet away, or adds to the API."""
+        words = re.compile(
+            r'kubectl\("(uncordon|cordon|taint|drain)"|"(label|annotate|delete)", "node"|kubelet_away\(|moved\(|process\("kube|without_the_operator\('
+            r'|"slurm-operator", "(delete|scale)"|scale", "deployment/slurm-operator|"patch", "crd"|text=SERVICE_MONITORS|MetricsServer\(|keda\(')
+        disturbing = {function.__name__ for function in [*suite.TESTS, *suite.OWN_CLUSTERS] if words.search(inspect.getsource(function))}
+        alone = {function.__name__ for function in suite.ALONE}
+        self.assertEqual(disturbing - alone, set())
+        self.assertGreater(len(disturbing), 15)
 
 
 class Processes(unittest.TestCase):

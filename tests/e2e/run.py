@@ -35,9 +35,10 @@ import urllib.request
 
 import faults  # pylint: disable=unused-import  # Its tests register themselves.
 import metrics_of
-from cluster import ENV, KEEP, TOP, Failed, Namespace, cgroup_plugin, kubectl, kubelet_away, run, slurm_releases, wait
+from cluster import ENV, KEEP, TOP, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, run, slurm_releases, wait
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
-                   own_clusters, ready_cluster, running_on, runs, slurmctld_identity, test, with_a_backup)
+                   own_clusters, ready_cluster, running_on, runs, serves, slurmctld_identity, slurmd_start, test,
+                   wait_for_partition, with_a_backup)
 
 
 def documented(page, beginning):
@@ -69,15 +70,41 @@ def rests(ns):
     return before is not None and at_rest(ns) == before
 
 
+def kubernetes_is_whole():
+    """Failed while something is left of what a test that was alone did to Kubernetes nodes or to the operator."""
+    get = lambda path: api().get(path)[1]
+    for node in get("/api/v1/nodes")["items"]:
+        taints = [taint["key"] for taint in node["spec"].get("taints", [])]
+        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
+        expect(ready and not node["spec"].get("unschedulable") and not any(key.startswith(("node.kubernetes.io/", "ToBeDeleted")) for key in taints),
+               f"the Kubernetes node {node['metadata']['name']} is not Ready, or is cordoned or tainted: {taints}")
+    there = "namespaces/slurm-operator"
+    operator = get(f"/apis/apps/v1/{there}/deployments/slurm-operator")
+    holder = get(f"/apis/coordination.k8s.io/v1/{there}/leases/slurm-operator")["spec"].get("holderIdentity") or ""
+    wanted, status = operator["spec"]["replicas"], operator["status"]
+    expect(wanted and [status.get(of) for of in ("replicas", "updatedReplicas", "readyReplicas")] == [wanted] * 3
+           and status["observedGeneration"] == operator["metadata"]["generation"], f"the operator is not as it was: {status}")
+    pods = {pod["metadata"]["name"] for pod in get(f"/api/v1/{there}/pods?labelSelector=app.kubernetes.io/name=slurm-operator")["items"]
+            if pod["status"]["phase"] not in ("Succeeded", "Failed")}
+    expect(len(pods) == wanted and holder.split("_")[0] in pods, f"of the operator's pods {sorted(pods)} none leads, or one has yet to go: {holder}")
+    return True
+
+
 def as_each_test_finds_it(ns):
-    """What the test before has changed back at its end is in force, and what one of another lane did to Kubernetes nodes is over."""
+    """What the test before has changed back at its end is in force, and no job of its is left."""
     for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
         ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False")
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Reconfigured")
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Progressing", "False")
     wait("nothing is under way", lambda: rests(ns), every=0)
+    serves(ns, 3)
     ready = lambda: {name for name in ns.workers() if (ns.condition("pod", name, "Ready") or {}).get("status") == "True"}
-    wait("3 idle workers", lambda: set(ns.workers()) == ready() == set(ns.idle()) == {"cpu-0", "cpu-1", "cpu-2"})
+    wait("the workers are Ready", lambda: set(ns.workers()) == ready() == set(ns.nodes()) == {"cpu-0", "cpu-1", "cpu-2"})
+    # Others' reasons stay after their drains before 26.05.
+    wait("no reason of the operator's is left", lambda: not any(reason.startswith("slurm-operator: ") for _, reason in ns.nodes().values()))
+    under_way = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"}
+    wait("no job is left", lambda: not any(set(job["job_state"]) & under_way for job in ns.jobs().values()))
 
 
 def again_the_three(ns):
@@ -101,11 +128,6 @@ def moved(ns, name, taken):
         for node in taken:
             kubectl("uncordon", node)
     wait("3 idle", lambda: len(ns.idle()) == 3)
-
-
-def slurmd_start(ns, node):
-    """When the slurmd was started that registered last; a reconfigure counts as a start."""
-    return json.loads(ns.slurm("scontrol", "show", "node", node, "--json").stdout)["nodes"][0]["slurmd_start_time"]["number"]
 
 
 def evict(ns, name):
@@ -696,10 +718,10 @@ def metrics_are_served_where_slurm_has_them(ns):
 KUBECONFIG = TOP / ".local/kubeconfig"
 
 
-def aggregated(ns, name, api, port):
-    """What an API of the API server needs (api is VERSION.GROUP) that a process of this machine serves: a Service of this namespace."""
+def aggregated(ns, name, served, port):
+    """What an API of the API server needs (served is VERSION.GROUP) that a process of this machine serves: a Service of this namespace."""
     server = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)["clusters"][0]["cluster"]["server"]
-    version, group = api.split(".", 1)
+    version, group = served.split(".", 1)
     return f"""
 apiVersion: v1
 kind: Service
@@ -715,7 +737,7 @@ endpoints: [{{addresses: [{urllib.parse.urlparse(server).hostname}], conditions:
 ---
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
-metadata: {{name: {api}}}
+metadata: {{name: {served}}}
 spec:
   group: {group}
   version: {version}
@@ -754,6 +776,7 @@ class MetricsServer:
 
 @test
 @once
+@alone  # Its API is there once in a cluster, and while that does not answer, no namespace can be deleted.
 def an_autoscaler_scales_by_real_metrics(ns):
     """By memory, of which each worker has more than a megabyte, and less than 100 GB."""
     autoscaler = lambda target: ns.apply(f"""
@@ -1157,11 +1180,6 @@ def runs_well(ns, script, *options):
     """A job with this script completes."""
     job = ns.submit(script, *options)
     wait("the job completes", lambda: ns.completed(job))
-
-
-def wait_for_partition(ns, name, *nodes):
-    """Nodes may come into it a moment after it is there."""
-    wait(f"partition {name}", lambda: set(nodes) <= set(ns.slurm("sinfo", "-h", "-N", "-p", name, "-o", "%N").stdout.split()))
 
 
 @test
@@ -3172,8 +3190,12 @@ def run_one(name, function):
     return False
 
 
+def told_of(function):
+    return function.__name__.replace("_", " ")
+
+
 def in_turn(lane, tag, function, *arguments, before=None):
-    """Runs a test when no other lane's forbids it: those of ALONE disturb all of the cluster."""
+    """Runs a test when no other lane's forbids it, and when what it needs is there: those of ALONE disturb all of the cluster."""
     alone = function in ALONE
     # Who waits to be alone holds the turnstile, so that no other begins before it.
     with lane.open("turnstile") as turnstile, lane.open("cluster") as cluster:
@@ -3181,28 +3203,46 @@ def in_turn(lane, tag, function, *arguments, before=None):
         fcntl.flock(cluster, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         if not alone:
             fcntl.flock(turnstile, fcntl.LOCK_UN)
-        return run_one(f"{tag} {function.__name__.replace('_', ' ')}", lambda: (before and before(*arguments), function(*arguments)))
+
+        def prepared():
+            problem = None
+            try:
+                wait("Kubernetes and the operator are as they were", kubernetes_is_whole)
+                if before:
+                    before(*arguments)
+            except (Failed, subprocess.TimeoutExpired) as error:
+                problem = error
+            expect(not problem, f"it was not begun, for what it needs is not there: {problem}")
+            function(*arguments)
+
+        return run_one(f"{tag} {told_of(function)}", prepared)
 
 
-def in_one_cluster(lane):
+def in_one_cluster(lane, results):
     """The tests that share a Slurm cluster, one after the other."""
-    results = []
     with Namespace(f"e2e-{lane.tag.replace('.', '-')}", lane.tag, cgroup_plugin()) as ns:
-        if in_turn(lane, lane.tag, a_cluster_becomes_ready, ns):
-            results.append(True)
-            for function in lane.tests:
-                results.append(in_turn(lane, lane.tag, function, ns, before=as_each_test_finds_it))
-                if not results[-1]:
-                    in_turn(lane, lane.tag, a_new_cluster_for_the_next_test, ns)
-        else:
-            results.append(False)
-            ns.renew()
-    return results
+        have = in_turn(lane, lane.tag, a_cluster_becomes_ready, ns)
+        results.append(have)
+        left = list(lane.tests)
+        while have and left:
+            results.append(in_turn(lane, lane.tag, left.pop(0), ns, before=as_each_test_finds_it))
+            if not results[-1]:
+                have = in_turn(lane, lane.tag, a_new_cluster_for_the_next_test, ns)
+                # One that could be made is no test that has passed.
+                if not have:
+                    results.append(False)
+        if not have:
+            for function in left:
+                print(f"not ok  {lane.tag} {told_of(function)}: it was not begun, for there is no cluster", flush=True)
+            results += [False] * len(left)
+            if KEEP:
+                ns.renew()
 
 
-def in_their_own(lane):
+def in_their_own(lane, results):
     """The tests that make clusters of their own."""
-    return [in_turn(lane, lane.tag, function, lane.tag, cgroup_plugin()) for function in lane.tests]
+    for function in lane.tests:
+        results.append(in_turn(lane, lane.tag, function, lane.tag, cgroup_plugin()))
 
 
 @dataclasses.dataclass
@@ -3217,7 +3257,14 @@ class Lane:
         return open(os.path.join(self.locks, name), "w", encoding="ascii")
 
     def run(self):
-        return self.body(self)
+        """A result for each test, True where it has passed; and a False where the lane itself broke off."""
+        results = []
+        try:
+            self.body(self, results)
+        except Exception:  # pylint: disable=broad-except
+            print(f"not ok  {self.tag} {told_of(self.body)} broke off after {len(results)} of {len(self.tests)} tests: {traceback.format_exc()}", flush=True)
+            results.append(False)
+        return results
 
 
 def main():
@@ -3246,7 +3293,7 @@ def main():
             results = [result for lane in pool.map(Lane.run, lanes) for result in lane]
     failed = len(results) - sum(results)
     print(f"{sum(results)} passed, {failed} failed")
-    return 1 if failed else 0
+    return 1 if failed or not results else 0
 
 
 if __name__ == "__main__":

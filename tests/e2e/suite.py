@@ -1,6 +1,8 @@
 """What the files of end-to-end tests have in common: how a test is registered, and the first steps of most of them."""
 
 import json
+import re
+import time
 
 import cluster
 from cluster import Failed, wait
@@ -58,14 +60,48 @@ def demo_manifest():
     return cluster.demo_manifest().replace("    TaskPlugin=task/none\n", "    TaskPlugin=task/none\n    MinJobAge=900\n")
 
 
-def ready_cluster(ns, replicas=3):
-    """The demo's cluster in this namespace, Ready with this many idle workers."""
-    ns.apply(demo_manifest().replace("replicas: 3", f"replicas: {replicas}"))
+def wait_for_partition(ns, name, *nodes):
+    """Nodes may come into it a moment after it is there."""
+    wait(f"partition {name}", lambda: set(nodes) <= set(ns.slurm("sinfo", "-h", "-N", "-p", name, "-o", "%N").stdout.split()))
+
+
+def serves(ns, replicas):
+    """Until the demo's cluster is Ready, and its partition takes jobs for this many idle workers."""
     for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
         ns.wait_condition(f"{kind}.slinky.slurm.net", name)
-    wait("all workers idle", lambda: len(ns.idle()) == replicas)
+    workers = [f"cpu-{i}" for i in range(replicas)]
+    wait(f"{replicas} idle workers", lambda: ns.idle() == workers)
     # A test may have had it drained or taken away.
     wait("the partition takes jobs", lambda: "State=UP" in ns.slurm("scontrol", "show", "partition", "cpu").stdout)
+    wait_for_partition(ns, "cpu", *workers)
+
+
+def ready_cluster(ns, replicas=3):
+    """The demo's cluster in this namespace, ready to work."""
+    ns.apply(demo_manifest().replace("replicas: 3", f"replicas: {replicas}"))
+    serves(ns, replicas)
+
+
+def reconfigure(ns, *workers):
+    """As when a NodeSet is added: all slurmds register. Until these have."""
+    before = {name: slurmd_start(ns, name) for name in workers}
+    ns.slurm("scontrol", "reconfigure")
+    wait("slurmds have registered", lambda: all(slurmd_start(ns, name) not in (0, before[name]) for name in workers))
+
+
+def slurmd_start(ns, node):
+    """When the slurmd was started that registered last; a reconfigure counts as a start."""
+    return json.loads(ns.slurm("scontrol", "show", "node", node, "--json").stdout)["nodes"][0]["slurmd_start_time"]["number"]
+
+
+def state_is_written(ns, job):
+    """Until slurmctld has written down that there is this job: it does so some seconds after a change, or later."""
+    state = re.search(r"StateSaveLocation\s*= (\S+)", ns.slurm("scontrol", "show", "config").stdout)[1] + "/job_state"
+    # Not in the second of the submission, in which it may have been written before.
+    time.sleep(2)
+    since = int(ns.slurm("date", "+%s").stdout)
+    ns.slurm("scontrol", "update", f"jobid={job}", "comment=to be written")
+    wait("its state is written", lambda: int(ns.slurm("stat", "-c", "%Y", state).stdout) >= since)
 
 
 def with_a_backup(manifest):
