@@ -15,7 +15,6 @@ import collections
 import contextlib
 import datetime
 import os
-import pathlib
 import random
 import re
 import shutil
@@ -188,7 +187,7 @@ class Soak:
         self.ns.slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=soak: a look", check=False)
         time.sleep(self.chance.randint(3, 15))
         wait("slurmctld takes the resume", lambda: node not in self.ns.nodes() or self.ns.nodes()[node][1] != "soak: a look" or
-             self.ns.slurm("scontrol", "update", f"nodename={node}", "state=resume"), 120, every=1)
+             self.ns.slurm("scontrol", "update", f"nodename={node}", "state=resume"), every=1)
 
     def replicas_change(self):
         self.ns.scale("cpu", self.chance.randint(2, 8))
@@ -230,7 +229,7 @@ class Soak:
     def begin(self):
         self.ns.apply("\n---\n".join(part for part in demo_manifest().split("\n---\n") if "kind: NodeSet" not in part))
         self.ns.apply(nodeset("cpu", 6, "YES"))
-        wait("6 workers are idle", lambda: len(self.ns.idle()) == 6, 240)
+        wait("6 workers are idle", lambda: len(self.ns.idle()) == 6)
 
     def disturb_until(self, deadline):
         calm = time.monotonic()
@@ -253,13 +252,18 @@ class Soak:
             self.end_missed()
             return not self.open_jobs()
 
-        wait("nothing waits or runs", over, 600, every=5)
+        wait("nothing waits or runs", over, 1800, every=5)
         for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
-            self.ns.wait_condition(f"{kind}.slinky.slurm.net", name, timeout=300)
-        wait("6 workers of cpu are idle", lambda: sum(name.startswith("cpu-") for name in self.ns.idle()) == 6, 300)
-        left = [f"{name}: {'+'.join(sorted(states))} {reason}" for name, (states, reason) in self.ns.nodes().items() if reason]
-        if left:
-            raise Failed(f"reasons are left: {left}")
+            self.ns.wait_condition(f"{kind}.slinky.slurm.net", name, timeout=900)
+        wait("6 workers of cpu are idle", lambda: sum(name.startswith("cpu-") for name in self.ns.idle()) == 6, 900)
+
+        def without_reasons():
+            left = [f"{name}: {'+'.join(sorted(states))} {reason}" for name, (states, reason) in self.ns.nodes().items() if reason]
+            if left:
+                raise Failed(f"reasons are left: {left}")
+            return True
+
+        wait("no reason is left", without_reasons)
 
     def judge(self):
         """Lines about jobs that are not as they should be."""
