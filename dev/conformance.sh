@@ -57,9 +57,11 @@ suite "$bin/sim_kube_conformance"
 suite env SLURMD_IMAGE="local/slurmd:${made%%$'\n'*}" "$bin/sim_nodes_conformance"
 for release in $made; do suite "$DEV/manifests/handmade/run.sh" "$release"; done
 # Here, because a suite runs in a shell of its own, which cannot wait for it.
-wait $slurm_test || true
+status=0
+wait $slurm_test || status=$?
 slurm_test=
-suite cat "$slurm"
+# shellcheck disable=SC2016
+suite bash -c 'cat "$1"; exit "$2"' - "$slurm" $status
 slurm_releases skipped | sed 's/^/skipped Slurm /'
 echo "$passed passed, $failed failed"
 ((failed == 0))

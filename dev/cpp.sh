@@ -41,4 +41,4 @@ while kill -0 $ninja 2>/dev/null; do
   seconds=$((seconds + 1))
   ((seconds % 10)) || say "               building ($variant) $(grep -o '^\[[0-9]*/[0-9]*\]' "$log" | tail -n 1)"
 done
-wait $ninja || { grep -A 15 -m 1 -E 'error|FAILED' "$log" >&2; die "the build failed" "see $log"; }
+wait $ninja || { grep -A 15 -m 1 -E '(error|multiple definition|undefined reference): |^FAILED' "$log" >&2; die "the build failed" "see $log"; }

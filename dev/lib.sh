@@ -193,7 +193,8 @@ survivors_end() {
   local file pid start owner begun signal
   for file in "$RUNTIME"/survivor.*; do
     read -r pid start owner begun 2>/dev/null <"$file" || continue
-    [[ $(process_start "$owner") != "$begun" ]] || continue
+    # One that had no owner even when it was noted has none now.
+    [[ -z $begun || $(process_start "$owner") != "$begun" ]] || continue
     for signal in TERM KILL; do
       ! survivor_gone "$pid" "$start" || break
       [[ $signal == KILL ]] || warn "a test that was killed has left ${file##*/survivor.} (pid $pid): it is ended"

@@ -35,7 +35,7 @@ TEST_P(SlurmTest, Negotiates) {
   EXPECT_EQ(found->data_parser, before_26_05() ? "v0.0.42" : "v0.0.45");
   EXPECT_TRUE(found->batch_node_update);
   EXPECT_EQ(found->conf, !before_26_05());
-  EXPECT_EQ(found->http_probes, !before_26_05());
+  EXPECT_EQ(found->metrics, !before_26_05());
   EXPECT_EQ(found->nodes_difference, slurm::parse_release(found->release) >= (slurm::Release{26, 5, 3}));
   const auto pings = ask<std::vector<slurm::Ping>>([&](auto done) { client->ping(std::move(done)); });
   ASSERT_TRUE(pings) << pings.error().message;
