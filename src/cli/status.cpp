@@ -55,7 +55,7 @@ std::string release_of(const Json& controller, const SlurmFacts* slurm) {
   if (slurm != nullptr && !slurm->release.empty()) return slurm->release;
   if (is_external(controller)) return "";
   const std::string image = core::get_string(controller, {"spec", "slurmctld", "image"}, op::kDefaultSlurmctldImage);
-  return op::to_string(op::image_release(image));
+  return op::to_string(op::slurm_release(image));
 }
 
 Json time_json(std::optional<core::WallTime> time) {

@@ -1,6 +1,5 @@
 #include "cluster/names.hpp"
 
-#include <charconv>
 
 #include "core/json.hpp"
 
@@ -13,15 +12,6 @@ kube::Resource own(std::string kind, std::string plural) {
 
 std::string text(std::string_view view) {
   return std::string(view);
-}
-
-/// Reads digits at the front of `text` and moves past them; -1 when there are none.
-int take_number(std::string_view& text) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return -1;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
 }
 
 std::string name_of_prefix(std::string prefix, std::string_view nodeset) {
@@ -178,21 +168,6 @@ std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view n
 
 std::string slurm_node_set_name(const kube::Object& nodeset) {
   return name_of_prefix(core::get_string(nodeset.body, {"spec", "template", "spec", "hostname"}), nodeset.meta.name);
-}
-
-ImageRelease image_release(std::string_view image) {
-  image = image.substr(0, image.find('@'));
-  const std::size_t colon = image.rfind(':');
-  const std::size_t slash = image.rfind('/');
-  if (colon == std::string_view::npos || (slash != std::string_view::npos && colon < slash)) return {};
-  std::string_view tag = image.substr(colon + 1);
-  const int major = take_number(tag);
-  if (major < 20 || major > 99 || !tag.starts_with('.')) return {};
-  tag.remove_prefix(1);
-  const int minor = take_number(tag);
-  // "26.05", "26.05.3", "26.05-ubuntu24.04"; not "26.05rc1x", which could be anything.
-  if (minor < 1 || minor > 12 || !(tag.empty() || tag.front() == '.' || tag.front() == '-')) return {};
-  return {major, minor};
 }
 
 }  // namespace op

@@ -117,13 +117,6 @@ std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view n
 /// The same of a NodeSet whose other fields may not be readable.
 std::string slurm_node_set_name(const kube::Object& nodeset);
 
-/// The container image's Slurm release as its tag says ("local/slurmctld:26.05-x" gives 26.05), or {0, 0}.
-struct ImageRelease {
-  int major = 0, minor = 0;
-  friend auto operator<=>(const ImageRelease&, const ImageRelease&) = default;
-};
-ImageRelease image_release(std::string_view image);
-
 /// Default images: the public ones.
 inline constexpr std::string_view kDefaultSlurmctldImage = "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu24.04";
 inline constexpr std::string_view kDefaultSlurmrestdImage = "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu24.04";

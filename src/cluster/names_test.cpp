@@ -80,16 +80,5 @@ TEST(Names, SlurmNodeSetNameFollowsTheHostname) {
   EXPECT_EQ(slurm_node_set_name(spec, "cpu"), "cpu");
 }
 
-TEST(Names, ImageReleaseIsReadFromTheTag) {
-  EXPECT_EQ(image_release("local/slurmctld:26.05"), (ImageRelease{26, 5}));
-  EXPECT_EQ(image_release("ghcr.io/slinkyproject/slurmctld:25.11-ubuntu24.04"), (ImageRelease{25, 11}));
-  EXPECT_EQ(image_release("r.example:5000/slurmctld:24.11.5"), (ImageRelease{24, 11}));
-  EXPECT_EQ(image_release("x/y:26.05@sha256:0123"), (ImageRelease{26, 5}));
-  for (const char* unknown : {"slurmctld", "r.example:5000/slurmctld", "x:latest", "x:1.2.3", "x:26", "x:26.05rc1", "x:26.13",
-                              "", "x@sha256:26.05"}) {
-    EXPECT_EQ(image_release(unknown), ImageRelease{}) << unknown;
-  }
-}
-
 }  // namespace
 }  // namespace op

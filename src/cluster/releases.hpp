@@ -3,20 +3,27 @@
 // nothing is refused.
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "cluster/names.hpp"
 #include "cluster/status.hpp"
 #include "kube/object.hpp"
 
 namespace op {
 
+/// A release of Slurm, {26, 5} for 26.05.
+struct ImageRelease {
+  int major = 0, minor = 0;
+  friend auto operator<=>(const ImageRelease&, const ImageRelease&) = default;
+};
+
 /// "26.05"; "" for {0, 0}.
 std::string to_string(ImageRelease release);
 
-/// image_release where that is a release of Slurm: tags may be dates, or of something else. {0, 0}: not known.
+/// The release of Slurm that the tag of an image names ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0}: it names none,
+/// or more than one. Tags may be dates, or of something else, and nothing that ends a daemon may depend on them.
 ImageRelease slurm_release(std::string_view image);
 
 /// How many releases lie between: Slurm has had two each year since 23.11. Negative: `to` is older. 0 if one is not known.

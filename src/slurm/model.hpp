@@ -125,7 +125,7 @@ struct Capabilities {
   bool nodes_difference = false;   ///< update_time on nodes is safe
   bool jobs_difference = false;
   bool conf = false;             ///< GET conf
-  bool http_probes = false;      ///< /livez and /readyz on the daemons' ports (25.11 and later)
+  bool metrics = false;          ///< MetricsType, and /metrics of slurmctld (25.11 and later)
   bool requeue = false;          ///< POST jobs/requeue (26.05 and later)
   bool topology_update = false;  ///< A node's topology can be set (25.05 and later)
   bool reservations = false;     ///< POST reservation (25.05 and later)

@@ -1,26 +1,17 @@
-// Probes of Slurm's daemons: a period of one second, HTTP where the release serves it.
+// Probes of Slurm's daemons.
 #pragma once
 
 #include <string_view>
 
-#include "cluster/names.hpp"
 #include "core/json.hpp"
 
 namespace op {
 
-/// slurmctld and slurmd serve /livez and /readyz on their own port from 25.11 on.
-inline bool serves_http(ImageRelease release) {
-  return release >= ImageRelease{25, 11};
-}
-
-inline core::Json probe(bool http, std::string_view path, std::string_view port, int failures) {
-  core::Json out{{"periodSeconds", 1}, {"timeoutSeconds", 5}, {"failureThreshold", failures}};
-  if (http) {
-    out["httpGet"] = {{"path", path}, {"port", port}};
-  } else {
-    out["tcpSocket"] = {{"port", port}};
-  }
-  return out;
+/// A probe that opens the port once a second. slurmctld and slurmd serve /livez and /readyz there from 25.11 on; a daemon that
+/// does not would be ended by a probe that asks for them, with its jobs, and nothing tells the release of a daemon before it
+/// runs: a tag may say anything.
+inline core::Json probe(std::string_view port, int failures) {
+  return {{"periodSeconds", 1}, {"timeoutSeconds", 5}, {"failureThreshold", failures}, {"tcpSocket", {{"port", port}}}};
 }
 
 }  // namespace op

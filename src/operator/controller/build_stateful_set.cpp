@@ -167,7 +167,7 @@ core::Json volumes(const Observed& observed, const ConfigState& state) {
 /// Which slurmctld a pod is of. One that stands by lives, and is ready for nobody but the primary's end.
 enum class Role { kPrimary, kBackup };
 
-core::Json slurmctld_container(const Observed& observed, Role role) {
+core::Json slurmctld_container(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json out{
       {"name", kAppController},
@@ -180,11 +180,10 @@ core::Json slurmctld_container(const Observed& observed, Role role) {
                                           mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
                                           mount(kStateVolume, state_directory(observed))})},
   };
-  const bool http = serves_http(image_release(slurmctld_image(spec)));
   // Reading the state of a large cluster back takes minutes; nothing is gained by killing it meanwhile.
-  out["startupProbe"] = probe(http, "/livez", kAppController, 600);
-  out["livenessProbe"] = probe(http, "/livez", kAppController, 60);
-  out["readinessProbe"] = probe(http, role == Role::kPrimary ? "/readyz" : "/livez", kAppController, 3);
+  out["startupProbe"] = probe(kAppController, 600);
+  out["livenessProbe"] = probe(kAppController, 60);
+  out["readinessProbe"] = probe(kAppController, 3);
   return merge_container(std::move(out), spec.slurmctld);
 }
 
@@ -263,7 +262,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
       {"securityContext", ids(kSlurmUid, true)},
-      {"containers", core::Json::array({slurmctld_container(observed, role)})},
+      {"containers", core::Json::array({slurmctld_container(observed)})},
       {"volumes", volumes(observed, state)},
   };
   if (backups(observed) > 0) pod["affinity"] = apart(observed.object->meta);

@@ -4,7 +4,6 @@
 #include "cluster/config_map.hpp"
 #include "cluster/releases.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/probes.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 
@@ -13,6 +12,8 @@ namespace {
 
 constexpr const char* kMetricsType = "MetricsType";
 constexpr const char* kOpenMetrics = "metrics/openmetrics";
+/// Before, slurmctld does not start with MetricsType.
+constexpr ImageRelease kFirstWithMetrics{25, 11};
 
 bool monitored(const Observed& observed, const ConfigState& state) {
   const api::Metrics& metrics = observed.controller.spec.metrics;
@@ -55,14 +56,14 @@ std::string asks_for_token(const ConfigState& state) {
 
 std::string metrics_refused(const Observed& observed, const ConfigState& state) {
   const std::string image = slurmctld_image(observed.controller.spec);
-  const ImageRelease release = image_release(image);
-  if (serves_http(release)) return "";
+  const ImageRelease release = slurm_release(image);
+  if (release >= kFirstWithMetrics) return "";
   if (release != ImageRelease{}) {
     return "slurmctld " + to_string(release) + " has no metrics: Slurm has them from 25.11 on";
   }
   // What it has been seen to serve stays while it does not answer.
   const slurm::conf::Conf offered = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
-  if (offered.get(kMetricsType) || (observed.snapshot && observed.snapshot->capabilities.http_probes)) return "";
+  if (offered.get(kMetricsType) || (observed.snapshot && observed.snapshot->capabilities.metrics)) return "";
   return "the tag of the image " + image +
          " does not tell a release of Slurm, and a slurmctld before 25.11 does not start with MetricsType: the metrics come "
          "when slurmctld has told its release through a RestApi";

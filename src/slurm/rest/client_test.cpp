@@ -86,7 +86,7 @@ TEST_F(ClientTest, NegotiatesOnceForManyCalls) {
   EXPECT_TRUE(client.capabilities()->batch_node_update);
   EXPECT_TRUE(client.capabilities()->nodes_difference);
   EXPECT_TRUE(client.capabilities()->conf);
-  EXPECT_TRUE(client.capabilities()->http_probes);
+  EXPECT_TRUE(client.capabilities()->metrics);
   EXPECT_FALSE(client.capabilities()->slurmdb);
 }
 
@@ -99,7 +99,7 @@ TEST_F(ClientTest, ChoosesTheNewestParserInCommon) {
   EXPECT_EQ(found->data_parser, "v0.0.42");
   EXPECT_FALSE(found->batch_node_update);
   EXPECT_FALSE(found->nodes_difference);
-  EXPECT_FALSE(found->http_probes);
+  EXPECT_FALSE(found->metrics);
   EXPECT_FALSE(found->conf);
 }
 
