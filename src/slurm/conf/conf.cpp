@@ -235,29 +235,40 @@ std::vector<Setting> split_words(std::string_view text, int line, std::vector<Pr
   return out;
 }
 
-/// Lines without comments, joined where one ends with a backslash. The number is that of the first.
+/// The text up to a comment: a # behind no backslash, or behind an even number of them.
+std::string_view without_comment(std::string_view line) {
+  std::size_t backslashes = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && backslashes % 2 == 0) return line.substr(0, i);
+    backslashes = line[i] == '\\' ? backslashes + 1 : 0;
+  }
+  return line;
+}
+
+/// Where the backslash stands with which the line goes on in the next one: the last of an odd number of them, with nothing but
+/// blanks behind it. npos: the line ends.
+std::size_t continuation(std::string_view line) {
+  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  const std::size_t last_other = line.find_last_not_of('\\');
+  const std::size_t backslashes = line.size() - (last_other == std::string_view::npos ? 0 : last_other + 1);
+  return backslashes % 2 == 1 ? line.size() - 1 : std::string_view::npos;
+}
+
+/// Lines without comments, joined where one ends with a backslash, with nothing between: as Slurm's parse_config.c does it. The
+/// number is that of the first.
 std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
   std::vector<std::pair<int, std::string>> out;
   int number = 0;
   bool joined = false;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string line(text.substr(0, end));
+    const std::string_view line = without_comment(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (line[i] == '#' && (i == 0 || line[i - 1] != '\\')) {
-        line.resize(i);
-        break;
-      }
-    }
-    const bool more = trim(line).ends_with('\\');
-    if (more) line.resize(line.rfind('\\'));
-    if (joined)
-      out.back().second += " " + line;
-    else
-      out.emplace_back(number, line);
-    joined = more;
+    const std::size_t more = continuation(line);
+    if (!joined) out.emplace_back(number, "");
+    out.back().second += line.substr(0, more);
+    joined = more != std::string_view::npos;
   }
   return out;
 }

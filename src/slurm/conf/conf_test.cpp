@@ -21,6 +21,19 @@ std::vector<std::string> words_of(const std::vector<Problem>& problems) {
   return out;
 }
 
+TEST(Parse, JoinsContinuedLinesAsSlurmDoes) {
+  const auto read = [](std::string_view text) {
+    const Parsed parsed = parse(Kind::kSlurm, text);
+    EXPECT_THAT(words_of(parsed.problems), IsEmpty()) << text;
+    return parsed.conf.render();
+  };
+  EXPECT_EQ(read("PartitionName=a Nodes=\\\ncpu-0,\\ \t\ncpu-1 \\\nState=UP\n"), "PartitionName=a Nodes=cpu-0,cpu-1 State=UP\n")
+      << "nothing comes between, and blanks may stand behind the backslash";
+  EXPECT_EQ(read("MailProg=/a\\\\\nMailDomain=b\n"), "MailProg=/a\\\\\nMailDomain=b\n") << "an escaped backslash joins nothing";
+  EXPECT_EQ(read("MailProg=/a\\#b # c \\\nMailDomain=b\\\\#c\n"), "MailProg=/a\\#b\nMailDomain=b\\\\\n")
+      << "an escaped # begins no comment, and one behind an escaped backslash does";
+}
+
 TEST(Parse, ReadsSettingsRecordsCommentsAndContinuedLines) {
   const Parsed parsed = parse(Kind::kSlurm,
                               "# a comment\n"
