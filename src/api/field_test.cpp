@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <set>
+#include <string>
+#include <utility>
+
 #include "api/common.hpp"
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
@@ -292,6 +296,23 @@ TEST(Token, SecretIsNamedForTokenAndUser) {
   spec.username = "alice";
   EXPECT_EQ(token_secret(spec, "t").name, "t-jwt-alice");
   EXPECT_EQ(token_secret(spec, "t").key, "SLURM_JWT");
+  spec.username = "jane.doe-1";
+  EXPECT_EQ(token_secret(spec, "t").name, "t-jwt-jane.doe-1");
+  std::set<std::string> names;
+  for (const auto& [username, begin] :
+       {std::pair{"jane.doe@corp.example", "t-jwt-jane-doe-corp-example-"}, std::pair{"Jane_D", "t-jwt-jane-d-"},
+        std::pair{"jane_d", "t-jwt-jane-d-"}, std::pair{"CORP\\jane", "t-jwt-corp-jane-"}, std::pair{"a b", "t-jwt-a-b-"},
+        std::pair{"a.", "t-jwt-a-"}, std::pair{"a-", "t-jwt-a-"}, std::pair{"é", "t-jwt-"}}) {
+    spec.username = username;
+    const std::string secret = token_secret(spec, "t").name;
+    EXPECT_TRUE(secret.starts_with(begin)) << secret;
+    EXPECT_EQ(secret.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << secret;
+    EXPECT_EQ(secret, token_secret(spec, "t").name);
+    names.insert(secret);
+  }
+  EXPECT_EQ(names.size(), 8U) << "each user has a Secret of his own";
+  spec.username = std::string(300, 'x');
+  EXPECT_LE(token_secret(spec, std::string(63, 't')).name.size(), 253U);
   spec.secret_ref.emplace().name = "mine";
   spec.secret_ref->key = "token";
   EXPECT_EQ(token_secret(spec, "t").name, "mine");

@@ -1,8 +1,51 @@
 #include "api/token.hpp"
 
 #include "api/well_known.hpp"
+#include "core/hash.hpp"
 
 namespace api {
+namespace {
+
+/// Of names of Kubernetes objects.
+constexpr std::size_t kMaxObjectName = 253;
+/// How much of a user's name that no object can have stands in the Secret's name.
+constexpr std::size_t kReadablePart = 40;
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/// It may end a name of an object that began well.
+bool fits_in_name(std::string_view username) {
+  for (std::size_t i = 0; i < username.size(); ++i) {
+    if (is_word(username[i])) continue;
+    const bool inside = i > 0 && i + 1 < username.size();
+    // Dots stand between words.
+    const bool joins =
+        username[i] == '-' || (username[i] == '.' && inside && is_word(username[i - 1]) && is_word(username[i + 1]));
+    if (!joins || i + 1 == username.size()) return false;
+  }
+  return true;
+}
+
+/// The user's name as it is, or what is readable of it with a hash of the whole: Slurm's users may be called
+/// jane.doe@corp.example.
+std::string in_name(std::string_view username, std::size_t room) {
+  if (username.size() <= room && fits_in_name(username)) return std::string(username);
+  std::string out;
+  for (const char c : username.substr(0, kReadablePart)) {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (is_word(lower)) {
+      out += lower;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  if (!out.empty() && out.back() != '-') out += '-';
+  return out + core::short_hash(username, 8);
+}
+
+}  // namespace
 
 const FieldList& field_list(const TokenSpec*) {
   static const FieldList kList =
@@ -25,11 +68,13 @@ const FieldList& field_list(const TokenSpec*) {
           .add(field("refresh", &TokenSpec::refresh)
                    .has_default()
                    .describe("Whether the token is renewed. If not, the Secret is immutable."))
-          .add(
-              field("secretRef", &TokenSpec::secret_ref)
-                  .rule("has(self.name) && self.name != ''", "must not be empty", "name")
-                  .describe("The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT. A Secret in which "
-                            "the token was before is deleted when there is a token in the new one."))
+          .add(field("secretRef", &TokenSpec::secret_ref)
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
+                   .describe(
+                       "The Secret to write, and its key. Absent: <name>-jwt-<username>, and SLURM_JWT. Where username "
+                       "cannot end the name of a Secret (jane.doe@corp.example), what is readable of it and a hash take its "
+                       "place: <name>-jwt-jane-doe-corp-example-<hash>. A Secret in which the token was before is deleted "
+                       "when there is a token in the new one."))
           .rule("has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)", "required", "jwtKeyRef")
           .rule(jwt_key_unchanged());
   return kList;
@@ -60,7 +105,8 @@ const FieldList& field_list(const Token*) {
 SecretKeySelector token_secret(const TokenSpec& spec, std::string_view name) {
   if (spec.secret_ref) return *spec.secret_ref;
   SecretKeySelector out;
-  out.name = std::string(name) + "-jwt-" + spec.username;
+  out.name = std::string(name) + "-jwt-";
+  out.name += in_name(spec.username, kMaxObjectName - out.name.size());
   out.key = kKeyToken;
   return out;
 }

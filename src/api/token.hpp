@@ -44,7 +44,9 @@ struct Token {
   TokenStatus status;
 };
 
-/// The Secret that holds the token, and its key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT.
+/// The Secret that holds the token, and its key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT. `name` is the Token's
+/// name, of at most kMaxTokenName characters. A username that cannot stand in a Secret's name is replaced by what is readable
+/// of it and a hash, always the same for the same username.
 SecretKeySelector token_secret(const TokenSpec& spec, std::string_view name);
 
 const FieldList& field_list(const TokenSpec*);

@@ -126,7 +126,6 @@ inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.ne
 /// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
-inline constexpr std::string_view kAnnotationPlacedNodes = "slinky.slurm.net/placed-nodes";
 inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
 /// Of a Controller, by users: what is to leave slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";

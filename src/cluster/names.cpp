@@ -1,6 +1,5 @@
 #include "cluster/names.hpp"
 
-
 #include "core/json.hpp"
 
 namespace op {

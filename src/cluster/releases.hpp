@@ -22,8 +22,8 @@ struct ImageRelease {
 /// "26.05"; "" for {0, 0}.
 std::string to_string(ImageRelease release);
 
-/// The release of Slurm that the tag of an image names ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0}: it names none,
-/// or more than one. Tags may be dates, or of something else, and nothing that ends a daemon may depend on them.
+/// The release of Slurm that the tag of an image names ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0}: it names
+/// none, or more than one. Tags may be dates, or of something else, and nothing that ends a daemon may depend on them.
 ImageRelease slurm_release(std::string_view image);
 
 /// How many releases lie between: Slurm has had two each year since 23.11. Negative: `to` is older. 0 if one is not known.

@@ -11,6 +11,7 @@
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/common/probes.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/metrics.hpp"
@@ -270,6 +271,27 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
   }
 }
 
+/// Without HTTP the kubelet would find slurmctld and slurmd dead, and end them with their jobs.
+std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
+  if (slurm_release(slurmctld_image(observed.controller.spec)) < kFirstWithHttp &&
+      std::ranges::none_of(observed.nodesets, &NodeSetFacts::http_probes)) {
+    return {};
+  }
+  constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
+  const auto has_word = [&](const std::string& value) {  // Slurm looks for it without case too
+    return !std::ranges::search(value, kWord, {}, [](unsigned char c) { return static_cast<char>(std::tolower(c)); }).empty();
+  };
+  for (const conf::Entry& entry : user.entries()) {
+    const conf::Setting& head = entry.head();
+    if (head.key == kKey && has_word(head.value))
+      return conf::Problem{
+          head.line, head.key,
+          std::string(kWord) +
+              ": the probes of pods that an earlier release of the operator made need HTTP; remove this parameter"};
+  }
+  return {};
+}
+
 std::string cgroup_conf(const Observed& observed) {
   for (const NamedFiles& map : observed.config_files) {
     if (map.files.contains(std::string(kCgroupConf))) return "";
@@ -408,6 +430,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   conf::Merged merged = conf::merge(ours, user.conf);
   std::ranges::move(withhold_resources(merged.conf, observed, state), std::back_inserter(out.withheld));
   withhold_tables(merged.conf, observed, state, out.warnings);
+  if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
   for (const auto* problems : {&user.problems, &merged.problems}) add_problems(*problems, out);
   if (!out.ok()) return out;
 

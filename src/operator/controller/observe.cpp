@@ -10,6 +10,7 @@
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/probes.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/plan.hpp"
@@ -49,6 +50,7 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
   facts.ending = object.meta.terminating() && !kube::has_finalizer(object.meta, "orphan");
+  facts.http_probes = slurm_release(core::get_string(object.body, {"spec", "slurmd", "image"})) >= kFirstWithHttp;
   const core::Json* partition = core::find(object.body, {"spec", "partition"});
   if (partition == nullptr) return facts;
   if (const auto read = api::from_json<api::NodeSetPartition>(*partition, "spec.partition")) {

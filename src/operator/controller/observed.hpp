@@ -35,6 +35,7 @@ struct NodeSetFacts {
   std::string partition_error;  ///< Not empty: the partition may be wanted, but that cannot be read.
   std::string host_prefix;      ///< What the names of its workers begin with; an ordinal follows.
   bool ending = false;          ///< It is being deleted, and its workers with it.
+  bool http_probes = false;     ///< The image that it names is of a release whose slurmd is probed by HTTP.
 };
 
 /// Something that must go before the Controller may.

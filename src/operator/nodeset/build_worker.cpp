@@ -123,11 +123,11 @@ Json env_vars(const api::NodeSetSpec& spec) {
 }
 
 /// A restart costs the jobs: slurmctld gives a slurmd up first, and with it its jobs. On a loaded host answers take long.
-Json liveness(bool http, core::Duration slurmd_timeout) {
+Json liveness(core::Duration slurmd_timeout) {
   constexpr int kPeriod = 10, kMore = 6;
   // Where slurmctld waits for ever, a day.
   const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : std::int64_t{24} * 3600;
-  Json out = probe(http, "/livez", kSlurmd, static_cast<int>(seconds / kPeriod) + kMore);
+  Json out = probe(kSlurmd, static_cast<int>(seconds / kPeriod) + kMore);
   out["periodSeconds"] = out["timeoutSeconds"] = kPeriod;
   return out;
 }
@@ -147,7 +147,6 @@ void add_requests(Json& container) {
 
 Json slurmd_container(const Observed& in, const std::string& conf, const Json& wanted) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
-  const bool http = serves_http(image_release(core::get_string(wanted, {"image"})));
   const ControllerView& controller = *in.controller;
   Json args{"-Z", "--conf-server", controller.conf_servers.empty() ? controller.endpoint.str() : controller.conf_servers,
             "--conf", shell_word(conf)};
@@ -160,9 +159,9 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
       {"args", std::move(args)},
       {"env", env_vars(spec)},
       {"ports", Json::array({{{"name", kSlurmd}, {"containerPort", api::kPortSlurmd}, {"protocol", "TCP"}}})},
-      {"startupProbe", probe(http, "/livez", kSlurmd, 60)},
-      {"livenessProbe", liveness(http, in.controller->slurmd_timeout)},
-      {"readinessProbe", probe(http, "/readyz", kSlurmd, 3)},
+      {"startupProbe", probe(kSlurmd, 60)},
+      {"livenessProbe", liveness(in.controller->slurmd_timeout)},
+      {"readinessProbe", probe(kSlurmd, 3)},
       {"securityContext", {{"privileged", true}, {"capabilities", {{"add", {"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}}}}}},
       {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", kPreStop}}}}}}}},
       {"volumeMounts", Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},

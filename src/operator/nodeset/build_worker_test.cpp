@@ -118,7 +118,6 @@ TEST(BuildWorker, IsWhatUsersOfTheGoOperatorExpect) {
   EXPECT_EQ(slurmd["securityContext"]["privileged"], true);
   EXPECT_EQ(slurmd["securityContext"]["capabilities"]["add"], Json::array({"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}));
   EXPECT_EQ(slurmd["ports"], Json::array({{{"name", "slurmd"}, {"containerPort", 6818}, {"protocol", "TCP"}}}));
-  EXPECT_EQ(slurmd["readinessProbe"]["httpGet"]["path"], "/readyz");
   EXPECT_EQ(slurmd["readinessProbe"]["periodSeconds"], 1);
   EXPECT_EQ(slurmd["volumeMounts"][0]["mountPath"], "/etc/slurm");
   const std::string stop = slurmd["lifecycle"]["preStop"]["exec"]["command"][2];
@@ -290,13 +289,15 @@ TEST(BuildWorker, UsersSayHowLongWorkersStayOnALostHost) {
                                                      toleration_of("nodeset.slinky.slurm.net/worker")}));
 }
 
-TEST(BuildWorker, OlderReleasesAndUnknownTagsAreProbedByTcp) {
-  for (const char* image : {"local/slurmd:24.11", "local/slurmd", "local/slurmd:latest", "local/slurmd@sha256:0123"}) {
+TEST(BuildWorker, NoTagEndsADaemon) {
+  for (const char* image : {"local/slurmd:26.05", "local/slurmd:24.11", "local/slurmd:26.04-slurm24.11",
+                            "local/slurmd:slurmd-rocm-24.05.7-26.05.1", "local/slurmd", "local/slurmd@sha256:0123"}) {
     const Json slurmd = slurmd_of(pod_of(Json{{"slurmd", {{"image", image}}}}));
-    EXPECT_EQ(slurmd["readinessProbe"]["tcpSocket"]["port"], "slurmd") << image;
-    EXPECT_FALSE(slurmd["readinessProbe"].contains("httpGet"));
+    for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
+      EXPECT_EQ(slurmd[probe]["tcpSocket"]["port"], "slurmd") << probe << " of " << image;
+      EXPECT_FALSE(slurmd[probe].contains("httpGet")) << probe << " of " << image;
+    }
   }
-  EXPECT_TRUE(slurmd_of(pod_of(Json{{"slurmd", {{"image", "x:25.11.2-ubuntu"}}}}))["livenessProbe"].contains("httpGet"));
 }
 
 TEST(BuildWorker, WhatUsersWriteWins) {
@@ -327,7 +328,7 @@ TEST(BuildWorker, WhatUsersWriteWins) {
   EXPECT_EQ(named(slurmd["env"], "X")["value"], "y");
   EXPECT_EQ(slurmd["securityContext"]["privileged"], false);
   EXPECT_EQ(slurmd["securityContext"]["capabilities"]["add"], Json::array({"SYS_ADMIN"}));
-  EXPECT_FALSE(slurmd["readinessProbe"].contains("httpGet"));
+  EXPECT_FALSE(slurmd["readinessProbe"].contains("tcpSocket"));
   EXPECT_EQ(slurmd["lifecycle"]["preStop"]["exec"]["command"], Json::array({"bye"}));
   EXPECT_EQ(pod["spec"]["initContainers"][0]["image"], "mine:26.05");
   EXPECT_EQ(pod["spec"]["initContainers"][0]["resources"], slurmd["resources"]);
@@ -395,10 +396,6 @@ TEST(BuildWorker, SlurmdMayBeGivenInTheTemplate) {
   ASSERT_EQ(pod["spec"]["containers"].size(), 1U);
   Json slurmd = slurmd_of(pod);
   EXPECT_EQ(slurmd["image"], "theirs:24.11");
-  for (const char* probe : {"startupProbe", "livenessProbe", "readinessProbe"}) {
-    EXPECT_TRUE(slurmd[probe].contains("tcpSocket")) << probe << " of a release without HTTP";
-    EXPECT_FALSE(slurmd[probe].contains("httpGet")) << probe;
-  }
   EXPECT_EQ(named(slurmd["env"], "POD_CPUS")["value"], "3");
   EXPECT_EQ(named(slurmd["env"], "POD_MEMORY")["value"], "2048");
   EXPECT_EQ(slurmd["args"][5], "-L");

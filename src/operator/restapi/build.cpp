@@ -71,9 +71,9 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
       {"volumeMounts", core::Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}}})},
   };
   // slurmrestd answers its /livez and /readyz only to those who carry a token.
-  out["startupProbe"] = probe(false, "", kAppRestApi, 60);
-  out["livenessProbe"] = probe(false, "", kAppRestApi, 60);
-  out["readinessProbe"] = probe(false, "", kAppRestApi, 3);
+  out["startupProbe"] = probe(kAppRestApi, 60);
+  out["livenessProbe"] = probe(kAppRestApi, 60);
+  out["readinessProbe"] = probe(kAppRestApi, 3);
   out = merge_container(std::move(out), spec.slurmrestd);
   // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
   out["args"].push_back("0.0.0.0:" + std::to_string(listening_port(out, spec)));
