@@ -54,6 +54,17 @@ wait_for() {
   done
 }
 
+# check WHAT COMMAND...: a line that says whether the command succeeds. $passed and $failed count.
+check() {
+  if "${@:2}"; then
+    echo "ok      $1"
+    passed=$((passed + 1))
+  else
+    echo "not ok  $1"
+    failed=$((failed + 1))
+  fi
+}
+
 # on_these_cores SECONDS: what keeps 2 cores busy for so long, here.
 on_these_cores() { echo $(($1 * 2 / $(nproc))); }
 

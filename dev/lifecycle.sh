@@ -6,15 +6,6 @@
 . "$DEV/traces.sh"
 
 passed=0 failed=0
-check() { # WHAT COMMAND...
-  if "${@:2}"; then
-    echo "ok      $1"
-    passed=$((passed + 1))
-  else
-    echo "not ok  $1"
-    failed=$((failed + 1))
-  fi
-}
 
 # Before anything of ours: this ends here when another clone's cluster runs.
 "$DEV/down.sh" >/dev/null

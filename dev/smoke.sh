@@ -7,17 +7,7 @@
 
 namespace=smoke
 passed=0 failed=0
-check() { # WHAT COMMAND...: within two minutes, on a busy machine
-  local what=$1 start=${EPOCHREALTIME/./}
-  shift
-  if wait_for 120 "" "$@"; then
-    printf 'ok    %5d ms  %s\n' $(((${EPOCHREALTIME/./} - start) / 1000)) "$what"
-    passed=$((passed + 1))
-  else
-    printf 'not ok          %s\n' "$what"
-    failed=$((failed + 1))
-  fi
-}
+soon() { check "$1" wait_for 120 "" "${@:2}"; } # WHAT COMMAND...: within two minutes, on a busy machine
 
 busybox_image() {
   mkdir -p "$OUT/root"/{bin,etc,tmp}
@@ -77,27 +67,27 @@ says() { grep -q "$1" <<<"$("${@:2}" 2>&1)"; }
 
 kube apply -f /tmp/smoke.$$.yaml >/dev/null
 rm /tmp/smoke.$$.yaml
-check "the claim is bound" phase pvc/data Bound
-for node in "${NODES[@]}"; do check "a pod on $node runs" phase "pod/$node" Running; done
+soon "the claim is bound" phase pvc/data Bound
+for node in "${NODES[@]}"; do soon "a pod on $node runs" phase "pod/$node" Running; done
 for from in "${NODES[@]}"; do
   for to in "${NODES[@]}"; do
-    check "pod on $from to pod on $to" kube exec "$from" -- timeout 3 wget -q -O- "http://$(pod_ip "$to"):8080/"
+    soon "pod on $from to pod on $to" kube exec "$from" -- timeout 3 wget -q -O- "http://$(pod_ip "$to"):8080/"
   done
-  check "pod on $from to Service by name" says "hello from" kube exec "$from" -- timeout 3 wget -q -O- http://web/
-  check "pod on $from finds a headless Service" says "$(pod_ip node-3)" kube exec "$from" -- nslookup each.$namespace.svc.cluster.local
-  check "pod on $from does not reach beyond" fails kube exec "$from" -- timeout 3 wget -O- http://192.0.2.1/
-  check "logs of the pod on $from" says "hello from $from" kube logs "$from"
+  soon "pod on $from to Service by name" says "hello from" kube exec "$from" -- timeout 3 wget -q -O- http://web/
+  soon "pod on $from finds a headless Service" says "$(pod_ip node-3)" kube exec "$from" -- nslookup each.$namespace.svc.cluster.local
+  soon "pod on $from does not reach beyond" fails kube exec "$from" -- timeout 3 wget -O- http://192.0.2.1/
+  soon "logs of the pod on $from" says "hello from $from" kube logs "$from"
 done
-check "the machine to a pod" curl -fsS -m 2 "http://$(pod_ip node-2):8080/"
-check "the machine to a Service" curl -fsS -m 2 "http://$(kube get service web -o jsonpath='{.spec.clusterIP}')/"
-check "the machine asks the cluster's DNS" says "$(kube get service web -o jsonpath='{.spec.clusterIP}')" \
+soon "the machine to a pod" curl -fsS -m 2 "http://$(pod_ip node-2):8080/"
+soon "the machine to a Service" curl -fsS -m 2 "http://$(kube get service web -o jsonpath='{.spec.clusterIP}')/"
+soon "the machine asks the cluster's DNS" says "$(kube get service web -o jsonpath='{.spec.clusterIP}')" \
   busybox nslookup "web.$namespace.svc.cluster.local" "$DNS_LOCAL"
-check "a volume is shared by nodes, and written as fsGroup" says "hello from node-3" kube exec node-1 -- cat /data/node-3
-check "a pod reaches the API server" says "Unauthorized\|Forbidden\|401\|403" kube exec node-1 -- sh -c 'timeout 3 wget --no-check-certificate -O- https://kubernetes.default/api'
+soon "a volume is shared by nodes, and written as fsGroup" says "hello from node-3" kube exec node-1 -- cat /data/node-3
+soon "a pod reaches the API server" says "Unauthorized\|Forbidden\|401\|403" kube exec node-1 -- sh -c 'timeout 3 wget --no-check-certificate -O- https://kubernetes.default/api'
 volume=$STATE/volumes/pvc-$(kube get pvc data -o jsonpath='{.metadata.uid}')
-check "the volume is a directory" test -d "$volume"
+soon "the volume is a directory" test -d "$volume"
 kube delete pod --all >/dev/null
 kube delete pvc data >/dev/null
-check "its data goes with the claim" test ! -e "$volume"
+soon "its data goes with the claim" test ! -e "$volume"
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -51,9 +51,21 @@ rm hangs
 setsid dev/test.sh shell >killed 2>&1 &
 killed=$!
 for ((i = 0; i < 600; i++)); do [[ ! -s hangs ]] || break; sleep 0.1; done
-check "one run at a time" "$(run tidy)" "*tests of this clone run already*status 1"
+check "one run at a time" "$(run tidy)" "*tests of this clone run already (pid $killed)*kill $killed*status 1"
 kill -KILL $killed
 wait $killed 2>/dev/null
 check "after a kill" "$(run tidy)" "*still runs: it is ended*3 passed, 0 failed*status 0"
 check "what it left is gone" "$(kill -0 "$(<hangs)" 2>&1)" "*No such process*"
+
+# The same seeds twice would say nothing new. The simulator is one that writes down what it is asked for.
+mkdir -p build/release
+cat >build/release/slurm-operator-sim <<'END'
+#!/bin/bash
+echo "$*" >>simulated
+echo "1 passed, 0 failed"
+END
+chmod +x build/release/slurm-operator-sim
+printf '#!/bin/bash\n' >dev/cpp.sh
+SEEDS=7 SEED_BASE=5 run --long sim histories >/dev/null
+check "histories go on where sim has ended" "$(sort -u simulated)" "--seeds 7 --seed-base 12 *--enumerate*--seeds 7 --seed-base 5 *"
 exit $failed

@@ -126,7 +126,9 @@ run_properties() {
 }
 run_sim() { simulate release "${SEEDS:-60}" $([[ -n ${SEEDS:-} ]] || echo --enumerate --stride 60); }
 run_histories() {
-  if [[ $kind == long ]]; then simulate release "${SEEDS:-1000}" --enumerate; else simulate release 200 --enumerate --stride 4; fi
+  [[ $kind == long ]] || { simulate release 200 --enumerate --stride 4; return; }
+  # On from where the suite sim has ended.
+  SEED_BASE=$((${SEED_BASE:-1} + ${SIMULATED:-0})) simulate release "${SEEDS:-1000}" --enumerate
 }
 run_simasan() { simulate asan "$([[ $kind == long ]] && echo 60 || echo 2)" --no-enumerate; }
 run_tsan() { "$DEV/cpp.sh" tsan runtime_tsan_test && "$TOP/build/tsan/runtime_tsan_test"; }
@@ -180,7 +182,11 @@ done
 
 exec 8>"$logs/lock"
 # A moment: what a killed run had begun has it open too.
-flock -w 3 8 || die "tests of this clone run already." "wait for them, or end them"
+if ! flock -w 3 8; then
+  other=$(process_of "$logs/runner") || true
+  die "tests of this clone run already${other:+ (pid $other)}." "wait for them, or end them${other:+: kill $other}"
+fi
+echo "$$ $(process_start $$)" >"$logs/runner"
 
 job_gone() { ! kill -0 -- "-$job" 2>/dev/null; }
 # A suite is a session of its own, so that all of it ends with it.
@@ -252,6 +258,7 @@ run() { # SUITE
   ((bad == 0)) || red+=("$name")
 }
 
+[[ " $* " != *" sim "* ]] || export SIMULATED=${SEEDS:-60}
 passed=0 failed=0 summary=() red=() rest=("$@")
 for suite in "$@"; do
   rest=("${rest[@]:1}")
