@@ -126,6 +126,9 @@ inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.ne
 /// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
+/// On X-config, where a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
+inline constexpr std::string_view kAnnotationPlacesGiven = "slinky.slurm.net/places-given-until";
+inline constexpr std::string_view kAnnotationPlacesDue = "slinky.slurm.net/places-due";
 inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
 /// Of a Controller, by users: what is to leave slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";
@@ -160,6 +163,9 @@ inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< C
 inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are asked for.
 inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: another auth/slurm key waits.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
+inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
+/// Pod condition: since when Slurm has had the worker's node, as its message says; see cluster/workers.hpp.
+inline constexpr std::string_view kPodConditionRegistered = "SlurmNodeRegistered";
 /// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 

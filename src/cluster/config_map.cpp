@@ -39,6 +39,13 @@ slurm::conf::Conf offered_conf(const kube::Object& config_map) {
   return slurm::conf::parse(slurm::conf::Kind::kSlurm, core::get_string(config_map.body, {"data", kSlurmConf})).conf;
 }
 
+std::optional<Places> read_places(const kube::Object& config_map) {
+  Places out;
+  if (const auto at = core::parse_rfc3339(config_map.meta.annotation(api::kAnnotationPlacesGiven))) out.given_until = *at;
+  if (const auto at = core::parse_rfc3339(config_map.meta.annotation(api::kAnnotationPlacesDue))) out.due = *at;
+  return out.given_until || out.due ? std::optional(out) : std::nullopt;
+}
+
 std::string restart_digest(std::string_view text) {
   const slurm::conf::Conf parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
   std::string values;

@@ -44,6 +44,16 @@ bool contains_jobs(const slurm::conf::Conf& conf);
 /// The same of the ConfigMap.
 bool contains_jobs(const kube::Object& config_map);
 
+/// Until when workers have been given the places that a topology file of the user's gives them: see
+/// operator/controller/places.hpp.
+struct Places {
+  std::optional<core::WallTime> given_until;  ///< Those that were in Slurm before it; nullopt: that is not known of any.
+  std::optional<core::WallTime> due;          ///< slurmctld is to give places to those that were in Slurm before it.
+  friend bool operator==(const Places&, const Places&) = default;
+};
+/// nullopt: no such file gives any.
+std::optional<Places> read_places(const kube::Object& config_map);
+
 /// A NodeSet's partition that is offered as it was accepted before, or not at all.
 struct LeftOut {
   std::string config;                             ///< Its spec.partition.config, for which it is left out.

@@ -37,5 +37,17 @@ TEST(ContainsJobs, WhereAFlagSaysOrImpliesIt) {
     EXPECT_FALSE(contains_jobs(conf(text))) << text;
 }
 
+TEST(ReadPlaces, AreThereWhereAnyTimeIs) {
+  kube::Object map;
+  EXPECT_EQ(read_places(map), std::nullopt);
+  map.meta.annotations["slinky.slurm.net/places-due"] = "1970-01-01T00:00:05Z";
+  const core::WallTime five{core::Duration{5000}}, two{core::Duration{2000}};
+  EXPECT_EQ(read_places(map), (Places{{}, five}));
+  map.meta.annotations["slinky.slurm.net/places-given-until"] = "1970-01-01T00:00:02Z";
+  EXPECT_EQ(read_places(map), (Places{two, five}));
+  map.meta.annotations["slinky.slurm.net/places-due"] = "soon";
+  EXPECT_EQ(read_places(map), (Places{two, {}}));
+}
+
 }  // namespace
 }  // namespace op

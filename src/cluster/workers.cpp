@@ -12,6 +12,14 @@ namespace op {
 namespace {
 
 constexpr std::string_view kMissing = "Slurm has had no such node since ";
+constexpr std::string_view kRegistered = "Slurm has had its node since ";
+
+/// The time at the end of the message of this condition, which begins like that.
+std::optional<core::WallTime> time_of(const kube::PodCondition* condition, std::string_view begin) {
+  if (condition == nullptr || !condition->message.starts_with(begin)) return {};
+  const core::Result<core::WallTime> since = core::parse_rfc3339(std::string_view(condition->message).substr(begin.size()));
+  return since ? std::optional(*since) : std::nullopt;
+}
 
 /// So many may be missing, however few there are: an administrator deletes a node or two.
 constexpr std::size_t kFew = 2;
@@ -65,10 +73,15 @@ std::string missing_text(core::WallTime since) {
 }
 
 std::optional<core::WallTime> missing_since(const kube::PodRecord& pod) {
-  const kube::PodCondition* condition = pod.condition(std::string(api::kPodConditionPrefix) + "Unknown");
-  if (condition == nullptr || !condition->message.starts_with(kMissing)) return {};
-  const core::Result<core::WallTime> since = core::parse_rfc3339(std::string_view(condition->message).substr(kMissing.size()));
-  return since ? std::optional(*since) : std::nullopt;
+  return time_of(pod.condition(std::string(api::kPodConditionPrefix) + "Unknown"), kMissing);
+}
+
+std::string registered_text(core::WallTime since) {
+  return std::string(kRegistered) + core::format_rfc3339(since);
+}
+
+std::optional<core::WallTime> registered_since(const kube::PodRecord& pod) {
+  return time_of(pod.condition(api::kPodConditionRegistered), kRegistered);
 }
 
 core::WallTime youngest(const std::vector<kube::PodPtr>& pods) {

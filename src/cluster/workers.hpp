@@ -29,6 +29,11 @@ namespace op {
 [[nodiscard]] std::string missing_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
 
+/// The message of the condition that a worker has from when Slurm first had its node, where places depend on it; and its way
+/// back.
+[[nodiscard]] std::string registered_text(core::WallTime since);
+[[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
+
 /// When the last of these pods was made. The state of a slurmctld without a volume is no older.
 [[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
 

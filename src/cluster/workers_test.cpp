@@ -103,6 +103,17 @@ TEST_F(Doubt, OnlyOfThoseThatWereRegisteredAndStay) {
   EXPECT_EQ(doubt(), "") << "there is no word to doubt";
 }
 
+TEST(RegisteredSince, IsWhatItsConditionSays) {
+  const core::WallTime at{core::Duration{1767225600000}};
+  kube::PodRecord pod;
+  EXPECT_EQ(registered_since(pod), std::nullopt);
+  pod.conditions.push_back({std::string(api::kPodConditionRegistered), "True", "", registered_text(at)});
+  EXPECT_EQ(registered_since(pod), at);
+  EXPECT_FALSE(seen_in_slurm(pod)) << "that others tell";
+  pod.conditions.back().message = "somebody else's words";
+  EXPECT_EQ(registered_since(pod), std::nullopt);
+}
+
 TEST(StopSwitch, IsOnUnlessSomebodySaysNo) {
   const auto stops = [](const char* value) {
     kube::ObjectMeta controller;

@@ -84,6 +84,10 @@ WallTime SystemClock::wall() const {
   return {std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch())};
 }
 
+WallTime whole_seconds(WallTime t) {
+  return {std::chrono::floor<std::chrono::seconds>(t.since_epoch)};
+}
+
 std::string format_rfc3339(WallTime t) {
   return civil(t).seconds + "Z";
 }

@@ -45,6 +45,9 @@ class SystemClock final : public Clock {
   [[nodiscard]] WallTime wall() const override;
 };
 
+/// Without its fraction of a second, as format_rfc3339 writes it.
+WallTime whole_seconds(WallTime t);
+
 /// RFC 3339 with seconds ("2026-01-02T03:04:05Z"), as metav1.Time is written.
 std::string format_rfc3339(WallTime t);
 /// RFC 3339 with six digits of a second, as metav1.MicroTime (Lease, events) is written.

@@ -1355,6 +1355,60 @@ def labels_of_kubernetes_nodes_make_the_topology(ns):
 
 
 @test
+def workers_get_the_places_that_a_file_names(ns):
+    kind, spec = "controllers.slinky.slurm.net", ns.get("controllers.slinky.slurm.net", "demo")["spec"]
+    placed = lambda status, saying: ns.wait_condition(kind, "demo", "WorkersPlaced", status, saying=saying)
+    old = ns.tag < "25.05"
+    conf = lambda leaf: f"SwitchName=s1 Nodes=cpu-[0-2]\nSwitchName=s2 Nodes={leaf}\nSwitchName=top Switches=s[1-2]\n"
+    yaml = lambda leaf: textwrap.dedent(f"""\
+        - topology: default
+          cluster_default: true
+          tree:
+            switches:
+              - {{switch: s1, nodes: "cpu-[0-2]"}}
+              - {{switch: s2, nodes: "{leaf}"}}
+              - {{switch: top, children: "s[1-2]"}}
+        """)
+    files = lambda leaf: {"topology.conf": conf(leaf)} if old else {"topology.yaml": yaml(leaf)}
+    put = lambda leaf: ns.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "network"}, "data": files(leaf)}))
+    together = lambda count: ns.slurm("srun", f"-N{count}", "-p", "net", "hostname", timeout=60).stdout.split()
+    put("net-[0-4]")
+    try:
+        ns.patch(kind, "demo", {"spec": {"configFileRefs": [{"name": "network"}],
+                                         "extraConf": spec.get("extraConf", "") + ("TopologyPlugin=topology/tree\n" if old else "")}})
+        placed("True", "Placed")
+        ns.apply("""
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: net}
+spec:
+  controllerRef: {name: demo}
+  replicas: 2
+  oversubscribeNode: true
+  slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
+  extraConf: CPUs=1 RealMemory=500
+  partition: {enabled: true, config: State=UP}
+""")
+        ns.wait_condition("nodesets.slinky.slurm.net", "net")
+        expect(sorted(together(2)) == ["net-0", "net-1"], "a NodeSet is ready, and Slurm refuses a job of its workers")
+        before = slurmctld_identity(ns)
+        ns.scale("net", 3)
+        ns.wait_condition("nodesets.slinky.slurm.net", "net")
+        expect(sorted(together(3)) == ["net-0", "net-1", "net-2"], "it was scaled out, and Slurm refuses a job of its workers")
+        expect(re.search(r"SwitchName=s2 .*Nodes=net-\[0-2\]", ns.slurm("scontrol", "show", "topology").stdout), "net-2 is below no switch")
+        placed("True", "Placed")
+        expect(slurmctld_identity(ns) == before, "slurmctld was restarted")
+        put("net-[0-1]")
+        placed("False", "net-2")
+    finally:
+        ns.kubectl("delete", "nodesets.slinky.slurm.net", "net", "--ignore-not-found", "--wait=true")
+        ns.patch(kind, "demo", {"spec": {"configFileRefs": None, "extraConf": spec.get("extraConf")}})
+    wait("nothing is told of places", lambda: not ns.condition(kind, "demo", "WorkersPlaced"))
+    ns.wait_condition(kind, "demo", "Reconfigured", "True", saying="Loaded")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
+@test
 def a_refused_configuration_is_rolled_back_and_mended(ns):
     before = slurmctld_identity(ns)
     good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "cluster/config_map.hpp"
 #include "cluster/worker_names.hpp"
@@ -15,6 +14,7 @@
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/metrics.hpp"
+#include "operator/controller/named_nodes.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/topology.hpp"
 #include "slurm/conf/conf.hpp"
@@ -358,18 +358,13 @@ std::string log_hint(const Observed& observed, std::string_view refusal) {
 }
 
 std::string topology_hint(const Observed& observed) {
-  constexpr std::string_view kKey = "nodes:";
   if (!observed.snapshot || !observed.snapshot->complete()) return "";
   std::vector<std::string> unknown;
   for (const NamedFiles& map : observed.config_files) {
-    const auto file = map.files.find("topology.yaml");
-    if (file == map.files.end()) continue;
-    std::istringstream lines(file->second);
-    for (std::string line; std::getline(lines, line);) {
-      const std::size_t at = line.find(kKey);
-      if (at == std::string::npos || line.find_first_not_of(" -") != at) continue;
-      std::string list = line.substr(at + kKey.size());
-      std::erase_if(list, [](char c) { return c == ' ' || c == '"' || c == '\'' || c == '\r'; });
+    const auto file = map.files.find(std::string(kTopologyYaml));
+    const auto named = file == map.files.end() ? core::Result<NamedNodes>() : nodes_of_yaml(file->second);
+    if (!named) continue;
+    for (const std::string& list : named->lists) {
       const auto names = core::expand_hostlist(list);
       if (!names) continue;
       for (const std::string& name : *names) {

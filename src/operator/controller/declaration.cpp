@@ -1,5 +1,9 @@
 // What the controller of Controllers reads, what wakes it, and the rights that it needs.
+#include <algorithm>
+
 #include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
+#include "cluster/workers.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/controller/observe.hpp"
 
@@ -8,6 +12,20 @@ namespace {
 
 using kube::Object;
 using kube::PodRecord;
+
+/// A topology file of the user's gives places to workers of this Controller.
+bool gives_places(const kube::Cache<Object>& config_maps, const kube::Key& controller) {
+  const kube::ObjectPtr map = config_maps.find({controller.ns, config_map_name(controller.name)});
+  return map != nullptr && read_places(*map).has_value();
+}
+
+bool some_appears_or_goes(const slurm::Change& change) {
+  const auto has = [](const slurm::SnapshotPtr& snapshot, const std::string& node) {
+    return snapshot != nullptr && snapshot->node(node) != nullptr;
+  };
+  return std::ranges::any_of(change.nodes,
+                             [&](const std::string& node) { return has(change.before, node) != has(change.now, node); });
+}
 
 bool appears_or_goes(const PodRecord&, const PodRecord&) {
   return false;
@@ -85,10 +103,23 @@ ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), ca
       },
       appears_or_goes);
 
+  // Their NodeSets say on them since when Slurm has their nodes.
+  wiring.wakes<PodRecord>(
+      *this, caches_.pods,
+      [this](const PodRecord& pod) -> Keys {
+        if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
+        const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelCluster))};
+        return gives_places(caches_.config_maps, key) ? Keys{key} : Keys{};
+      },
+      [](const PodRecord& before, const PodRecord& after) {
+        return registered_since(before) != registered_since(after) || seen_in_slurm(before) != seen_in_slurm(after);
+      });
+
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change) -> Keys {
     // What NodeSets left behind is the Controller's to tidy up.
     const bool concerned = change.health || change.partitions ||
-                           claims_of(change, caches_.nodesets.by_index(kIndexController, change.cluster)).unclaimed;
+                           claims_of(change, caches_.nodesets.by_index(kIndexController, change.cluster)).unclaimed ||
+                           (some_appears_or_goes(change) && gives_places(caches_.config_maps, controller_key(change.cluster)));
     return concerned ? Keys{controller_key(change.cluster)} : Keys{};
   });
 }

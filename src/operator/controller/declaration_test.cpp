@@ -94,6 +94,52 @@ TEST_F(ControllerWakes, OnLabelsOfKubernetesNodesWhereTheyAreAskedFor) {
   EXPECT_EQ(wiring_.woken, none_) << "the operator writes no topology.yaml for an external slurmctld";
 }
 
+TEST_F(ControllerWakes, OnWorkersThatMayBeGivenPlaces) {
+  const auto worker = [](const char* since) {
+    return Json{
+        {"kind", "Pod"},
+        {"metadata",
+         {{"name", "w"},
+          {"uid", "w"},
+          {"labels",
+           {{"app.kubernetes.io/name", "slurmd"}, {"app.kubernetes.io/instance", "cpu"}, {"slinky.slurm.net/cluster", "x"}}}}},
+        {"status",
+         {{"conditions", Json::array({{{"type", "SlurmNodeRegistered"},
+                                       {"status", "True"},
+                                       {"message", std::string("Slurm has had its node since ") + since}}})}}}};
+  };
+  const auto registers = [&](bool appears) {
+    slurm::Change change;
+    change.cluster = "ns/x";
+    auto before = std::make_shared<slurm::Snapshot>(), now = std::make_shared<slurm::Snapshot>();
+    auto node = std::make_shared<slurm::Node>();
+    node->name = "cpu-0";
+    node->features = {"cpu"};
+    if (!appears) before->nodes.emplace("cpu-0", node);
+    now->nodes.emplace("cpu-0", node);
+    change.before = std::move(before);
+    change.now = std::move(now);
+    change.nodes = {"cpu-0"};
+    wiring_.woken.clear();
+    wiring_.slurm_changed(change);
+    return wiring_.woken;
+  };
+  put(caches_.nodesets, {{"kind", "NodeSet"}, {"metadata", {{"name", "cpu"}}}, {"spec", {{"controllerRef", {{"name", "x"}}}}}});
+  put(caches_.pods, worker("2026-01-01T00:00:00Z"));
+  EXPECT_EQ(registers(true), none_);
+  put(caches_.pods, worker("2026-01-01T00:00:01Z"));
+  EXPECT_EQ(wiring_.woken, none_) << "no file names nodes";
+  put(caches_.config_maps,
+      {{"kind", "ConfigMap"},
+       {"metadata", {{"name", "x-config"}, {"annotations", {{"slinky.slurm.net/places-due", "2026-01-01T00:00:00Z"}}}}}});
+  put(caches_.pods, worker("2026-01-01T00:00:01Z"));
+  EXPECT_EQ(wiring_.woken, none_) << "nothing has changed";
+  put(caches_.pods, worker("2026-01-01T00:00:02Z"));
+  EXPECT_NE(wiring_.woken, none_);
+  EXPECT_EQ(registers(true), itself_);
+  EXPECT_EQ(registers(false), none_) << "Slurm had it before";
+}
+
 TEST_F(ControllerWakes, NoClusterWaitsForKubernetesNodes) {
   for (kube::Cache<kube::Object>* cache :
        {&caches_.controllers, &caches_.nodesets, &caches_.restapis, &caches_.services, &caches_.config_maps,

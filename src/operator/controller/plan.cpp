@@ -1,5 +1,7 @@
 #include "operator/controller/plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "operator/controller/draft.hpp"
 #include "operator/controller/keyring.hpp"
 #include "operator/controller/metrics.hpp"
+#include "operator/controller/places.hpp"
 #include "operator/controller/prologs.hpp"
 #include "operator/controller/release.hpp"
 #include "operator/controller/rollout.hpp"
@@ -197,6 +200,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
       needs_load(observed, next) ? load_ends_jobs(observed, next, wanted) : std::set<std::string>{};
   const bool loads = replaces || backup_hands_over(observed) || (needs_load(observed, next) && ends.empty());
   note_starting(observed, next);
+  note_places(observed, next, draft.plan);
   const bool loads_keys = keyring.rotation && keyring.rotation->loads;
   const bool loaded = now.accepted_hash != next.accepted_hash;
   note_prologs(observed, loads || needs_reload(observed, next) || loads_keys, loaded, next);
@@ -223,6 +227,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   if (settled && draft.waiting.empty() && !stale_backup(observed, next)) {
     add_load_steps(observed, next, wanted, draft.plan);
     add_reload_step(observed, next, draft.plan);
+    add_places_step(observed, next, draft.plan);
     if (keyring.rotation) add_key_load(observed, next, *keyring.rotation, draft.plan);
   }
   if (const auto due = next_try(next); due && *due > observed.context.now)
@@ -446,6 +451,7 @@ void plan_running(Draft& draft) {
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, draft, wanted);
   set_jobs_in_doubt(conditions, state);
+  set_places_condition(conditions, observed, state);
   set_secrets_condition(conditions, draft);
   set_key_condition(conditions, draft, keyring);
   plan_service_monitor(observed, state, draft.plan);

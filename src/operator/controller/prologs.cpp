@@ -1,7 +1,6 @@
 #include "operator/controller/prologs.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,11 +12,6 @@
 namespace op::controller {
 namespace {
 
-/// Annotations hold no fractions.
-core::WallTime whole_seconds(core::WallTime time) {
-  return {std::chrono::floor<std::chrono::seconds>(time.since_epoch)};
-}
-
 /// Between the first two notes of whom it is not waited for any longer; doubled with each.
 constexpr core::Duration kFirstGap{1000};
 /// An annotation has room for more.
@@ -27,12 +21,10 @@ bool over_limit(const Observed& observed, const ConfigState& state) {
   return state.held_since && observed.context.now - *state.held_since >= kPrologLimit;
 }
 
-const plan::StepId kLook{"look for", "starting jobs"};
-
 /// Slurm, asked right before, had a job that is starting, or did not say. Since when that is so, where nothing else was wished
 /// meanwhile.
 std::optional<core::MonoTime> looks_fail_since(const Observed& observed) {
-  const auto look = observed.context.outcomes.find(kLook);
+  const auto look = observed.context.outcomes.find(kLookForStarting);
   if (look == observed.context.outcomes.end() || !look->second.error) return {};
   return look->second.since;
 }
@@ -89,7 +81,7 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
   if (loaded && !over_limit(observed, next)) next.held_since.reset();
   if (!due) return;
   const std::set<std::int64_t> starting = starting_jobs(observed);
-  const core::WallTime now = whole_seconds(observed.context.now);
+  const core::WallTime now = core::whole_seconds(observed.context.now);
   const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed);
   // Where jobs start all the time, a moment without any is not always seen in time: that ends no wait. A clock that was set
   // back is no reason to wait for longer.
@@ -122,7 +114,7 @@ std::optional<plan::Step> look_for_prologs(const Observed& observed, const Confi
   const std::optional<core::MonoTime> since = looks_fail_since(observed);
   if (since && observed.context.mono - *since >= kPrologLimit) return {};
   if (over_limit(observed, state) || observed.restapis.empty() || !starts_slowly(state)) return {};
-  return plan::Step{kLook, "a reconfigure or restart of slurmctld would cut them short",
+  return plan::Step{kLookForStarting, "a reconfigure or restart of slurmctld would cut them short",
                     slurm::confirm_none_starts(observed.cluster)};
 }
 

@@ -25,6 +25,8 @@ inline constexpr core::Duration kPrologLimit{60000};
 inline constexpr core::Duration kPrologPoll{500};
 /// How often is looked whether those that were cut short have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
+/// Of steps that ask Slurm itself whether any job is starting. That one is, is nothing wrong.
+inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
 inline constexpr const char* kWaitsForProlog =
     "slurmctld is reconfigured or restarted when no job is starting or running its prolog, or after a minute";
 

@@ -382,6 +382,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.ran = is_true(config_map->meta.annotation(api::kAnnotationRan));
   if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationHeldSince))) out.held_since = *at;
   if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationStartingAt))) out.starting_at = *at;
+  out.places = read_places(*config_map);
   if (const auto cut = core::parse_json(config_map->meta.annotation(api::kAnnotationCutShort)); cut && cut->is_object()) {
     if (const auto at = core::parse_rfc3339(core::get_string(*cut, {"at"}))) out.cut_short_at = *at;
     if (const core::Json* jobs = core::find(*cut, {"jobs"}); jobs != nullptr && jobs->is_array() && out.cut_short_at) {
@@ -435,6 +436,9 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationServedBy, state.served_by);
   annotate(api::kAnnotationRan, state.ran ? "true" : "");
   if (state.starting_at) annotate(api::kAnnotationStartingAt, core::format_rfc3339(*state.starting_at));
+  if (state.places && state.places->given_until)
+    annotate(api::kAnnotationPlacesGiven, core::format_rfc3339(*state.places->given_until));
+  if (state.places && state.places->due) annotate(api::kAnnotationPlacesDue, core::format_rfc3339(*state.places->due));
   if (state.held_since) annotate(api::kAnnotationHeldSince, core::format_rfc3339(*state.held_since));
   if (!state.cut_short.empty() && state.cut_short_at) {
     annotate(api::kAnnotationCutShort,
@@ -565,7 +569,11 @@ bool runs(const Observed& observed) {
 }
 
 plan::Outcomes without_refusals(plan::Outcomes outcomes) {
-  std::erase_if(outcomes, [](const auto& item) { return item.first.is(kReconfigure) && refused(&item.second); });
+  std::erase_if(outcomes, [](const auto& item) {
+    const auto& [id, outcome] = item;
+    const bool waits = id.is(kLookForStarting) && outcome.error && outcome.error->code == core::ErrorCode::kBusy;
+    return waits || (id.is(kReconfigure) && refused(&outcome));
+  });
   return outcomes;
 }
 
@@ -619,6 +627,13 @@ std::optional<core::MonoTime> reconfigured_at(const Observed& observed) {
 
 void remember_reconfigure(const Observed& observed, plan::Plan& plan) {
   if (const kube::PodRecord* pod = running_pod(observed)) plan.remember(reconfigure_id(read_refresh(*pod)));
+}
+
+bool holds_offered(const Observed& observed, const ConfigState& state) {
+  const kube::PodRecord* pod = running_pod(observed);
+  if (pod == nullptr || crashing(*pod) || loaded_config_hash(observed) != state.offered_hash) return false;
+  const std::string refreshed = read_refresh(*pod).hash;
+  return refreshed.empty() || refreshed == state.offered_hash;
 }
 
 bool needs_load(const Observed& observed, const ConfigState& state) {

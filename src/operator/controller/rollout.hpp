@@ -19,6 +19,7 @@
 //                slurmctld-ran                        it has run, of which neither that nor an accepted content tells
 //                scripts-hash                         of the scripts that slurmctld runs itself
 //                starting-at                        when slurmctld was made to load it while workers were starting
+//                places-given-until, places-due     see places.hpp
 //                held-since                         since when a reconfigure or restart waits for jobs that are starting
 //                cut-short-jobs                     jobs that were starting when it was not waited for any longer, with when
 //                data-hash                            of the data: where it is another, somebody edited it, and all is offered anew
@@ -74,6 +75,7 @@ struct ConfigState {
   std::optional<core::WallTime> cut_short_at{};  ///< When it was not waited for these any longer; likewise.
   std::set<std::int64_t> cut_short{};
   std::optional<core::WallTime> starting_at{};  ///< See starting.hpp; in seconds.
+  std::optional<Places> places{};               ///< See places.hpp.
   bool ran = false;  ///< slurmctld has run, and jobs may wait, though none of the rest tells of it; see has_run.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// The content that slurmctld last accepted; empty when there is none.
@@ -146,7 +148,8 @@ core::Duration wait_of_try(int count, core::Duration first, core::Duration longe
 /// slurmctld's pod runs, and it does not end again and again.
 bool runs(const Observed& observed);
 
-/// The outcomes without slurmctld's refusals, of which the rollout itself tells once they are settled.
+/// The outcomes without slurmctld's refusals, of which the rollout itself tells once they are settled, and without jobs that
+/// are starting, which are waited for.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
 /// slurmctld has run: it was accepted or up with something, or has answered, or a worker has been with it. Jobs may wait there.
@@ -161,6 +164,9 @@ bool has_state(const Observed& observed);
 std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
 /// Keeps that known for the next pass.
 void remember_reconfigure(const Observed& observed, plan::Plan& plan);
+
+/// slurmctld runs with what is offered, and nothing else is in its volume, for all that is known.
+bool holds_offered(const Observed& observed, const ConfigState& state);
 
 /// slurmctld is up, and runs with another configuration than what is offered.
 bool needs_load(const Observed& observed, const ConfigState& state);

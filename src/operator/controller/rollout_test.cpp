@@ -37,6 +37,7 @@ TEST(ConfigState, StandsInTheConfigMap) {
   state.refused_at = core::WallTime{core::Duration{5000}};
   state.refusals = 3;
   state.ran = true;
+  state.places = Places{core::WallTime{core::Duration{1000}}, core::WallTime{core::Duration{2000}}};
   state.left_out = {{"a", {"State=\"U P\"", "no", core::WallTime{core::Duration{7000}}, 2, true}}, {"b", {"", ""}}};
   core::Json map{{"metadata", {{"name", "x"}}}};
   write_config_state(state, map);

@@ -172,10 +172,6 @@ bool has_loaded(const Observed& observed, const kube::PodRecord& worker, core::W
          *node->slurmd_start_time > refreshed + kBeginsToRegister;
 }
 
-core::WallTime in_seconds(core::WallTime time) {
-  return core::WallTime{std::chrono::floor<std::chrono::seconds>(time.since_epoch)};
-}
-
 plan::Step write_keyring(const Observed& observed, const char* verb, const char* why,
                          const std::optional<KeyRotation>& rotation, Json values, kube::StringMap notes = {}) {
   Json annotations = notes;
@@ -325,7 +321,7 @@ std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have
   const bool logins = now.step == KeyStep::kLogins;
   if (logins && now.logins_at && logins_have == Logins::kFormer) return note_logins(observed, std::nullopt);
   if (logins_have != Logins::kNew) return {};
-  if (logins && !now.logins_at) return note_logins(observed, in_seconds(observed.context.now));
+  if (logins && !now.logins_at) return note_logins(observed, core::whole_seconds(observed.context.now));
   const core::WallTime due =
       logins ? std::max(*now.loaded_at, *now.logins_at) + kWithoutKidMayArrive : *now.loaded_at + kSignedMayArrive;
   if (observed.context.now >= due) return logins ? switch_keys(observed) : leave_alone(observed);
@@ -436,7 +432,7 @@ void add_key_load(const Observed& observed, const ConfigState& state, const Rota
       .add(look_for_prologs(observed, state))
       .then()
       .add({id, "daemons are to load the keys of this step", slurm::reconfigure(observed.cluster)});
-  noted.loaded_at = in_seconds(observed.context.now);
+  noted.loaded_at = core::whole_seconds(observed.context.now);
   noted.loaded_by = slurmctld;
   lane.then().add(write_keyring(observed, "note", "slurmctld has loaded the keys of this step", noted, Json::object()));
 }

@@ -52,7 +52,7 @@ plan::StepId reload_id(core::WallTime noted) {
 }
 
 void note_starting(const Observed& observed, ConfigState& next) {
-  const core::WallTime now{std::chrono::floor<std::chrono::seconds>(observed.context.now.since_epoch)};
+  const core::WallTime now = core::whole_seconds(observed.context.now);
   if (next.starting_at && reloaded(observed, *next.starting_at)) next.starting_at.reset();
   const bool on_its_way = next.exists() && !next.accepted_hash.empty() && next.offered_hash != next.accepted_hash &&
                           next.offered_hash != next.refused_hash;

@@ -76,7 +76,8 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
   // newer than slurmctld; and a place in the network is given when slurmctld knows it.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
-           slurmctld_release(&before) != slurmctld_release(&after) || topology_of_map(before) != topology_of_map(after);
+           slurmctld_release(&before) != slurmctld_release(&after) || read_places(before) != read_places(after) ||
+           topology_of_map(before) != topology_of_map(after);
   });
   wiring.wakes<PodRecord>(*this, caches_.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
   // The end of an orphan makes room for its successor.

@@ -66,6 +66,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     view.slurmd_timeout = known ? slurmd_timeout(conf) : core::Duration{0};
     view.max_nodes = max_node_count(conf);
     view.contains_jobs = view.external || contains_jobs(conf);
+    if (!view.external) view.places = read_places(*map);
     const std::string loaded_topology = loaded_file(*map, kTopologyYaml);
     const std::string offered_topology = core::get_string(map->body, {"data", kTopologyYaml});
     view.topology_goes = !view.external && !view.topology && !(loaded_topology.empty() && offered_topology.empty());

@@ -12,6 +12,7 @@
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
 #include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
 #include "cluster/names.hpp"
 #include "cluster/namesakes.hpp"
 #include "cluster/status.hpp"
@@ -42,6 +43,7 @@ struct ControllerView {
   std::optional<api::Topology> topology{};    ///< spec.topology.
   TopologyUnits loaded_units{};               ///< What topology.yaml has that slurmctld has loaded; read only with the above.
   bool topology_goes = false;                 ///< Without spec.topology there is still the topology.yaml made for it.
+  std::optional<Places> places{};             ///< A topology file of the user's gives places to workers: see read_places.
   bool contains_jobs = true;                  ///< PrologFlags of slurm.conf has Contain, as far as is known.
   /// Of the copy that workers mount. kAbsent only where there is nothing to copy, either.
   kube::Presence key = kube::Presence::kUnknown;

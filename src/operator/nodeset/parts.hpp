@@ -323,6 +323,9 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
 void report_states(const View& view, const Workers& workers, Draft& draft);
+/// slurmctld is to be reconfigured for the place that a topology file of the user's gives the worker: see
+/// operator/controller/places.hpp.
+[[nodiscard]] bool awaits_place(const View& view, const Worker& worker);
 /// What we write to the node: which pod is behind it, and of which extraConf and limits its record is.
 [[nodiscard]] std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf);
 /// For quiet times: a write to Slurm makes the key wait for the next snapshot.

@@ -182,6 +182,12 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "topology_goes") {
       world_.controller->topology.reset();
       world_.controller->topology_goes = value;
+    } else if (verb == "places") {
+      if (value == "due") {
+        world_.controller->places = Places{{}, core::whole_seconds(world_.now)};
+      } else {
+        world_.controller->places = Places{core::parse_rfc3339(value.get<std::string>()).value(), {}};
+      }
     } else if (verb == "controller") {
       put_controller(value);
     } else if (verb == "reservation") {
@@ -302,6 +308,12 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
         for (const std::string& feature : node.features) text += (text.empty() ? "" : ",") + feature;
         return text + (node.topology.empty() ? "" : " " + node.topology);
       });
+    } else if (what == "registered") {
+      std::map<std::string, std::string> found;
+      for (const auto& [name, pod] : world_.pods) {
+        if (const auto since = registered_since(pod)) found[name] = core::format_rfc3339(*since);
+      }
+      expect_each(want, found, [](const std::string& since) { return since; });
     } else if (what == "weights") {
       expect_each(want, world_.nodes, [](const slurm::Node& node) { return std::to_string(node.weight); });
     } else if (what == "claims") {

@@ -241,6 +241,19 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const View& vi
   return out;
 }
 
+/// Slurm has its node now, and did not before. That of an earlier slurmd, where its own was not started yet, is as it was.
+bool appears(const Worker& worker) {
+  if (worker.record == nullptr) return false;
+  if (worker.stamped) return missing_since(*worker.pod).has_value();
+  return slurmd_started(*worker.pod) || !began_before(*worker.record, *worker.pod);
+}
+
+/// No earlier than the places that were given, whosever clock that was by.
+core::WallTime registration_time(const View& view, const Places& places) {
+  const core::WallTime now = core::whole_seconds(view.in.now);
+  return std::max({now, places.given_until.value_or(now), places.due.value_or(now)});
+}
+
 /// Entries of a strategic merge patch: it touches conditions of these types only.
 Json condition_changes(const View& view, const Worker& worker) {
   const auto wanted = wanted_conditions(view, worker);
@@ -251,6 +264,12 @@ Json condition_changes(const View& view, const Worker& worker) {
     Json entry{{"type", type}, {"status", "True"}, {"message", message}};
     if (have == nullptr || have->status != "True") entry["lastTransitionTime"] = core::format_rfc3339(view.in.now);
     out.push_back(std::move(entry));
+  }
+  if (view.in.controller && view.in.controller->places && appears(worker)) {
+    out.push_back({{"type", api::kPodConditionRegistered},
+                   {"status", "True"},
+                   {"message", registered_text(registration_time(view, *view.in.controller->places))},
+                   {"lastTransitionTime", core::format_rfc3339(view.in.now)}});
   }
   for (const kube::PodCondition& have : worker.pod->conditions) {
     if (have.type.starts_with(api::kPodConditionPrefix) && !wanted.contains(have.type)) {
@@ -397,6 +416,13 @@ void keep_metadata(const View& view, const Workers& workers, Draft& draft) {
     draft.step(draft.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job",
                kube::patch_any_version(kube::resources::kPod, worker.pod->meta, std::move(patch)));
   }
+}
+
+bool awaits_place(const View& view, const Worker& worker) {
+  if (!view.in.controller || !view.in.controller->places || worker.record == nullptr) return false;
+  if (appears(worker)) return true;
+  const std::optional<core::WallTime> since = registered_since(*worker.pod), &given = view.in.controller->places->given_until;
+  return since && (!given || *since >= *given);
 }
 
 void report_states(const View& view, const Workers& workers, Draft& draft) {

@@ -88,7 +88,7 @@ bool any_expects(const Workers& workers, Prospect prospect) {
 
 /// What keeps wanted workers from being usable; true when nothing does but people, and some are.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
-  std::vector<std::string> starting, unusable, aside, refused, old_conf;
+  std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
   int usable = 0;
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
@@ -98,7 +98,11 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
     if (!worker.ready()) {
       starting.push_back(worker.pod->meta.name);
     } else if (worker.usable()) {
-      ++usable;
+      if (awaits_place(view, worker)) {
+        placeless.push_back(worker.node);
+      } else {
+        ++usable;
+      }
     } else {
       auto& list = set_aside(worker) ? aside : worker.has_flag("INVALID_REG") ? refused : unusable;
       list.push_back(why_unusable(worker));
@@ -133,6 +137,13 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   }
   if (!starting.empty())
     draft.waiting("Starting", fmt::format("{} of {} workers are not ready: {}", starting.size(), view.desired, some(starting)));
+  if (!placeless.empty()) {
+    draft.waiting(
+        "Placing",
+        fmt::format("{} of {} workers wait for their places in the topology, see condition {} of Controller "
+                    "{}: {}",
+                    placeless.size(), view.desired, api::kConditionPlaced, view.in.controller->meta.name, some(placeless)));
+  }
   const auto not_accepting = [&](const std::vector<std::string>& list) {
     return fmt::format("{} of {} workers do not accept jobs: {}", list.size(), view.desired, some(list));
   };

@@ -353,7 +353,8 @@ core::Result<void> World::patch(const kube::Patch& act) {
   if (act.subresource == "status") {
     for (const Json& change : act.patch.at("status").at("conditions")) {
       const std::string type = change.at("type");
-      if (!type.starts_with(api::kPodConditionPrefix)) violations.push_back("touches condition " + type);
+      if (!type.starts_with(api::kPodConditionPrefix) && type != api::kPodConditionRegistered)
+        violations.push_back("touches condition " + type);
       std::erase_if(pod.conditions, [&](const kube::PodCondition& c) { return c.type == type; });
       if (!change.contains("$patch")) pod.conditions.push_back({type, change.at("status"), "", change.value("message", "")});
     }

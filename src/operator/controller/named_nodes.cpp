@@ -1,0 +1,117 @@
+#include "operator/controller/named_nodes.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+namespace op::controller {
+namespace {
+
+constexpr std::size_t kMostParts = 200000, kDeepest = 32;
+
+/// Takes the parts of the text one by one: a tree is never built, so nothing in it can be larger than it, or have no end.
+class Reader final : public YAML::EventHandler {
+ public:
+  NamedNodes found;
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { take(mark, "", true); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw YAML::ParserException(mark, "aliases are not followed");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string& value) override {
+    take(mark, value, true);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    enter(mark, false);
+  }
+  void OnSequenceEnd() override { leave(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    enter(mark, true);
+  }
+  void OnMapEnd() override { leave(); }
+
+ private:
+  struct Level {
+    bool map = false;
+    bool at_value = false;  ///< Of a map: its next part is the value of `key`.
+    std::string key{};      ///< Of a list: the one that it is the value of.
+  };
+  std::vector<Level> levels_;
+  std::size_t parts_ = 0;
+
+  void take(const YAML::Mark& mark, const std::string& value, bool scalar) {
+    if (++parts_ > kMostParts) throw YAML::ParserException(mark, "it has too many parts");
+    if (levels_.empty()) return;
+    Level& level = levels_.back();
+    if (level.map && !level.at_value) {
+      level.key = value;
+    } else if (scalar && level.key == "nodes" && !value.empty()) {
+      found.lists.push_back(value);
+    } else if (scalar && level.key == "flat" && value == "true") {
+      found.all = true;
+    }
+    if (level.map) level.at_value = !level.at_value;
+  }
+
+  void enter(const YAML::Mark& mark, bool map) {
+    if (levels_.size() >= kDeepest) throw YAML::ParserException(mark, "it is nested too deep");
+    Level level{.map = map};
+    if (!levels_.empty() && !map) level.key = levels_.back().key;
+    take(mark, "", false);
+    levels_.push_back(std::move(level));
+  }
+  void leave() { levels_.pop_back(); }
+};
+
+bool is_nodes(std::string_view key) {
+  constexpr std::string_view kKey = "nodes";
+  return std::ranges::equal(key, kKey, [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
+}  // namespace
+
+core::Result<NamedNodes> nodes_of_yaml(std::string_view text) {
+  Reader reader;
+  try {
+    std::istringstream in{std::string(text)};
+    YAML::Parser parser(in);
+    while (parser.HandleNextDocument(reader)) {
+    }
+  } catch (const YAML::Exception& error) {
+    return core::fail(core::ErrorCode::kInvalid, error.what());
+  }
+  return std::move(reader.found);
+}
+
+NamedNodes nodes_of_conf(std::string_view text) {
+  NamedNodes out;
+  std::istringstream in{std::string(text)};
+  std::string whole;
+  const auto read = [&] {
+    std::istringstream words(whole.substr(0, whole.find('#')));
+    for (std::string word; words >> word;) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos || !is_nodes(std::string_view(word).substr(0, equals))) continue;
+      std::string list = word.substr(equals + 1);
+      std::erase(list, '"');
+      if (!list.empty()) out.lists.push_back(std::move(list));
+    }
+    whole.clear();
+  };
+  for (std::string line; std::getline(in, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    const bool goes_on = line.ends_with('\\');
+    if (goes_on) line.pop_back();
+    whole += line;
+    if (!goes_on) read();
+  }
+  read();
+  return out;
+}
+
+}  // namespace op::controller

@@ -1,0 +1,248 @@
+#include "operator/controller/places.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "api/well_known.hpp"
+#include "cluster/worker_names.hpp"
+#include "cluster/workers.hpp"
+#include "core/hostlist.hpp"
+#include "operator/controller/named_nodes.hpp"
+#include "operator/controller/prologs.hpp"
+#include "slurm/acts.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace op::controller {
+namespace {
+
+/// When nobody has come for so long, those that have come are a group; and so long it is gathered at most.
+constexpr core::Duration kQuiet{3000}, kGather{30000};
+/// A note may be written anew for those that came after it, while it waits.
+constexpr core::Duration kRenewal{10000};
+/// How often is looked whether jobs are starting still, which wakes nobody: at first, and after a minute.
+constexpr core::Duration kOften{1000}, kSeldom{5000};
+constexpr core::Duration kLongestPlacesGap{30 * 60 * 1000};
+constexpr const char* kForPlaces = "for the places of workers";
+
+/// The file of the user's that gives places.
+struct TopologyOfUser {
+  enum class Kind {
+    kNone,        ///< There is none, or it names no node.
+    kUnknown,     ///< What is there is not known.
+    kUnreadable,  ///< `why`.
+    kNames,
+  };
+  Kind kind = Kind::kNone;
+  std::string file, why;
+  core::HostSet nodes;
+  bool all = false;  ///< Who is not named has a place all the same.
+};
+
+/// topology.conf is read only where a setting asks for it.
+bool reads_topology_conf(const ConfigState& state) {
+  const auto plugin = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf.get("TopologyPlugin");
+  return plugin && *plugin != "topology/flat" && *plugin != "topology/default";
+}
+
+TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& state) {
+  using Kind = TopologyOfUser::Kind;
+  TopologyOfUser out;
+  if (observed.controller.spec.topology) return out;
+  // By their names, as they are laid over each other.
+  std::map<std::string, const NamedFiles*> maps;
+  for (const NamedFiles& map : observed.config_files) {
+    if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
+    maps[map.name] = &map;
+  }
+  const std::string *yaml = nullptr, *conf = nullptr;
+  for (const auto& [name, map] : maps) {
+    if (const auto it = map->files.find(std::string(kTopologyYaml)); it != map->files.end()) yaml = &it->second;
+    if (const auto it = map->files.find("topology.conf"); it != map->files.end()) conf = &it->second;
+  }
+  NamedNodes named;
+  if (conf != nullptr && reads_topology_conf(state)) {
+    named = nodes_of_conf(*conf);
+    out.file = "topology.conf";
+  }
+  if (yaml != nullptr) {
+    core::Result<NamedNodes> read = nodes_of_yaml(*yaml);
+    out.file = kTopologyYaml;
+    if (!read) {
+      out.kind = Kind::kUnreadable;
+      out.why = read.error().message;
+      return out;
+    }
+    std::ranges::move(read->lists, std::back_inserter(named.lists));
+    named.all = read->all;
+  }
+  for (const std::string& list : named.lists) out.nodes.add(list);
+  out.all = named.all;
+  if (!named.lists.empty()) out.kind = Kind::kNames;
+  return out;
+}
+
+/// Workers that Slurm has, by what their places are.
+struct Census {
+  std::vector<std::string> waiting;   ///< The file gives them places, which they have not got yet.
+  std::vector<std::string> nameless;  ///< The file does not name them.
+  core::WallTime oldest{}, newest{};  ///< Since when Slurm has had those that nothing is known of yet, named or not.
+  bool fresh = false;                 ///< There are any.
+  bool unseen = false;                ///< Of one Slurm is about to be seen to have it.
+};
+
+Census take_census(const Observed& observed, const TopologyOfUser& topology, const std::optional<Places>& places) {
+  Census out;
+  const std::optional<core::WallTime> given = places ? places->given_until : std::nullopt;
+  for (const kube::PodPtr& pod : observed.worker_pods) {
+    if (pod->meta.terminating() || pod->phase == "Failed" || pod->phase == "Succeeded") continue;
+    const std::string name = slurm_node_name(*pod);
+    const slurm::Node* node = observed.snapshot->node(name);
+    if (node == nullptr) continue;
+    const std::optional<core::WallTime> since = registered_since(*pod);
+    if (!since && !seen_in_slurm(*pod)) {
+      out.unseen = true;
+      continue;
+    }
+    // One that was given a place by itself is not in the file.
+    const bool named = topology.nodes.has(name);
+    if (!named && !topology.all && node->topology.empty()) out.nameless.push_back(name);
+    if (given && (!since || *since < *given)) continue;
+    if (named) out.waiting.push_back(name);
+    const core::WallTime at = since.value_or(pod->meta.created);
+    out.oldest = out.fresh ? std::min(out.oldest, at) : at;
+    out.newest = out.fresh ? std::max(out.newest, at) : at;
+    out.fresh = true;
+  }
+  return out;
+}
+
+/// How much longer others may come that belong to the group.
+core::Duration left_to_gather(const Observed& observed, const Census& census) {
+  // A clock that was set back is no reason to wait.
+  const core::Duration all = kGather - (observed.context.now - census.oldest);
+  const core::Duration quiet = kQuiet - (observed.context.now - census.newest);
+  if (all > kGather || quiet > kQuiet) return core::Duration{0};
+  return std::max(core::Duration{0}, census.unseen ? all : std::min(quiet, all));
+}
+
+plan::StepId places_id(core::WallTime due) {
+  return kReconfigure.of(kForPlaces, core::format_rfc3339(due));
+}
+
+/// The last try, until the next one may be; null: it may be now.
+const std::pair<const plan::StepId, plan::Outcome>* recent_try(const Observed& observed, core::Duration* left = nullptr) {
+  for (const auto& entry : observed.context.outcomes) {
+    const auto& [id, outcome] = entry;
+    if (!id.is(kReconfigure) || id.name != kForPlaces) continue;
+    const core::Duration gap =
+        outcome.state == plan::Outcome::State::kDone ? kPlacesGap : wait_of_try(outcome.count, kPlacesGap, kLongestPlacesGap);
+    const core::Duration rest = outcome.last + gap - observed.context.mono;
+    if (rest.count() <= 0) continue;
+    if (left != nullptr) *left = rest;
+    return &entry;
+  }
+  return nullptr;
+}
+
+bool has_given(const Observed& observed, core::WallTime due) {
+  const auto found = observed.context.outcomes.find(places_id(due));
+  return found != observed.context.outcomes.end() && found->second.state == plan::Outcome::State::kDone;
+}
+
+}  // namespace
+
+void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) {
+  using Kind = TopologyOfUser::Kind;
+  if (const auto* tried = recent_try(observed)) plan.remember(tried->first);
+  const TopologyOfUser topology = topology_of_user(observed, next);
+  if (topology.kind == Kind::kUnknown) return;
+  if (topology.kind != Kind::kNames || observed.restapis.empty()) return next.places.reset();
+  const core::WallTime now = core::whole_seconds(observed.context.now);
+  if (next.places && next.places->due && has_given(observed, *next.places->due)) next.places = Places{next.places->due, {}};
+  // There is nobody who could lack one.
+  if (!next.places && observed.worker_pods.empty()) next.places = Places{now, {}};
+  if (!answers(observed)) return;
+
+  const Census census = take_census(observed, topology, next.places);
+  if (!census.fresh) {
+    if (!next.places) next.places = census.unseen ? Places{{}, now} : Places{now, {}};
+    return;
+  }
+  if (const core::Duration left = left_to_gather(observed, census); left.count() > 0)
+    return plan.wake_after(left, "workers that come together are given places together");
+  const core::WallTime until = std::max(now, census.newest > now ? census.newest + core::Duration{1000} : now);
+  if (!next.places) next.places = Places{};
+  std::optional<core::WallTime>& due = next.places->due;
+  if (!due && census.waiting.empty()) {
+    next.places->given_until = until;
+  } else if (!due || (census.newest >= *due && until - *due >= kRenewal)) {
+    due = until;
+  }
+}
+
+void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+  if (!state.places || !state.places->due) return;
+  // What slurmctld would read may be refused, or something else than it runs with: that is settled first.
+  if (!state.refused_hash.empty() || state.tries_partition() || !holds_offered(observed, state)) return;
+  core::Duration left{0};
+  if (recent_try(observed, &left) != nullptr) return plan.wake_after(left, "places are given once a minute at most");
+  const core::WallTime due = *state.places->due;
+  if (plan.lanes().contains("load") || !starting_jobs(observed).empty()) {
+    const bool waits_long = observed.context.now - due > kPrologLimit;
+    return plan.wake_after(waits_long ? kSeldom : kOften, "workers are given places when no job is starting");
+  }
+  plan.lane("load")
+      .add({kLookForStarting.of("", kForPlaces), "a reconfigure would cut them short",
+            slurm::confirm_none_starts(observed.cluster)})
+      .then()
+      .add({places_id(due), "workers have registered that have no place in the topology yet",
+            slurm::reconfigure(observed.cluster)});
+}
+
+void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state) {
+  using Kind = TopologyOfUser::Kind;
+  const TopologyOfUser topology = topology_of_user(observed, state);
+  const std::string file = topology.file + " of spec.configFileRefs";
+  const auto set = [&](api::ConditionStatus status, std::string_view reason, std::string message) {
+    conditions.set(api::kConditionPlaced, status, reason, std::move(message));
+  };
+  if (topology.kind == Kind::kNone) return;
+  if (topology.kind == Kind::kUnreadable) {
+    return set(api::ConditionStatus::kUnknown, "TopologyUnreadable",
+               file +
+                   " cannot be read, so workers that register are given no places before the next change of the "
+                   "configuration, or `scontrol reconfigure`: " +
+                   one_line(topology.why));
+  }
+  if (observed.restapis.empty()) {
+    return set(api::ConditionStatus::kUnknown, "NoRestApi",
+               "without a RestApi, workers that register are given the places that " + file +
+                   " gives them at the next change of the configuration, or by `scontrol reconfigure`");
+  }
+  // Not known now: what was known stays.
+  if (topology.kind == Kind::kUnknown || !answers(observed)) {
+    if (const api::Condition* told = api::find_condition(observed.controller.status.conditions, api::kConditionPlaced))
+      set(told->status, told->reason, told->message);
+    return;
+  }
+  const Census census = take_census(observed, topology, state.places);
+  if (!census.waiting.empty()) {
+    const auto* tried = recent_try(observed);
+    const std::string words = tried != nullptr && refused(&tried->second) ? tried->second.error->message : "";
+    return set(api::ConditionStatus::kFalse, "Placing",
+               "Slurm has no places for these workers, which " + file +
+                   " gives them, until slurmctld is reconfigured: " + some_of(census.waiting) +
+                   (words.empty() ? ". That waits until no job is starting, and a minute since the last time"
+                                  : "; it refuses: " + one_line(words) + log_hint(observed, words)));
+  }
+  if (!census.nameless.empty()) {
+    return set(api::ConditionStatus::kFalse, "WorkersNotNamed",
+               file +
+                   " does not name these workers, so they have no place, and Slurm may refuse jobs of several nodes there: " +
+                   some_of(census.nameless));
+  }
+  set(api::ConditionStatus::kTrue, "Placed", "");
+}
+
+}  // namespace op::controller
