@@ -278,6 +278,19 @@ shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled"
 shows slurm "$spec['persistence']['storageClassName']" '""' --set controller.persistence.storageClassName=-
 shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\n"' \
   --set-json 'controller.extraConfMap={"A":1,"B":"x y"}' --set partitions.all.enabled=true
+# Helm holds numbers as floats: each comes out in full. What is empty gives no line.
+shows slurm "$spec['extraConf']" '"DefMemPerNode=1228800\nMaxArraySize=1000001\nNegative=-2000000\nPriorityDecayHalfLife=0.5\nSelf=NO\nSlurmdParameters=1048576,x\nYes=YES\n"' \
+  --set-json 'controller.extraConfMap={"DefMemPerNode":1228800,"MaxArraySize":1000001,"Negative":-2000000,"PriorityDecayHalfLife":0.5,"SlurmdParameters":[1048576,"x"],"Self":false,"Yes":true,"MCSPlugin":[],"Nothing":"","Null":null}'
+refuses slurm 'controller.extraConfMap.A: 9.007199254740992e+15 has more digits than Helm keeps of a number: quote it' --set-json 'controller.extraConfMap={"A":9007199254740993}'
+shows slurm "[$nodeset['extraConf'], $nodeset['partition']['config']]" '["RealMemory=2063000", "DefMemPerCPU=4000000 Hidden=YES"]' \
+  --set-json 'nodesets.cpu={"extraConfMap":{"RealMemory":2063000},"partition":{"enabled":true,"configMap":{"DefMemPerCPU":4000000,"Hidden":true}}}'
+shows slurm "$spec['extraConf']" '"PartitionName=all Nodes=ALL Default=YES MaxMemPerNode=2063000 MaxTime=UNLIMITED\n"' \
+  --set-json 'partitions.all={"enabled":true,"configMap":{"MaxMemPerNode":2063000}}'
+shows slurm "$nodeset['slurmd']['image']" '"r/slurmd:20260616"' --set-json 'nodesets.cpu.slurmd.image={"repository":"r/slurmd","tag":20260616}'
+for tag in 26.1 26.0 1e300; do
+  refuses slurm 'nodesets.cpu.slurmd.image.tag: ' --set-json "nodesets.cpu.slurmd.image={\"repository\":\"r/slurmd\",\"tag\":$tag}"
+done
+refuses slurm-operator 'operator.image.tag: 0.1 is a number' --set-json operator.image.tag=0.1
 shows slurm "$spec['topology']" '{"nodeLabels": ["zone", "rack"], "type": "Tree"}' \
   --set-json 'controller.topology={"type":"Tree","nodeLabels":["zone","rack"]}'
 refuses slurm "additional properties 'labels' not allowed" --set-json 'controller.topology={"labels":["zone"]}'

@@ -46,7 +46,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- else if $image.digest }}
 {{- printf "%s@%s" $image.repository $image.digest }}
 {{- else }}
-{{- printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag | toString) }}
+{{- $tag := default .Chart.AppVersion $image.tag }}
+{{- if kindIs "float64" $tag }}
+{{- fail (printf "operator.image.tag: %v is a number, and may have been written in another way: quote it" $tag) }}
+{{- end }}
+{{- printf "%s:%s" $image.repository (toString $tag) }}
 {{- end }}
 {{- end }}
 

@@ -64,7 +64,7 @@ annotations:
 {{- if $image.digest }}
 {{- $image = printf "%s@%s" $image.repository $image.digest }}
 {{- else if $image.tag }}
-{{- $image = printf "%s:%s" $image.repository (toString $image.tag) }}
+{{- $image = printf "%s:%s" $image.repository (include "slurm.tag" (dict "value" $image.tag "path" (printf "%s.image.tag" .path))) }}
 {{- else }}
 {{- fail (printf "%s.image.tag: required, unless there is a digest" .path) }}
 {{- end }}
@@ -94,14 +94,47 @@ spec:
   {{- toYaml $spec | nindent 2 }}
 {{- end }}
 
-{{- /* Key=Value pairs of a map; lists become comma-separated values. Arguments: map, separator. */}}
+{{- /*
+A value as Slurm and Kubernetes are to read it: Helm holds each number as a float, which it would print as 2.063e+06. Booleans become
+YES and NO, and lists are separated by commas. Arguments: value, path.
+*/}}
+{{- define "slurm.text" -}}
+{{- $path := .path }}
+{{- if kindIs "slice" .value }}
+{{- $items := list }}
+{{- range .value }}{{ $items = append $items (include "slurm.text" (dict "value" . "path" $path)) }}{{ end }}
+{{- join "," (compact $items) }}
+{{- else if kindIs "bool" .value }}
+{{- ternary "YES" "NO" .value }}
+{{- else if kindIs "float64" .value }}
+{{- if or (ge .value 9007199254740992.0) (le .value -9007199254740992.0) }}
+{{- fail (printf "%s: %v has more digits than Helm keeps of a number: quote it" $path .value) }}
+{{- end }}
+{{- eq .value (floor .value) | ternary (printf "%.0f" .value) (toString .value) }}
+{{- else if not (kindIs "invalid" .value) }}
+{{- toString .value }}
+{{- end }}
+{{- end }}
+
+{{- /*
+The tag of an image. A number may not be what was written: 26.10 is the same one as 26.1, and 26.0 as 26. Arguments: value, path.
+*/}}
+{{- define "slurm.tag" -}}
+{{- if kindIs "float64" .value }}
+{{- if or (lt .value 1000.0) (ne .value (floor .value)) }}
+{{- fail (printf "%s: %v is a number, and may have been written in another way: quote it" .path .value) }}
+{{- end }}
+{{- end }}
+{{- include "slurm.text" . }}
+{{- end }}
+
+{{- /* Key=Value pairs of a map, without those whose value is empty. Arguments: map, separator, path. */}}
 {{- define "slurm.pairs" -}}
 {{- $pairs := list }}
+{{- $path := .path }}
 {{- range $key, $value := .map }}
-{{- if kindIs "slice" $value }}
-{{- $pairs = append $pairs (printf "%s=%s" $key (join "," $value)) }}
-{{- else if not (kindIs "invalid" $value) }}
-{{- $pairs = append $pairs (printf "%s=%s" $key (toString $value)) }}
+{{- with include "slurm.text" (dict "value" $value "path" (printf "%s.%s" $path $key)) }}
+{{- $pairs = append $pairs (printf "%s=%s" $key .) }}
 {{- end }}
 {{- end }}
 {{- join .separator $pairs }}
@@ -137,7 +170,7 @@ spec:
 {{- if .Values.controller.extraConf }}
 {{- $lines = append $lines (trimSuffix "\n" .Values.controller.extraConf) }}
 {{- else if .Values.controller.extraConfMap }}
-{{- $lines = append $lines (include "slurm.pairs" (dict "map" .Values.controller.extraConfMap "separator" "\n")) }}
+{{- $lines = append $lines (include "slurm.pairs" (dict "map" .Values.controller.extraConfMap "separator" "\n" "path" "controller.extraConfMap")) }}
 {{- end }}
 {{- $nodesets := keys (fromYaml (include "slurm.nodesets" .)) }}
 {{- range $name, $partition := .Values.partitions }}
@@ -151,7 +184,7 @@ spec:
 {{- fail (printf "partitions.%s.nodesets: %s, must be one of: %s" $name . (join ", " (concat (list "ALL") (sortAlpha $nodesets)))) }}
 {{- end }}
 {{- end }}
-{{- $options := $partition.config | default (include "slurm.pairs" (dict "map" $partition.configMap "separator" " ")) }}
+{{- $options := $partition.config | default (include "slurm.pairs" (dict "map" $partition.configMap "separator" " " "path" (printf "partitions.%s.configMap" $name))) }}
 {{- $lines = append $lines (printf "PartitionName=%s Nodes=%s %s" $name (join "," $members) $options | trim) }}
 {{- end }}
 {{- end }}
