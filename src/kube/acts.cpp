@@ -37,6 +37,12 @@ core::Json Create::describe() const {
   return json;
 }
 
+core::Json DryRun::describe() const {
+  core::Json json = base("kube.DryRun", resource, key_of(object));
+  json["object"] = object;
+  return json;
+}
+
 core::Json Apply::describe() const {
   core::Json json = base("kube.Apply", resource, key_of(object));
   json["manager"] = manager;

@@ -153,6 +153,15 @@ struct Get final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// Whether the API server, with its admission, would create the object, for Plan::need. One of that name may exist: it is
+/// looked for last.
+struct DryRun final : plan::Act {
+  DryRun(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
+  Resource resource;
+  core::Json object;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// A live read of a few objects, for Plan::need: the answer is {"items": [...]}, at most `limit` of them (0: all, page by
 /// page), in the API server's order.
 struct List final : plan::Act {

@@ -535,6 +535,7 @@ void Client::create(const Resource& resource, const core::Json& object, Done don
   RequestTarget target(options.subresource.empty() ? resource.path(key.ns)
                                                    : resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict");
+  if (options.dry_run) target.add("dryRun", "All");
   impl_->send_json("POST", target.str(), &object, "application/json", &options, std::move(done));
 }
 

@@ -47,7 +47,8 @@ struct WriteOptions {
   std::string field_manager{};  ///< "": the client's own.
   bool fenced = true;           ///< False only for the Lease itself.
   std::optional<core::Duration> timeout{};
-  bool urgent = false;  ///< See net::HttpRequest.
+  bool urgent = false;   ///< See net::HttpRequest.
+  bool dry_run = false;  ///< Of create: all is done but the writing.
 };
 
 struct DeleteOptions {

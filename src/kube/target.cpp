@@ -552,6 +552,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
+  void run(std::shared_ptr<const DryRun> act, Done done) {
+    auto answered = [act, done](core::Result<core::Json> reply) {
+      if (!reply && reply.error().code != core::ErrorCode::kAlreadyExists)
+        return done({std::unexpected(std::move(reply.error())), {}});
+      done({core::Json::object(), {}});
+    };
+    client.create(act->resource, act->object, std::move(answered), {.dry_run = true});
+  }
+
   void run(std::shared_ptr<const List> act, Done done) {
     const ListOptions options{
         .field_selector = act->field_selector, .label_selector = act->label_selector, .limit = act->limit};
@@ -721,6 +730,7 @@ Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Cli
   carries_out<Evict>(run);
   carries_out<Get>(run);
   carries_out<List>(run);
+  carries_out<DryRun>(run);
   carries_out<EventAct>([impl = impl_.get()](const auto& event, const Done& done) {
     impl->events.record(*event);
     impl->later({core::Json::object(), {}}, done);

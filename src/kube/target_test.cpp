@@ -716,6 +716,25 @@ TEST_F(TargetTest, ATokenThatIsNotGotIsNothingToSettle) {
   EXPECT_TRUE(api.sent.empty());
 }
 
+TEST_F(TargetTest, ADryRunSaysWhetherAnObjectWouldBeCreated) {
+  const auto ask = [&](int status, const Json& answer) {
+    run(std::make_shared<DryRun>(resources::kPod, labelled("p")));
+    const auto sent = api.take("POST");
+    EXPECT_THAT(sent.request.target, HasSubstr("dryRun=All"));
+    sent.reply(status, answer);
+    EXPECT_TRUE(done);
+    EXPECT_TRUE(open());
+  };
+  ask(201, labelled("p"));
+  EXPECT_TRUE(result.value);
+  // The name is looked for when all else is settled.
+  ask(409, status_json(409, "AlreadyExists"));
+  EXPECT_TRUE(result.value);
+  ask(422, status_json(422, "Invalid"));
+  ASSERT_FALSE(result.value);
+  EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
+}
+
 TEST_F(TargetTest, AListOfAllTakesPageAfterPage) {
   auto act = std::make_shared<List>();
   act->resource = resources::kPod;

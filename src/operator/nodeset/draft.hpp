@@ -1,6 +1,7 @@
 // The plan of a pass over a NodeSet while it is written, and what users are to be told. Private to this folder.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,10 @@ class Draft {
   void wish(const plan::StepId& id);
   /// The same for one that is to be in this pass. False: it failed lately, and a later pass tries it.
   [[nodiscard]] bool wish_now(const plan::StepId& id);
+  /// The pod is deleted in this pass, so nothing else is written to it: such a write would change the version on which the
+  /// deletion depends, or come too late.
+  void deletes(const kube::PodRecord& pod) { deleted_.insert(pod.meta.uid); }
+  [[nodiscard]] bool is_deleted(const kube::PodRecord& pod) const { return deleted_.contains(pod.meta.uid); }
   /// Steps of status and events have room of their own.
   [[nodiscard]] bool has_room(std::size_t steps) const { return room_ >= steps; }
 
@@ -70,6 +75,7 @@ class Draft {
   std::vector<plan::StepId> wishes_;
   std::vector<Problem> problems_;
   std::vector<Problem> up_to_users_;
+  std::set<std::string_view> deleted_;  ///< UIDs of pods.
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;
 };
 

@@ -169,7 +169,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
   plan::Lane& lane = draft.lane("in place");
   std::optional<TemplateFeatures> features;
   for (const Worker& worker : workers) {
-    if (!worker.in_place || !worker.ready()) continue;
+    if (!worker.in_place || !worker.ready() || draft.is_deleted(*worker.pod)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
     // It is noted before the node is changed: from then on what Slurm has may be of another template than the pod.

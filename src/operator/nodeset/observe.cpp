@@ -432,6 +432,13 @@ void Seen::note_reservations(const Observed& observed, const plan::Facts& answer
   reservations = std::move(now);
 }
 
+void Seen::note_template(const plan::Facts& answers) {
+  const auto answer = answers.lower_bound(std::string(kAskTemplate));
+  if (answer == answers.end() || !answer->first.starts_with(kAskTemplate)) return;
+  const auto& [value, asked_at] = answer->second;
+  checked_template = {answer->first.substr(kAskTemplate.size()), value ? std::nullopt : std::optional(value.error()), asked_at};
+}
+
 std::optional<KubeNode> NodeSetController::kube_node(const std::string& name, const Observed& observed) const {
   // Nobody can be asked: nothing may be concluded of a host. It is taken for one that is there and in service.
   if (!caches_.reads_nodes) return KubeNode{.unschedulable = false, .cordon_reason = "", .ready = true, .known = false};
@@ -525,6 +532,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   seen.look(*out);
   seen.note_claims(*out, context.facts);
   seen.note_reservations(*out, context.facts);
+  seen.note_template(context.facts);
   for (auto& [node, pod] : seen.gone) pod.host_gone = pod.placed && !kube_node(pod.kube_node, *out);
   out->seen = seen;
   out->reads_kube_nodes = caches_.reads_nodes;

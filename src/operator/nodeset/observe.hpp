@@ -81,6 +81,13 @@ struct SeenReservations {
   core::MonoTime asked_at;
 };
 
+/// What the API server said of a pod of a template, when it was asked.
+struct SeenTemplate {
+  std::string hash;                  ///< Of the template's revision.
+  std::optional<core::Error> error;  ///< Empty: it would create the pod.
+  core::MonoTime asked_at;
+};
+
 struct ClaimNote {
   std::string text;  ///< "": no event says it.
   core::MonoTime read;
@@ -106,6 +113,7 @@ struct Seen {
   /// Why claims get no volume, by their names: as events said when they were read last.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
   std::optional<SeenReservations> reservations;  ///< Empty: nobody has asked.
+  std::optional<SeenTemplate> checked_template;  ///< The last one. Empty: nobody has asked.
   ToldOf pre_stops;                              ///< Pods whose own preStop has drained their Slurm node, by uid.
   ToldOf ready;                                  ///< Pods that are ready, by uid.
   void look(const Observed& observed);
@@ -113,6 +121,8 @@ struct Seen {
   void note_claims(const Observed& observed, const plan::Facts& answers);
   /// The same of reservations.
   void note_reservations(const Observed& observed, const plan::Facts& answers);
+  /// The same of a template.
+  void note_template(const plan::Facts& answers);
 
  private:
   void note_gone(const Observed& observed);
@@ -222,6 +232,8 @@ void read_ssh(kube::Recorder& recorder, Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// What is asked about a pod that is no more, and about its Kubernetes node.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
+/// Asks whether the API server would create a pod of the template with that hash. Under this id stands the answer.
+inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 [[nodiscard]] LiveObject live_host(const std::string& kube_node);
 /// The same about a Kubernetes node that workers are pinned to.
 [[nodiscard]] LiveObject pinned_host(const std::string& node);

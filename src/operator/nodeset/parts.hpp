@@ -91,6 +91,10 @@ struct Rollout {
   bool withheld = false;           ///< Some would go, but for the stop switch or the doubt.
   std::vector<std::string> kept;   ///< Why some are left out for now: "cpu-1 is in reservation r, ...".
   bool asks_reservations = false;  ///< Records are to go, and what is reserved for later is not known, or was asked long ago.
+  /// The API server has yet to say whether it would create a worker of the newest template in the place of this one ...
+  const Worker* asks_template = nullptr;
+  bool unchecked = false;          ///< ... or cannot be asked: nobody goes for the update meanwhile.
+  std::string refusal;             ///< Why it would not: the update does not begin; "": it would.
   std::optional<Change> change{};  ///< When that may be another.
 };
 
@@ -219,6 +223,8 @@ struct TemplateFeatures {
 /// What the comment of a node says once it is of the newest template. It stays as it is where it is somebody else's; and of a
 /// record of which we do not know the --conf, nothing is told.
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
+/// Asks the API server about the pod that is to take the worker's place.
+[[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
 /// The pods: what they were created with stands there before their nodes are changed, and what they are of once these are.
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// The next worker can be created, as far as can be told beforehand.
@@ -386,6 +392,8 @@ enum class Rolls {
   kYes,
 };
 [[nodiscard]] Rolls newest_revision_rolls(const View& view);
+/// When the newest template was new. Empty: it has no ControllerRevision yet, or is one of before that is the newest again.
+[[nodiscard]] std::optional<core::WallTime> newest_revision_since(const View& view);
 /// Free ordinals, in the order in which workers are created: first those whose record in Slurm waits for its next worker, as in
 /// an update, then the lowest.
 class FreeOrdinals {

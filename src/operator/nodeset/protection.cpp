@@ -74,7 +74,7 @@ void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft) 
   const core::Json* users = core::find(view.in.nodeset.spec.pod_template.spec, {"tolerations"});
   const auto said = [&](std::string_view taint) { return users != nullptr && tolerates(*users, taint); };
   for (const Worker& worker : workers) {
-    if (worker.life != Life::kLive) continue;
+    if (worker.life != Life::kLive || draft.is_deleted(*worker.pod)) continue;
     core::Json operations = core::Json::array();
     if (!said(kube::kTaintNotReady)) tolerate_for_ever(operations, kube::kTaintNotReady, worker.pod->not_ready);
     if (!said(kube::kTaintUnreachable)) tolerate_for_ever(operations, kube::kTaintUnreachable, worker.pod->unreachable);

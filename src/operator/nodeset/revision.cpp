@@ -158,6 +158,14 @@ Rolls newest_revision_rolls(const View& view) {
   return rolls_text(view.in, current.get()) == kTrue ? Rolls::kToBeRecorded : Rolls::kNo;
 }
 
+std::optional<core::WallTime> newest_revision_since(const View& view) {
+  const Revisions revisions = read_revisions(view.in);
+  if (!revisions.up_to_date()) return std::nullopt;
+  return revisions.before == nullptr || revisions.before->meta.created <= revisions.current->meta.created
+             ? std::optional(revisions.current->meta.created)
+             : std::nullopt;
+}
+
 void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
   if (view.goal == Goal::kDrainAll || view.goal == Goal::kEndAll || view.in.meta().terminating() || !view.in.invalid.empty())
     return;

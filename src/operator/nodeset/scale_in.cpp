@@ -55,6 +55,7 @@ void delete_pod(const View& view, const Worker& worker, const std::string& why, 
                 core::Duration late = {}) {
   plan::Lane& lane = lane_of(worker, draft);
   if (!draft.step(lane, {delete_id(worker), why, std::move(deletion), late})) return;
+  draft.deletes(*worker.pod);
   if (!draft.has_room(1)) return draft.wake(kPassFull);
   lane.then();
   draft.step(lane, view.event_step("Normal", "SuccessfulDelete", "Delete",
@@ -222,10 +223,11 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
   return Progress::kUnderWay;
 }
 
-Progress delete_worker(const View& view, const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
+Progress delete_worker(const View& view, const Worker& worker, const Fates& fates, Draft& draft) {
   const kube::PodRecord& pod = *worker.pod;
   const std::string& why = worker.fate.reason;
   if (view.in.stopped) return Progress::kWithheld;
+  if (worker.updates() && fates.rollout.unchecked) return Progress::kUnderWay;
   if (worker.fate.kind == Fate::Kind::kEnd) {
     if (worker.evidence.owner_ends) delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.owner_ends), draft);
     return Progress::kUnderWay;
@@ -241,7 +243,7 @@ Progress delete_worker(const View& view, const Worker& worker, const WaitingJobs
     draft.wake_after(kDoubtAgain, view.in.doubt);
     return Progress::kWithheld;
   }
-  return delete_drained(view, worker, waiting_jobs, draft);
+  return delete_drained(view, worker, fates.waiting_jobs, draft);
 }
 
 /// Of a worker that is replaced, for what nobody did to it.
@@ -332,7 +334,7 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
       draft.intent().add(delete_id(worker));
       intend_for_claims(view, worker, draft.intent());
       draft.intent().jobs += worker.work.jobs;
-      const Progress progress = delete_worker(view, worker, fates.waiting_jobs, draft);
+      const Progress progress = delete_worker(view, worker, fates, draft);
       // Of those that are updated or switched, others tell.
       const bool told = worker.updates() || worker.fate.cause == Fate::Cause::kSwitched;
       if (progress == Progress::kHeld && !told) {

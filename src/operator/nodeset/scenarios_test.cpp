@@ -29,10 +29,11 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   int by_hand_ = 0;
 
   void put_pod(const Json& want) {
-    check_keys(want, {"name", "phase", "node", "waiting", "init", "slurmd", "ready", "annotations"});
+    check_keys(want, {"name", "phase", "node", "waiting", "init", "slurmd", "ready", "annotations", "finalizers"});
     kube::PodRecord& pod = world_.pod(want["name"]);
     if (want.contains("phase")) pod.phase = want["phase"];
     if (want.contains("node")) pod.node_name = want["node"];
+    if (want.contains("finalizers")) pod.meta.finalizers = want["finalizers"];
     if (want.contains("waiting")) {
       kube::ContainerState& slurmd = pod.containers.emplace_back();
       slurmd.name = "slurmd";

@@ -410,7 +410,7 @@ void resume_workers(const View& view, const Workers& workers, Draft& draft) {
 void keep_metadata(const View& view, const Workers& workers, Draft& draft) {
   if (view.goal == Goal::kEndAll) return;
   for (const Worker& worker : workers) {
-    if (worker.life != Life::kLive) continue;
+    if (worker.life != Life::kLive || draft.is_deleted(*worker.pod)) continue;
     Json patch = metadata_changes(view, worker, draft);
     if (patch.empty()) continue;
     draft.step(draft.lane("protect"), protect_id(worker), worker.busy() ? "it runs jobs" : "it runs no job",
@@ -431,7 +431,7 @@ void report_states(const View& view, const Workers& workers, Draft& draft) {
   // Workers that were never seen in Slurm before come first: the stamp is what later decisions rest on.
   for (const bool first : {true, false}) {
     for (const Worker& worker : workers) {
-      if (worker.life != Life::kLive || (first != !worker.stamped)) continue;
+      if (worker.life != Life::kLive || (first != !worker.stamped) || draft.is_deleted(*worker.pod)) continue;
       Json changes = condition_changes(view, worker);
       if (changes.empty()) continue;
       if (!view.slurm_fresh()) return draft.wake(kFreshAgain);

@@ -25,6 +25,8 @@ constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
+/// A pod that is still there so long after its grace period is held by its finalizers.
+constexpr core::Duration kHeld{60000};
 
 api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draft) {
   const Workers& workers = result.fates.workers;
@@ -169,6 +171,11 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
 /// An update that is under way, or that people hold.
 void tell_update(const View& view, const Rollout& rollout, const std::vector<std::string>& updating, Draft& draft) {
   if (rollout.earlier == 0 || rollout.state == Rollout::State::kByHand) return;
+  if (!rollout.refusal.empty()) {
+    draft.wrong("PodsRefused",
+                earlier_text(view, rollout) + ": the API server would not create workers of the newest one: " + rollout.refusal,
+                "Create");
+  }
   std::string text = earlier_text(view, rollout);
   if (rollout.state == Rollout::State::kPaused)
     return draft.up_to_users("UpdatePaused", text + ": spec.updateStrategy.paused is true");
@@ -392,6 +399,29 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
+/// Deleted workers that others keep by a finalizer: nothing takes their places until these are gone. Where the host is lost,
+/// the pod waits for its kubelet, whatever its finalizers are.
+void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
+  std::vector<Problem> held;
+  for (const Worker& worker : workers) {
+    const kube::ObjectMeta& pod = worker.pod->meta;
+    if (!pod.terminating() || pod.finalizers.empty() || worker.host_lost()) continue;
+    const core::Duration left = *pod.deletion_timestamp + kHeld - view.in.now;
+    if (left.count() > 0) {
+      draft.wake_after(left, "a deleted worker with finalizers may be held by them");
+      continue;
+    }
+    const bool many = pod.finalizers.size() > 1;
+    const std::string names = fmt::format("{}", fmt::join(pod.finalizers, ", "));
+    held.push_back(
+        {"HeldByFinalizer", fmt::format("Pod {}: it was deleted and had to end by {}, but {} until whoever set {}",
+                                        pod.key().str(), core::format_rfc3339(*pod.deletion_timestamp),
+                                        many ? "the finalizers " + names + " keep it" : "the finalizer " + names + " keeps it",
+                                        many ? "them has removed them" : "it has removed it")});
+  }
+  for (Alike& alike : merge_alike(view, std::move(held), kNames)) add_alike(std::move(alike), true, "Delete", draft);
+}
+
 /// Its deletion waits for records that are not deleted now.
 bool keeps_nodeset(const View& view, const StaleRecords& stale) {
   return view.in.meta().terminating() && view.in.pods.empty() && !stale.withheld.empty();
@@ -490,6 +520,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   if (view.goal != Goal::kServe || !view.in.namesake.empty()) ready = false;
   judge_revisions(view, result.fates.rollout, draft);
   judge_pods(view, workers, result.extra_conf, draft);
+  tell_held_pods(view, workers, draft);
   tell_claims(view, workers, draft);
   judge_failures(view, draft);
   if (const auto problem = slurm_problem(view.in.snapshot)) draft.wrong(problem->reason, problem->message, "Observe");

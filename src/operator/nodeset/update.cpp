@@ -7,6 +7,7 @@
 
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
+#include "kube/acts.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
 
@@ -15,6 +16,10 @@ namespace {
 
 /// Nobody may tell when a job that waits for a node by its name is cancelled, or a worker has had its time to register.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
+
+/// How long an answer about a template holds, where the API server would create a pod of it; where it would not, which an
+/// administrator may change at any moment; and where it could not say.
+constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// What could be created beside the workers.
 FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
@@ -113,6 +118,41 @@ auto rank(const View& view, const Worker& worker) {
                     worker.record != nullptr && reserved(*worker.record), -worker.key.ordinal);
 }
 
+/// A busy worker that was drained for a template of before makes room for idle ones: its jobs may last for days. Its next drain
+/// is younger than the template, so it does this once for each.
+bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
+  return template_since && worker.busy() && worker.ready() && worker.drained_for &&
+         view.in.now - *worker.drained_for < *template_since;
+}
+
+/// It would not create the pod, however often it is asked. A quota has room once the worker is gone.
+bool refuses(const core::Error& error) {
+  return error.code == core::ErrorCode::kInvalid ||
+         (error.code == core::ErrorCode::kForbidden && error.message.find("exceeded quota") == std::string::npos);
+}
+
+/// Whether workers may go for those of the newest template: first the API server is asked whether it would create them.
+void check_template(const View& view, const Worker& first, Rollout& out) {
+  const std::optional<SeenTemplate>& seen = view.in.seen.checked_template;
+  const bool known = seen && seen->hash == view.in.hash;
+  const bool refused = known && seen->error && refuses(*seen->error);
+  const bool unanswered = known && seen->error && !refused && seen->error->code != core::ErrorCode::kForbidden;
+  if (out.state != Rollout::State::kRolls) {  // It is asked when the update goes on.
+    out.unchecked = !known || refused || unanswered;
+    return;
+  }
+  const core::Duration holds = refused ? kRefusedFor : unanswered ? kUnansweredFor : kAcceptedFor;
+  if (!known || view.in.mono - seen->asked_at >= holds) {
+    out.asks_template = &first;
+    out.unchecked = true;
+    return;
+  }
+  if (refused) out.refusal = seen->error->message;
+  out.unchecked = unanswered;
+  if (refused || unanswered)
+    out.change = Change{holds - (view.in.mono - seen->asked_at), "the API server is asked again about the workers' template"};
+}
+
 }  // namespace
 
 bool is_available(const View& view, const Worker& worker) {
@@ -144,6 +184,12 @@ bool can_create(const View& view, const ExtraConf& extra_conf) {
 bool is_earlier(const View& view, const Slot& worker) {
   const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
   return worker.life == Life::kLive && !view.in.hash.empty() && !revision.empty() && revision != view.in.hash;
+}
+
+plan::Need need_template(const View& view, const Worker& worker) {
+  core::Result<core::Json> pod = worker_template(view.in, view.in.hash);
+  core::Json one = pod ? worker_pod(*pod, view.in, worker.key) : core::Json::object();
+  return {std::string(kAskTemplate) + view.in.hash, std::make_shared<kube::DryRun>(kube::resources::kPod, std::move(one))};
 }
 
 std::optional<core::Duration> available_in(const View& view, const Slot& worker) {
@@ -209,6 +255,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   FreeOrdinals free = free_ordinals(view, workers);
   const std::string reason = update_reason(view);
   std::vector<std::pair<decltype(rank(view, workers.front())), Worker*>> ranked;
+  std::vector<Worker*> drained;
   for (Worker* worker : earlier) {
     const bool asks = worker->record != nullptr && !reservations_are_recent(view) && needs_new_record(view, *worker);
     out.asks_reservations = out.asks_reservations || asks;
@@ -217,8 +264,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
     } else if (asks && !view.in.seen.reservations && !drained_for(*worker, reason)) {
       out.kept.emplace_back("Slurm has not told yet which reservations it has");
     } else if (drained_for(*worker, reason)) {
-      choose(view, *worker);
-      ++out.under_way;
+      drained.push_back(worker);
     } else if (view.stops()) {
       out.withheld = true;  // Nobody else begins to go.
     } else if (can_go(*worker)) {
@@ -229,8 +275,26 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   }
   if (!out.kept.empty()) out.change = kKeptAgain;
   if (out.withheld) out.change = Change{kDoubtAgain, "the update is withheld"};
-  if (out.state != Rollout::State::kRolls) return out;
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (!drained.empty() || !ranked.empty()) {
+    check_template(view, drained.empty() ? *ranked.front().second : *drained.front(), out);
+    // Those that are drained serve again.
+    if (!out.refusal.empty()) return out;
+    if (out.unchecked) ranked.clear();
+  }
+  const auto busy = std::ranges::count_if(drained, [](const Worker* worker) { return worker->busy(); });
+  const bool full = out.state == Rollout::State::kRolls && static_cast<std::size_t>(busy) >= out.most;
+  auto idle = full ? std::ranges::count_if(ranked, [](const auto& item) { return !item.second->busy(); }) : 0;
+  const std::optional<core::WallTime> template_since = newest_revision_since(view);
+  for (Worker* worker : drained) {
+    if (idle > 0 && gives_way(view, *worker, template_since)) {
+      --idle;  // It is resumed, and the place is free once it serves.
+    } else {
+      choose(view, *worker);
+      ++out.under_way;
+    }
+  }
+  if (out.state != Rollout::State::kRolls) return out;
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
     // What waits in Slurm comes first: with more of them a number could be given away.

@@ -126,6 +126,8 @@ class World {
   core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
+  /// Lanes run side by side: what one writes to a pod that another deletes makes the deletion a Conflict.
+  void note_conflicts(const plan::Plan& plan);
   core::Result<void> reservation_act(const plan::Act& act);
   /// Reservations begin and end with the clock.
   void tend_reservations();

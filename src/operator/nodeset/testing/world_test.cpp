@@ -149,6 +149,7 @@ Observed World::observe() {
   seen_.look(out);
   seen_.note_claims(out, facts_);
   seen_.note_reservations(out, facts_);
+  seen_.note_template(facts_);
   out.seen = seen_;
   for (auto& [node, pod] : out.seen.gone) pod.host_gone = pod.placed && gone_kube_nodes.contains(pod.kube_node);
   conclude(out, std::exchange(facts_, {}), plan::testing::Observer::at(mono));
@@ -170,6 +171,14 @@ int World::run(const plan::Plan& plan) {
       facts_.emplace(need.id, plan::Fact{std::move(all), mono});
       continue;
     }
+    if (dynamic_cast<const kube::DryRun*>(need.query.get()) != nullptr) {
+      core::Result<Json> answer = Json::object();
+      for (const auto& [prefix, error] : refuse) {
+        if (need.id.starts_with(prefix)) answer = std::unexpected(error);
+      }
+      facts_.emplace(need.id, plan::Fact{std::move(answer), mono});
+      continue;
+    }
     const auto* get = dynamic_cast<const kube::Get*>(need.query.get());
     if (get == nullptr) violations.push_back("unknown question " + need.query->describe().dump());
     if (get != nullptr && get->resource == resources::kNodeSet) {
@@ -183,6 +192,7 @@ int World::run(const plan::Plan& plan) {
   }
   if (!plan.needs().empty()) return 1;
   ledger.keep(plan);
+  note_conflicts(plan);
   std::size_t count = 0;
   for (const auto& [name, lane] : plan.lanes()) {
     bool failed = false;
@@ -206,6 +216,29 @@ int World::run(const plan::Plan& plan) {
     }
   }
   return static_cast<int>(count);
+}
+
+void World::note_conflicts(const plan::Plan& plan) {
+  std::map<std::string, std::string> deleted;  // Lanes, by pod.
+  for (const auto& [name, lane] : plan.lanes()) {
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) {
+        const auto* act = dynamic_cast<const kube::Delete*>(step.act.get());
+        if (act != nullptr && act->resource == kube::resources::kPod) deleted.emplace(act->key.name, name);
+      }
+    }
+  }
+  for (const auto& [name, lane] : plan.lanes()) {
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) {
+        const auto* act = dynamic_cast<const kube::Patch*>(step.act.get());
+        if (act == nullptr || act->resource != kube::resources::kPod) continue;
+        const auto lane_of_deletion = deleted.find(act->key.name);
+        if (lane_of_deletion != deleted.end() && lane_of_deletion->second != name)
+          violations.push_back("beside the deletion of its pod: " + step.id.text());
+      }
+    }
+  }
 }
 
 void World::check_intent(const plan::Intent& whole, const plan::Step& step) {
@@ -680,7 +713,7 @@ void World::deleted_without_pre_stop(const std::string& name) {
 
 void World::finish_pods() {
   std::erase_if(pods, [&](const auto& item) {
-    if (!item.second.meta.terminating()) return false;
+    if (!item.second.meta.terminating() || !item.second.meta.finalizers.empty()) return false;
     // Its slurmd answers no more; sooner or later slurmctld sees that.
     const auto node = nodes.find(slurm_node_name(item.second));
     if (node != nodes.end() && node->second.state.base != "DOWN") {
