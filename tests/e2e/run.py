@@ -273,6 +273,34 @@ def a_canary_goes_first(ns):
 
 
 @test
+def a_template_does_not_wait_for_the_job_of_the_one_before(ns):
+    kind = "nodesets.slinky.slurm.net"
+    workers = lambda: {pod: its["metadata"]["uid"] for pod, its in ns.workers().items() if pod.startswith("cpu-")}
+    drained = lambda: {name for name, (_, reason) in ns.nodes().items() if "being updated" in reason}
+    put = lambda metadata, spec: ns.patch(kind, "cpu", {"spec": {
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": 1}}, "template": {"metadata": metadata, "spec": spec}}})
+    first = workers()
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"a": "b"}}}]}}
+    put({}, {"affinity": affinity})
+    wait("the template is refused", lambda: ns.condition(kind, "cpu", "Degraded")["reason"] == "PodsRefused")
+    message = ns.condition(kind, "cpu", "Degraded")["message"]
+    expect("topologyKey" in message, f"it does not quote the API server: {message}")
+    expect(workers() == first and not drained(), f"{workers()}, drained: {drained()}")
+    job = running_on(ns, "cpu-1")
+    for template in ("one", "two"):
+        before = workers()
+        put({"annotations": {"template": template}}, {"affinity": None})
+        wait(f"the idle workers are of template {template}",
+             lambda: {pod for pod, uid in workers().items() if uid != before.get(pod)} == {"cpu-0", "cpu-2"}
+             and len(workers()) == 3 and drained() == {"cpu-1"}, 120 + LIMIT)
+        expect(workers()["cpu-1"] == first["cpu-1"], "the busy worker was replaced")
+    ends_well(ns, job)
+    wait("it is replaced after its job", lambda: workers().get("cpu-1", first["cpu-1"]) != first["cpu-1"])
+    ns.patch(kind, "cpu", {"spec": {"updateStrategy": None, "template": {"metadata": None}}})
+    wait("3 idle workers as before", lambda: ns.get(kind, "cpu")["status"].get("updatedReplicas") == 3 and len(ns.idle()) == 3, 120 + LIMIT)
+
+
+@test
 def workers_are_updated_in_a_window(ns):
     kind, name = "nodesets.slinky.slurm.net", "SlurmOperatorMaint-cpu"
     workers = lambda: {pod: its["metadata"]["uid"] for pod, its in ns.workers().items() if pod.startswith("cpu-")}
