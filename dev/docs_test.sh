@@ -29,10 +29,11 @@ others=$(xargs -n1 <<<"$kinds
   Epilog EpilogSlurmctld Feature Features Weight
   Default GresTypes Licenses MetricsAuthUsers MetricsParameters MetricsType NodeName Nodes PrivateData ServiceMonitor Bearer State
   MaxJobCount MaxNodeCount PartitionName Prolog PrologFlags PrologSlurmctld RebootProgram ResumeProgram ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
-  SlurmctldParameters SlurmctldPort SlurmctldTimeout SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation")
+  SlurmctldParameters SlurmctldPort SlurmctldTimeout SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation
+  TopologyPlugin")
 words=$({
   sources src/cluster src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
-  grep -E 'kCondition[A-Za-z]+ =' src/api/well_known.hpp | grep -oE '"[A-Z][A-Za-z]*"'
+  grep -E 'k(Pod)?Condition[A-Za-z]+ =' src/api/well_known.hpp | grep -v ConditionPrefix | grep -oE '"[A-Z][A-Za-z]*"'
 } | tr -d '"')
 # The second column of the tables. Slurm's states are in the sources without what they begin with.
 # shellcheck disable=SC2016
