@@ -51,7 +51,8 @@ Flags parse(int argc, char** argv) {
     if (word.starts_with('-')) {
       ++i;
     } else if (const std::size_t colon = word.rfind(':'); colon != std::string::npos) {
-      out.listen.address = word.substr(0, colon);
+      // slurmrestd makes an IPv4 socket of it, too, where slurm.conf does not enable IPv6.
+      out.listen.address = word.starts_with("[::]") ? "0.0.0.0" : word.substr(0, colon);
       out.listen.port = static_cast<std::uint16_t>(std::stoi(word.substr(colon + 1)));
     }
   }

@@ -15,14 +15,34 @@ namespace {
 /// What Slurms answer, and is not read yet; with what it is read into, well below the chart's limit.
 constexpr std::size_t kSlurmReplies = 1UL << 30;
 
-int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces) {
+/// `unless`: the name of an operator, "namespace/name", without which they go; "": whoever is there.
+int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, const std::string& unless) {
   core::Result<int> removed = 0;
-  op::remove_budgets(app.client(), namespaces, [&](core::Result<int> result) {
+  std::string stay;
+  const auto end = [&](core::Result<int> result) {
     removed = std::move(result);
     app.loop().stop();
-  });
+  };
+  const auto looked = [&](core::Result<std::string> found) {
+    if (!found) return end(std::unexpected(found.error()));
+    stay = *std::move(found);
+    if (!stay.empty()) return end(0);
+    op::remove_budgets(app.client(), namespaces, end);
+  };
+  if (unless.empty()) {
+    looked(std::string());
+  } else {
+    const std::size_t slash = unless.find('/');
+    if (slash == std::string::npos)
+      return app.fatal("--unless-operator", {core::ErrorCode::kInvalid, unless + ": must be NAMESPACE/NAME"});
+    op::look_for_operator(app.loop(), app.client(), {unless.substr(0, slash), unless.substr(slash + 1)}, looked);
+  }
   app.loop().run();
   if (!removed) return app.fatal("budgets of workers are left", removed.error());
+  if (!stay.empty()) {
+    app.log().info("the budgets of workers stay, because an operator is there", {{"operator", stay}});
+    return 0;
+  }
   app.log().info("removed budgets of workers", {{"count", *removed}});
   return 0;
 }
@@ -44,6 +64,7 @@ int main(int argc, char** argv) {
        .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Token) a running Slurm cluster."});
   op::OperatorOptions options;
   bool only_remove_budgets = false;
+  std::string unless_operator;
   bool without_nodes = false;
   app.flag("--namespaces", options.namespaces, "Act only on these (comma-separated; default: all)");
   app.flag("--cluster-domain", options.cluster_domain, "DNS domain of the Kubernetes cluster");
@@ -57,8 +78,10 @@ int main(int argc, char** argv) {
            "Conditions of Kubernetes nodes that the reasons of drains for cordons quote (comma-separated types)");
   app.flag("--remove-budgets", only_remove_budgets,
            "Delete the PodDisruptionBudgets of workers, and end: when no operator runs any more");
+  app.flag("--unless-operator", unless_operator,
+           "With --remove-budgets: do nothing while this operator, NAMESPACE/NAME of its Deployment and its Lease, is there");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
-  if (only_remove_budgets) return remove_budgets(app, options.namespaces);
+  if (only_remove_budgets) return remove_budgets(app, options.namespaces, unless_operator);
   options.kubernetes_nodes = !without_nodes;
   op::Operator slurm_operator(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
   return app.run();

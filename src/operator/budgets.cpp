@@ -30,7 +30,57 @@ bool of_workers(const kube::ObjectMeta& budget) {
          owner->kind == resources::kController.kind && owner->api_version.starts_with(std::string(api::kGroup) + "/");
 }
 
+/// How often the Lease is read, and for how long one that is renewed may be that of an operator which is about to end.
+constexpr core::Duration kLookAgain{2000}, kEnding{80000};
+
+/// Reads the Lease until it is clear that somebody renews it, or that nobody does.
+struct Look : std::enable_shared_from_this<Look> {
+  Look(core::Loop& on, kube::Client& with, kube::Key of, std::function<void(core::Result<std::string>)> to)
+      : loop(on), client(with), lease(std::move(of)), done(std::move(to)), begun(on.clock().mono()) {}
+  core::Loop& loop;
+  kube::Client& client;
+  kube::Key lease;
+  std::function<void(core::Result<std::string>)> done;
+  core::MonoTime begun, changed_at;
+  std::string version;
+
+  void read() {
+    client.get(kube::resources::kLease, lease,
+               [self = shared_from_this()](const core::Result<core::Json>& reply) { self->judge(reply); });
+  }
+
+  void judge(const core::Result<core::Json>& reply) {
+    if (!reply) {
+      if (reply.error().code == core::ErrorCode::kNotFound) return done(std::string());
+      return done(std::unexpected(reply.error()));
+    }
+    const std::string holder = core::get_string(*reply, {"spec", "holderIdentity"});
+    if (holder.empty()) return done(std::string());
+    const core::MonoTime now = loop.clock().mono();
+    const std::string seen = core::get_string(*reply, {"metadata", "resourceVersion"});
+    if (seen != version) {
+      version = seen;
+      changed_at = now;
+    }
+    const core::Duration lasts{1000 * core::get_int(*reply, {"spec", "leaseDurationSeconds"})};
+    if (now - changed_at > lasts) return done(std::string());
+    if (now - begun > kEnding) return done("operator " + holder + ", which renews Lease " + lease.str());
+    loop.after(kLookAgain, [self = shared_from_this()] { self->read(); });
+  }
+};
+
 }  // namespace
+
+void look_for_operator(core::Loop& loop, kube::Client& client, const kube::Key& name,
+                       std::function<void(core::Result<std::string>)> done) {
+  const auto look = std::make_shared<Look>(loop, client, name, std::move(done));
+  client.get(kube::resources::kDeployment, name, [look](const core::Result<core::Json>& reply) {
+    if (!reply && reply.error().code != core::ErrorCode::kNotFound) return look->done(std::unexpected(reply.error()));
+    const bool goes = !reply || core::find(*reply, {"metadata", "deletionTimestamp"}) != nullptr;
+    if (!goes) return look->done("Deployment " + look->lease.str());
+    look->read();
+  });
+}
 
 void remove_budgets(kube::Client& client, const std::vector<std::string>& namespaces,
                     std::function<void(core::Result<int>)> done) {

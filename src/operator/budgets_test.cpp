@@ -57,5 +57,78 @@ TEST_F(RemoveBudgets, TakesThoseOfWorkersAndNoOthers) {
   EXPECT_FALSE(*result);
 }
 
+class LookForOperator : public testing::Test, protected kube::ClientFixture {
+ protected:
+  void look() {
+    result.reset();
+    look_for_operator(loop, client, {"ns", "op"}, [this](core::Result<std::string> r) { result = std::move(r); });
+  }
+  void deployment_is_gone() {
+    api.take("GET", "/apis/apps/v1/namespaces/ns/deployments/op").reply(404, {{"kind", "Status"}, {"reason", "NotFound"}});
+  }
+  void lease(const char* holder, int version) {
+    api.take("GET", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/op")
+        .reply(200, {{"kind", "Lease"},
+                     {"metadata", {{"name", "op"}, {"resourceVersion", std::to_string(version)}}},
+                     {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}}}});
+  }
+  void wait(int seconds) { loop.advance(core::Duration{1000 * seconds}); }
+  std::optional<core::Result<std::string>> result;
+};
+
+TEST_F(LookForOperator, ItsDeploymentIsEnough) {
+  look();
+  api.take("GET", "/apis/apps/v1/namespaces/ns/deployments/op")
+      .reply(200, {{"kind", "Deployment"}, {"metadata", {{"name", "op"}}}});
+  ASSERT_TRUE(result && *result);
+  EXPECT_EQ(**result, "Deployment ns/op");
+  look();
+  api.take("GET", "/apis/apps/v1/namespaces/ns/deployments/op").reply(403, {{"kind", "Status"}, {"reason", "Forbidden"}});
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(*result) << "what cannot be read may be there";
+}
+
+TEST_F(LookForOperator, WithoutALeaseOrAHolderThereIsNone) {
+  look();
+  deployment_is_gone();
+  api.take("GET", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/op")
+      .reply(404, {{"kind", "Status"}, {"reason", "NotFound"}});
+  ASSERT_TRUE(result && *result);
+  EXPECT_EQ(**result, "");
+  look();
+  deployment_is_gone();
+  lease("op-1", 1);
+  EXPECT_FALSE(result);
+  wait(2);
+  lease("", 2);  // It has ended.
+  ASSERT_TRUE(result && *result);
+  EXPECT_EQ(**result, "");
+}
+
+TEST_F(LookForOperator, AHolderThatDoesNotRenewItsLeaseIsGone) {
+  look();
+  deployment_is_gone();
+  for (int i = 0; i < 8; ++i) {
+    lease("op-1", 1);
+    EXPECT_FALSE(result);
+    wait(2);
+  }
+  lease("op-1", 1);
+  ASSERT_TRUE(result && *result);
+  EXPECT_EQ(**result, "");
+}
+
+TEST_F(LookForOperator, AHolderThatDoesIsThere) {
+  look();
+  deployment_is_gone();
+  int version = 0;
+  while (!result && version < 100) {
+    lease("op-1", ++version);
+    wait(2);
+  }
+  ASSERT_TRUE(result && *result);
+  EXPECT_EQ(**result, "operator op-1, which renews Lease ns/op");
+}
+
 }  // namespace
 }  // namespace op

@@ -168,9 +168,14 @@ shows slurm-operator "${others/RIGHTS/$role}" '{"apiextensions.k8s.io/customreso
 shows slurm-operator "${of_ours/RIGHTS/$role}" '[["", "glpw"], ["finalizers", "u"], ["status", "gp"]]'
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
 shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator-uninstall\"]}" '{"policy/poddisruptionbudgets": "dl"}'
-# What the uninstall needs is there for it alone.
-shows slurm-operator 'sorted({d["metadata"].get("annotations", {}).get("helm.sh/hook") for k, d in o.items() if k.endswith("-uninstall")})' '["post-delete"]'
-shows slurm-operator '[k for k in o if k.endswith("-uninstall")]' '[]' --set uninstall.removeBudgets=false
+# What the uninstall needs is there for it alone. It looks for the operator that it is of.
+shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator-uninstall-looks\"]}" '{"apps/deployments": "g", "coordination.k8s.io/leases": "g"}'
+shows slurm-operator '[r["resourceNames"] for r in o["Role/x-slurm-operator-uninstall-looks"]["rules"]] + o["Job/x-slurm-operator-uninstall"]["spec"]["template"]["spec"]["containers"][0]["args"]' \
+  '[["x-slurm-operator"], ["x-slurm-operator"], "--remove-budgets", "--unless-operator=ns/x-slurm-operator"]' --set fullnameOverride=x-slurm-operator
+shows slurm-operator '[o["Deployment/x-slurm-operator"]["metadata"]["name"], [a for a in o["Deployment/x-slurm-operator"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name" in a]]' \
+  '["x-slurm-operator", ["--leader-elect-name=x-slurm-operator"]]' --set fullnameOverride=x-slurm-operator
+shows slurm-operator 'sorted({d["metadata"].get("annotations", {}).get("helm.sh/hook") for k, d in o.items() if "-uninstall" in k})' '["post-delete"]'
+shows slurm-operator '[k for k in o if "-uninstall" in k]' '[]' --set uninstall.removeBudgets=false
 shows slurm-operator '[r for r in o["ClusterRole/slurm-operator"]["rules"] if "*" in r["verbs"] + r["resources"] + r["apiGroups"] or {"escalate", "bind", "impersonate", "deletecollection"} & set(r["verbs"])]' '[]'
 refuses slurm-operator 'operator.metricsPort: 70000, must be from 0 to 65535' --set operator.metricsPort=70000
 refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set operator.healthPort=x

@@ -56,6 +56,16 @@ int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   return port != 0 ? port : api::kPortSlurmrestd;
 }
 
+/// "[::]:6820" or "0.0.0.0:6820", after the options: an address of their own for our port.
+bool listens_on(const core::Json& args, int port) {
+  const std::string end = ":" + std::to_string(port);
+  return std::ranges::any_of(args, [&](const core::Json& arg) {
+    if (!arg.is_string()) return false;
+    const std::string& text = arg.get_ref<const std::string&>();
+    return text.ends_with(end) && !text.starts_with('-') && !text.starts_with("unix:");
+  });
+}
+
 core::Json slurmrestd_container(const api::RestApiSpec& spec) {
   core::Json out{
       {"name", kAppRestApi},
@@ -75,8 +85,10 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
   out["livenessProbe"] = probe(kAppRestApi, 60);
   out["readinessProbe"] = probe(kAppRestApi, 3);
   out = merge_container(std::move(out), spec.slurmrestd);
-  // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
-  out["args"].push_back("0.0.0.0:" + std::to_string(listening_port(out, spec)));
+  // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments. Slurm makes an IPv4 socket of
+  // [::] unless CommunicationParameters has EnableIPv6, and then one for both families.
+  const int port = listening_port(out, spec);
+  if (!listens_on(out["args"], port)) out["args"].push_back("[::]:" + std::to_string(port));
   return out;
 }
 
