@@ -172,7 +172,7 @@ shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator-uninstall\"]}
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator-uninstall-looks\"]}" '{"apps/deployments": "g", "coordination.k8s.io/leases": "g"}'
 shows slurm-operator '[r["resourceNames"] for r in o["Role/x-slurm-operator-uninstall-looks"]["rules"]] + o["Job/x-slurm-operator-uninstall"]["spec"]["template"]["spec"]["containers"][0]["args"]' \
   '[["x-slurm-operator"], ["x-slurm-operator"], "--remove-budgets", "--unless-operator=ns/x-slurm-operator"]' --set fullnameOverride=x-slurm-operator
-shows slurm-operator '[o["Deployment/x-slurm-operator"]["metadata"]["name"], [a for a in o["Deployment/x-slurm-operator"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name" in a]]' \
+shows slurm-operator '[o["Deployment/x-slurm-operator"]["metadata"]["name"], [a for a in o["Deployment/x-slurm-operator"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name=" in a]]' \
   '["x-slurm-operator", ["--leader-elect-name=x-slurm-operator"]]' --set fullnameOverride=x-slurm-operator
 shows slurm-operator 'sorted({d["metadata"].get("annotations", {}).get("helm.sh/hook") for k, d in o.items() if "-uninstall" in k})' '["post-delete"]'
 shows slurm-operator '[k for k in o if "-uninstall" in k]' '[]' --set uninstall.removeBudgets=false

@@ -1402,7 +1402,7 @@ def workers_get_the_places_that_a_file_names(ns):
     together = lambda count: ns.slurm("srun", f"-N{count}", "-p", "net", "hostname", timeout=60).stdout.split()
     put("net-[0-4]")
     try:
-        ns.patch(kind, "demo", {"spec": {"configFileRefs": [{"name": "network"}],
+        ns.patch(kind, "demo", {"spec": {"configFileRefs": spec.get("configFileRefs", []) + [{"name": "network"}],
                                          "extraConf": spec.get("extraConf", "") + ("TopologyPlugin=topology/tree\n" if old else "")}})
         placed("True", "Placed")
         ns.apply("""
@@ -1423,14 +1423,15 @@ spec:
         ns.scale("net", 3)
         ns.wait_condition("nodesets.slinky.slurm.net", "net")
         expect(sorted(together(3)) == ["net-0", "net-1", "net-2"], "it was scaled out, and Slurm refuses a job of its workers")
-        expect(re.search(r"SwitchName=s2 .*Nodes=net-\[0-2\]", ns.slurm("scontrol", "show", "topology").stdout), "net-2 is below no switch")
+        shown = ns.slurm("scontrol", "show", "topology").stdout
+        expect(re.search(r"SwitchName=top .*Nodes=cpu-\[0-2\],net-\[0-2\]", shown), f"net-2 is below no switch: {shown}")
         placed("True", "Placed")
         expect(slurmctld_identity(ns) == before, "slurmctld was restarted")
         put("net-[0-1]")
         placed("False", "net-2")
     finally:
         ns.kubectl("delete", "nodesets.slinky.slurm.net", "net", "--ignore-not-found", "--wait=true")
-        ns.patch(kind, "demo", {"spec": {"configFileRefs": None, "extraConf": spec.get("extraConf")}})
+        ns.patch(kind, "demo", {"spec": {"configFileRefs": spec.get("configFileRefs"), "extraConf": spec.get("extraConf")}})
     wait("nothing is told of places", lambda: not ns.condition(kind, "demo", "WorkersPlaced"))
     ns.wait_condition(kind, "demo", "Reconfigured", "True", saying="Loaded")
     wait("3 idle", lambda: len(ns.idle()) == 3)
