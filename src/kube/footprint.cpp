@@ -82,8 +82,10 @@ std::size_t heap_bytes(const PodRecord& record) {
   std::size_t sum = heap_bytes(record.meta);
   sum +=
       of_texts(record.node_name, record.hostname, record.phase, record.pod_ip, record.reason, record.message, record.pinned_to);
-  sum += room_of(record.conditions) + room_of(record.containers) + room_of(record.secrets);
-  for (const std::string& secret : record.secrets) sum += of_texts(secret);
+  sum += room_of(record.conditions) + room_of(record.containers) + room_of(record.secrets) + room_of(record.http_probed);
+  for (const auto* names : {&record.secrets, &record.http_probed}) {
+    for (const std::string& name : *names) sum += of_texts(name);
+  }
   sum += of_conditions(record.conditions);
   for (const ContainerState& container : record.containers) {
     sum += of_texts(container.name, container.waiting_reason, container.message);

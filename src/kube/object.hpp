@@ -1,6 +1,7 @@
 // Kubernetes objects as the caches hold them: compact records, never managedFields, never secret bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -107,6 +108,9 @@ struct Patience {
 inline constexpr std::string_view kTaintNotReady = "node.kubernetes.io/not-ready";
 inline constexpr std::string_view kTaintUnreachable = "node.kubernetes.io/unreachable";
 
+/// The fields of a container that hold probes.
+inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livenessProbe", "readinessProbe"};
+
 /// What we keep of a pod: about 1 KB of 12.
 struct PodRecord {
   ObjectMeta meta;
@@ -120,6 +124,7 @@ struct PodRecord {
   std::optional<core::WallTime> ready_since;  ///< Since when it is ready, where it is and says so.
   Patience not_ready, unreachable;            ///< Of the taints of these names.
   std::vector<std::string> secrets;           ///< Names of the Secrets that its volumes mount, as they stand there.
+  std::vector<std::string> http_probed;       ///< Names of its containers that are probed by HTTP.
   [[nodiscard]] bool mounts_secret(std::string_view name) const;
   [[nodiscard]] const PodCondition* condition(std::string_view type) const;
   [[nodiscard]] bool ready() const;

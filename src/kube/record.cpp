@@ -268,6 +268,13 @@ void note_end(const dom::element& status, std::vector<EphemeralContainer>& of) {
   found->failed = !found->done;
 }
 
+bool probed_by_http(const dom::element& container) {
+  return std::ranges::any_of(kProbes, [&](std::string_view probe) {
+    dom::object request;
+    return container[probe]["httpGet"].get(request) == simdjson::SUCCESS;
+  });
+}
+
 /// All that PodRecord has. Error: kInvalid.
 template <class Record>
 core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
@@ -287,7 +294,9 @@ core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
     pod->secrets.shrink_to_fit();
     each_item(spec, "containers", [&](dom::element c) {
       if (pod->image.empty()) pod->image = text(c, "image");
+      if (probed_by_http(c)) pod->http_probed.push_back(text(c, "name"));
     });
+    pod->http_probed.shrink_to_fit();
     each_item(spec, "ephemeralContainers", [&](dom::element c) { pod->ephemeral.push_back({.name = text(c, "name")}); });
   }
   dom::element status;

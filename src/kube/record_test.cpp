@@ -36,7 +36,11 @@ Json full_pod() {
         {{"nodeName", "node-1"},
          {"hostname", "cpu-0"},
          {"hostNetwork", true},
-         {"containers", {{{"name", "slurmd"}, {"image", std::string(2000, 'z')}}}}}}});
+         {"containers",
+          {{{"name", "slurmd"}, {"image", std::string(2000, 'z')}, {"livenessProbe", {{"httpGet", {{"port", 1}}}}}},
+           {{"name", "side"},
+            {"startupProbe", {{"tcpSocket", {{"port", 1}}}}},
+            {"readinessProbe", {{"httpGet", nullptr}}}}}}}}});
   pod["status"] = Json::parse(R"({
     "phase": "Running", "podIP": "10.0.0.7", "reason": "", "message": "fine",
     "conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-01-02T03:05:00Z"},
@@ -73,6 +77,7 @@ TEST(RecordTest, APodIsReadInto) {
   EXPECT_EQ(pod.node_name, "node-1");
   EXPECT_EQ(pod.hostname, "cpu-0");
   EXPECT_TRUE(pod.host_network);
+  EXPECT_THAT(pod.http_probed, ElementsAre("slurmd"));
   EXPECT_EQ(pod.phase, "Running");
   EXPECT_EQ(pod.pod_ip, "10.0.0.7");
   EXPECT_EQ(pod.message, "fine");

@@ -3,7 +3,6 @@
 
 #include <string_view>
 
-#include "cluster/releases.hpp"
 #include "core/json.hpp"
 
 namespace op {
@@ -14,8 +13,5 @@ namespace op {
 inline core::Json probe(std::string_view port, int failures) {
   return {{"periodSeconds", 1}, {"timeoutSeconds", 5}, {"failureThreshold", failures}, {"tcpSocket", {{"port", port}}}};
 }
-
-/// Earlier releases of the operator probed these by HTTP, and pods that they made live on.
-inline constexpr ImageRelease kFirstWithHttp{25, 11};
 
 }  // namespace op

@@ -10,7 +10,6 @@
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "operator/common/partition.hpp"
-#include "operator/common/probes.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/metrics.hpp"
@@ -273,10 +272,7 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
 
 /// Without HTTP the kubelet would find slurmctld and slurmd dead, and end them with their jobs.
 std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
-  if (slurm_release(slurmctld_image(observed.controller.spec)) < kFirstWithHttp &&
-      std::ranges::none_of(observed.nodesets, &NodeSetFacts::http_probes)) {
-    return {};
-  }
+  if (observed.http_probed.empty()) return {};
   constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
   const auto has_word = [&](const std::string& value) {  // Slurm looks for it without case too
     return !std::ranges::search(value, kWord, {}, [](unsigned char c) { return static_cast<char>(std::tolower(c)); }).empty();
@@ -284,10 +280,9 @@ std::optional<conf::Problem> probes_problem(const Observed& observed, const conf
   for (const conf::Entry& entry : user.entries()) {
     const conf::Setting& head = entry.head();
     if (head.key == kKey && has_word(head.value))
-      return conf::Problem{
-          head.line, head.key,
-          std::string(kWord) +
-              ": the probes of pods that an earlier release of the operator made need HTTP; remove this parameter"};
+      return conf::Problem{head.line, head.key,
+                           std::string(kWord) + ": the kubelets probe by HTTP, and would end, " +
+                               some_of(observed.http_probed) + ". Remove this parameter until they have been replaced"};
   }
   return {};
 }

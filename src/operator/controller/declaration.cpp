@@ -92,14 +92,14 @@ ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), ca
         return keys;
       },
       [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
-  // Those whose NodeSet is gone keep its partition.
+  // Those whose NodeSet is gone keep its partition; those that are probed by HTTP, a parameter out of slurm.conf.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
         if (pod.meta.label(api::kLabelName) != kAppWorker) return {};
         const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelCluster))};
         const kube::ObjectPtr owner = caches_.nodesets.find({pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))});
-        return owner && controller_ref(*owner) == key ? Keys{} : Keys{key};
+        return owner && controller_ref(*owner) == key && pod.http_probed.empty() ? Keys{} : Keys{key};
       },
       appears_or_goes);
 

@@ -23,8 +23,9 @@ class ControllerWakes : public ::testing::Test {
   void put(kube::Cache<Record>& cache, Json document) {
     wiring_.put(cache, std::move(document));
   }
-  void put_worker(const char* nodeset) {
+  void put_worker(const char* nodeset, const Json& spec = Json::object()) {
     put(caches_.pods, {{"kind", "Pod"},
+                       {"spec", spec},
                        {"metadata",
                         {{"name", "w"},
                          {"uid", "w"},
@@ -53,6 +54,15 @@ TEST_F(ControllerWakes, OnTheLastWorkers) {
       {{"kind", "Controller"}, {"metadata", {{"name", "x"}, {"deletionTimestamp", "2026-01-01T00:00:00Z"}}}});
   put_worker("cpu");
   EXPECT_EQ(wiring_.woken, itself_) << "the Controller waits for it";
+}
+
+TEST_F(ControllerWakes, WhenAWorkerThatIsProbedByHttpGoes) {
+  put(caches_.nodesets, {{"kind", "NodeSet"}, {"metadata", {{"name", "cpu"}}}, {"spec", {{"controllerRef", {{"name", "x"}}}}}});
+  const Json slurmd{{"name", "slurmd"}, {"livenessProbe", {{"httpGet", {{"port", 6818}}}}}};
+  put_worker("cpu", {{"containers", Json::array({slurmd})}});
+  wiring_.woken.clear();
+  caches_.pods.erase({"ns", "w"});
+  EXPECT_EQ(wiring_.woken, itself_);
 }
 
 TEST_F(ControllerWakes, OnWhatSlurmSaysOfNobodysNodes) {

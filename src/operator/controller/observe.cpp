@@ -10,7 +10,6 @@
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/named_objects.hpp"
-#include "operator/common/probes.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/plan.hpp"
@@ -50,7 +49,6 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
   facts.ending = object.meta.terminating() && !kube::has_finalizer(object.meta, "orphan");
-  facts.http_probes = slurm_release(core::get_string(object.body, {"spec", "slurmd", "image"})) >= kFirstWithHttp;
   const core::Json* partition = core::find(object.body, {"spec", "partition"});
   if (partition == nullptr) return facts;
   if (const auto read = api::from_json<api::NodeSetPartition>(*partition, "spec.partition")) {
@@ -119,6 +117,33 @@ std::vector<std::string> old_mounts(const Observed& observed, const std::vector<
         out.push_back(pod->meta.name);
     }
   }
+  return out;
+}
+
+bool makes_http_probed(const kube::Object& set) {
+  const core::Json* containers = core::find(set.body, {"spec", "template", "spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return false;
+  return std::ranges::any_of(*containers, [](const core::Json& container) {
+    return core::get_string(container, {"name"}) == kAppController && std::ranges::any_of(kube::kProbes, [&](auto probe) {
+             const core::Json* request = core::find(container, {probe, "httpGet"});
+             return request != nullptr && request->is_object();
+           });
+  });
+}
+
+std::vector<std::string> find_http_probed(const Observed& observed) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::vector<kube::PodPtr>& pods, std::string_view daemon) {
+    for (const kube::PodPtr& pod : pods) {
+      if (std::ranges::find(pod->http_probed, daemon) != pod->http_probed.end()) out.push_back("pod " + pod->meta.name);
+    }
+  };
+  for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
+    if (set && makes_http_probed(*set)) out.push_back("StatefulSet " + set->meta.name);
+  }
+  add(observed.pods, kAppController);
+  add(observed.backup_pods, kAppController);
+  add(observed.worker_pods, kAppWorker);
   return out;
 }
 
@@ -251,6 +276,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
   out->backup_pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppBackup, key.name));
+  out->http_probed = find_http_probed(*out);
   out->old_mounts = old_mounts(*out, workers);
   if (out->keyring.rotation || out->keyring.content != out->slurm_key.content) {
     for (const kube::PodPtr& pod : caches_.pods.all()) {

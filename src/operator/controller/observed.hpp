@@ -35,7 +35,6 @@ struct NodeSetFacts {
   std::string partition_error;  ///< Not empty: the partition may be wanted, but that cannot be read.
   std::string host_prefix;      ///< What the names of its workers begin with; an ordinal follows.
   bool ending = false;          ///< It is being deleted, and its workers with it.
-  bool http_probes = false;     ///< The image that it names is of a release whose slurmd is probed by HTTP.
 };
 
 /// Something that must go before the Controller may.
@@ -90,6 +89,10 @@ struct Observed {
   std::vector<LeftWorker> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
   /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
   std::map<std::string, std::string> left_nodesets;
+
+  /// Pods of slurmctld and workers whose daemon is probed by HTTP, and StatefulSets that make such ones. Earlier releases made
+  /// them so where the tag of an image named Slurm 25.11 or later.
+  std::vector<std::string> http_probed;
 
   std::vector<StaleRecord> stale_records;  ///< None is known while Slurm does not answer.
 

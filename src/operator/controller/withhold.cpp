@@ -269,7 +269,7 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
   const conf::Conf before = read_partitions_before(observed, state);
   for (const conf::Entry& entry : before.entries()) {
     const conf::Setting& head = entry.head();
-    if (!entry.record() || head.key != "PartitionName" || head.value == "DEFAULT" || conf::is_marker(head.value)) continue;
+    if (!entry.record() || head.key != "PartitionName" || entry.defaults() || conf::is_marker(head.value)) continue;
     if (ours.record(head.key, head.value) != nullptr || user.record(head.key, head.value) != nullptr) continue;
     std::optional<Withheld> item = judge_partition(observed, state, head.value);
     if (!item) continue;

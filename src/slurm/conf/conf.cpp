@@ -60,8 +60,11 @@ constexpr auto kRepeatedKeys =
 /// --conf takes the parameters of NodeName= but these: where the node is, slurmctld sees for itself.
 constexpr auto kNotInNodeConf = std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "Port", "SuspendTime"});
 
+/// isspace(3), but for the end of a line.
+constexpr std::string_view kBlanks = " \t\r\v\f";
+
 bool blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
+  return kBlanks.find(c) != std::string_view::npos;
 }
 
 std::string_view trim(std::string_view text) {
@@ -194,10 +197,10 @@ Names parameters_of(std::string_view record) {
 std::vector<Setting> split_words(std::string_view text, int line, std::vector<Problem>& problems) {
   std::vector<Setting> out;
   while (!(text = trim(text)).empty()) {
-    const std::size_t end = text.find_first_of("= \t");
+    const std::size_t end = std::min(text.find('='), text.find_first_of(kBlanks));
     if (end == std::string_view::npos || text[end] != '=') {
       // "Key = Value" is one setting as well.
-      const std::size_t equals = end == std::string_view::npos ? end : text.find_first_not_of(" \t", end);
+      const std::size_t equals = end == std::string_view::npos ? end : text.find_first_not_of(kBlanks, end);
       if (equals == std::string_view::npos || text[equals] != '=') {
         const std::string word(text.substr(0, end));
         problems.push_back({line, word, "no value; write " + word + "=VALUE"});
@@ -224,7 +227,7 @@ std::vector<Setting> split_words(std::string_view text, int line, std::vector<Pr
       text.remove_prefix(close + 1);
       continue;
     }
-    const std::size_t stop = std::min(text.find_first_of(" \t"), text.size());
+    const std::size_t stop = std::min(text.find_first_of(kBlanks), text.size());
     setting.value = text.substr(0, stop);
     text.remove_prefix(stop);
     if (setting.key.empty())
@@ -248,14 +251,24 @@ std::string_view without_comment(std::string_view line) {
 /// Where the backslash stands with which the line goes on in the next one: the last of an odd number of them, with nothing but
 /// blanks behind it. npos: the line ends.
 std::size_t continuation(std::string_view line) {
-  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
   const std::size_t last_other = line.find_last_not_of('\\');
   const std::size_t backslashes = line.size() - (last_other == std::string_view::npos ? 0 : last_other + 1);
   return backslashes % 2 == 1 ? line.size() - 1 : std::string_view::npos;
 }
 
-/// Lines without comments, joined where one ends with a backslash, with nothing between: as Slurm's parse_config.c does it. The
-/// number is that of the first.
+/// Each backslash goes, and what is behind it stays as it is.
+std::string without_escapes(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && ++i == text.size()) break;
+    out += text[i];
+  }
+  return out;
+}
+
+/// Lines without comments, joined where one ends with a backslash, with nothing between, and then without escapes: as Slurm's
+/// parse_config.c does it. The number is that of the first.
 std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
   std::vector<std::pair<int, std::string>> out;
   int number = 0;
@@ -270,6 +283,7 @@ std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
     out.back().second += line.substr(0, more);
     joined = more != std::string_view::npos;
   }
+  for (auto& [line, content] : out) content = without_escapes(content);
   return out;
 }
 
@@ -282,8 +296,15 @@ void settle_record(Entry& entry, std::vector<Problem>& problems) {
   }
 }
 
-std::string quoted(const std::string& value) {
-  return !value.empty() && value.find_first_of(" \t") == std::string::npos ? value : '"' + value + '"';
+/// As it is written to be read as that.
+std::string written(const std::string& value) {
+  const bool quotes = value.empty() || value.find_first_of(kBlanks) != std::string::npos;
+  std::string out = quotes ? "\"" : "";
+  for (const char c : value) {
+    if (c == '\\' || c == '#') out += '\\';
+    out += c;
+  }
+  return quotes ? out + '"' : out;
 }
 
 std::vector<std::string> split_list(std::string_view text) {
@@ -324,6 +345,10 @@ int rank(const Entry& entry) {
 
 bool Entry::record() const {
   return one_of(kRecordKeys, head().key);
+}
+
+bool Entry::defaults() const {
+  return record() && same(head().value, "DEFAULT");
 }
 
 std::string Problem::str() const {
@@ -369,7 +394,7 @@ void Conf::add(std::string_view key, std::string value) {
 std::vector<Problem> Conf::add_record(std::string_view kind, std::string_view name, std::string_view words) {
   std::vector<Problem> problems;
   Entry entry{{{std::string(kind), std::string(name), 0}}};
-  for (Setting& setting : split_words(words, 0, problems)) entry.settings.push_back(std::move(setting));
+  for (Setting& setting : split_words(without_escapes(words), 0, problems)) entry.settings.push_back(std::move(setting));
   settle_record(entry, problems);
   entries_.push_back(std::move(entry));
   return problems;
@@ -382,7 +407,7 @@ std::string Conf::render() const {
   std::string out;
   for (const Entry* entry : sorted) {
     for (std::size_t i = 0; i < entry->settings.size(); ++i) {
-      out += (i == 0 ? "" : " ") + entry->settings[i].key + "=" + quoted(entry->settings[i].value);
+      out += (i == 0 ? "" : " ") + entry->settings[i].key + "=" + written(entry->settings[i].value);
     }
     out += '\n';
   }
@@ -400,25 +425,26 @@ Parsed parse(Kind kind, std::string_view text) {
       continue;
     }
     std::vector<Setting> settings = split_words(content, number, out.problems);
-    if (settings.empty()) continue;
-    Entry entry{std::move(settings)};
-    if (kind == Kind::kSlurm && entry.record()) {
-      settle_key(entry.settings.front(), kRecordKeys, "key", out.problems);
-      settle_record(entry, out.problems);
-      const auto [known, fresh] = records.try_emplace({entry.head().key, entry.head().value}, number);
-      if (!fresh && entry.head().value != "DEFAULT") {
-        out.problems.push_back(
-            {number, entry.head().key, entry.head().value + " is already defined in line " + std::to_string(known->second)});
-      }
-      out.conf.add(std::move(entry));
-      continue;
-    }
+    // A record takes what is behind it on its line.
+    const auto record = kind == Kind::kCgroup ? settings.end() : std::ranges::find_if(settings, [](const Setting& setting) {
+      return one_of(kRecordKeys, setting.key);
+    });
     const Names names = kind == Kind::kSlurm ? Names(kSlurmKeys) : Names(kCgroupKeys);
-    for (Setting& setting : entry.settings) {
-      settle_key(setting, names, kind == Kind::kSlurm ? "key of slurm.conf" : "key of cgroup.conf", out.problems);
-      check_value(setting, kind == Kind::kSlurm ? Names(kSlurmNumbers) : Names(kCgroupNumbers), out.problems);
-      out.conf.add({{std::move(setting)}});
+    for (auto setting = settings.begin(); setting != record; ++setting) {
+      settle_key(*setting, names, kind == Kind::kSlurm ? "key of slurm.conf" : "key of cgroup.conf", out.problems);
+      check_value(*setting, kind == Kind::kSlurm ? Names(kSlurmNumbers) : Names(kCgroupNumbers), out.problems);
+      out.conf.add({{std::move(*setting)}});
     }
+    if (record == settings.end()) continue;
+    Entry entry{{std::make_move_iterator(record), std::make_move_iterator(settings.end())}};
+    settle_key(entry.settings.front(), kRecordKeys, "key", out.problems);
+    settle_record(entry, out.problems);
+    const auto [known, fresh] = records.try_emplace({entry.head().key, entry.head().value}, number);
+    if (!fresh && !entry.defaults()) {
+      out.problems.push_back(
+          {number, entry.head().key, entry.head().value + " is already defined in line " + std::to_string(known->second)});
+    }
+    out.conf.add(std::move(entry));
   }
   return out;
 }
@@ -428,7 +454,7 @@ Merged merge(const Conf& base, const Conf& user) {
   for (const Entry& entry : user.entries()) {
     const Setting& head = entry.head();
     if (entry.record()) {
-      if (head.value != "DEFAULT" && base.record(head.key, head.value) != nullptr) {
+      if (!entry.defaults() && base.record(head.key, head.value) != nullptr) {
         out.problems.push_back(
             {head.line, head.key, head.value + " is created for the NodeSet of that name; choose another name"});
       } else {

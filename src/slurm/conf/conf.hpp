@@ -4,8 +4,9 @@
 //   conf::Merged merged = conf::merge(base, user.conf);
 //   std::string text = merged.conf.render();
 //
-// Rules of syntax: slurm.conf(5). Keys are compared without case. A line holds settings, or one record: a line whose first key
-// is NodeName, NodeSet, PartitionName, DownNodes or PowerAction, whose other words are parameters of it.
+// Rules of syntax: slurm.conf(5), and Slurm's parse_config.c, to which tests/conformance/slurm holds them. Keys are compared
+// without case. A line holds settings, and a record: the words from a key on that is NodeName, NodeSet, PartitionName,
+// DownNodes or PowerAction.
 #pragma once
 
 #include <optional>
@@ -28,6 +29,8 @@ struct Entry {
   std::vector<Setting> settings;
   [[nodiscard]] const Setting& head() const { return settings.front(); }
   [[nodiscard]] bool record() const;
+  /// A record whose name is DEFAULT, of any case: its parameters are those of the records of its kind behind it.
+  [[nodiscard]] bool defaults() const;
 };
 
 /// What is wrong with a text. `message` names key, value and what is allowed; `line` counts from 1.

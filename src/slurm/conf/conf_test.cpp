@@ -34,6 +34,43 @@ TEST(Parse, JoinsContinuedLinesAsSlurmDoes) {
       << "an escaped # begins no comment, and one behind an escaped backslash does";
 }
 
+TEST(Parse, TakesEscapesAwayAndWritesThemAgain) {
+  const Parsed parsed = parse(Kind::kSlurm, "MailProg=/a\\#b\\\\c\\d MailDomain=\\\"x # e\nPartitionName=a\\_b Nodes=\"c\\#\n");
+  EXPECT_EQ(parsed.conf.get("MailProg"), "/a#b\\cd");
+  EXPECT_THAT(words_of(parsed.problems),
+              ElementsAre(HasSubstr("MailDomain: the value has no closing"), HasSubstr("Nodes: the value")))
+      << "a quote is one, be it escaped";
+  EXPECT_NE(parsed.conf.record("PartitionName", "a_b"), nullptr);
+  const std::string text = "MailProg=/a\\#b\\\\cd\n";
+  EXPECT_EQ(parse(Kind::kSlurm, text).conf.render(), text);
+  Conf conf;
+  EXPECT_THAT(words_of(conf.add_record("PartitionName", "a", "AllowGroups=b\\#c State=UP")), IsEmpty());
+  EXPECT_EQ(conf.render(), "PartitionName=a AllowGroups=b\\#c State=UP\n");
+}
+
+TEST(Parse, ARecordMayStandBehindSettings) {
+  const Parsed parsed = parse(Kind::kSlurm, "MailDomain=a PartitionName=b Nodes=ALL MaxTime=1\n");
+  EXPECT_THAT(words_of(parsed.problems), IsEmpty());
+  EXPECT_EQ(parsed.conf.render(), "MailDomain=a\nPartitionName=b Nodes=ALL MaxTime=1\n");
+}
+
+TEST(Parse, DefaultsMayBeRepeated) {
+  const std::string text =
+      "PartitionName=DEFAULT MaxTime=1\nPartitionName=a Nodes=ALL\nPartitionName=default MaxTime=2\nPartitionName=default "
+      "State=UP\n";
+  const Parsed parsed = parse(Kind::kSlurm, text);
+  EXPECT_THAT(words_of(parsed.problems), IsEmpty());
+  EXPECT_EQ(parsed.conf.render(), text) << "in their order: they are of what is behind them";
+  EXPECT_TRUE(parsed.conf.entries()[2].defaults());
+  EXPECT_FALSE(parsed.conf.entries()[1].defaults());
+}
+
+TEST(Parse, BlanksAreThoseOfSlurm) {
+  const Parsed parsed = parse(Kind::kSlurm, "\v MailDomain\t=\fa\rMailProg=/b\r\nPartitionName=a\v Nodes=ALL\r\n");
+  EXPECT_THAT(words_of(parsed.problems), IsEmpty());
+  EXPECT_EQ(parsed.conf.render(), "MailDomain=a\nMailProg=/b\nPartitionName=a Nodes=ALL\n");
+}
+
 TEST(Parse, ReadsSettingsRecordsCommentsAndContinuedLines) {
   const Parsed parsed = parse(Kind::kSlurm,
                               "# a comment\n"

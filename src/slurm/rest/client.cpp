@@ -97,10 +97,17 @@ void Client::node(const std::string& name, Done<Node> done) {
         if (const auto good = Connection::sound(decoded, status); !good) {
           return done(std::unexpected(good.error().with("node " + name)));
         }
-        if (decoded->rows.size() != 1 || decoded->rows.front()->name != name) {
-          return done(core::fail(ErrorCode::kInternal, "node " + name + ": the reply speaks of others"));
+        const Node* row = decoded->rows.size() == 1 ? decoded->rows.front().get() : nullptr;
+        // slurmctld looks for a host of that name where it has no such node.
+        if (row != nullptr && row->name != name && row->hostname == name) {
+          return done(core::fail(ErrorCode::kConflict, "Slurm has no node " + name + ", but the slurmd of host " + name +
+                                                           " has registered as " + row->name + ": drain " + row->name +
+                                                           ", and end that slurmd, or its pod, when no job runs there"));
         }
-        done(*decoded->rows.front());
+        if (row == nullptr || row->name != name) {
+          return done(core::fail(ErrorCode::kInternal, "node " + name + ": slurmrestd's reply is about other nodes"));
+        }
+        done(*row);
       });
 }
 

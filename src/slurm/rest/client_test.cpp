@@ -266,6 +266,10 @@ TEST_F(ClientTest, AnUnknownNodeIsNotFound) {
   EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal);
   http.on("GET", "/slurm/v0.0.45/node/zz", testing::nodes(testing::node("n1", R"("IDLE")")));
   EXPECT_EQ(node("zz").error().code, ErrorCode::kInternal) << "another node";
+  http.on("GET", "/slurm/v0.0.45/node/h1", testing::nodes(R"({"name":"n1","hostname":"h1","state":["IDLE"]})"));
+  EXPECT_EQ(node("h1").error().code, ErrorCode::kConflict);
+  EXPECT_NE(node("h1").error().message.find("the slurmd of host h1 has registered as n1"), std::string::npos)
+      << "slurmctld takes the name for a host's, whose slurmd was given another one";
 }
 
 TEST_F(ClientTest, WritesOnlyWhatIsSet) {

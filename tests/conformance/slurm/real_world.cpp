@@ -96,6 +96,7 @@ class RealWorld final : public World {
     return exec("sh -c " + shell_word("kill -0 " + slurmd(name) + " 2>/dev/null && echo yes || true")) == "yes\n";
   }
   void reload_node(const std::string& name) override { exec("kill -HUP " + slurmd(name)); }
+  std::string show(const std::string& what) override { return exec("scontrol --oneliner show " + what); }
   void reserve(const std::string& reservation, const std::string& node) override {
     exec("scontrol create reservation reservationname=" + reservation + " nodes=" + node +
          " starttime=now duration=60 users=root");

@@ -45,6 +45,8 @@ class World {
   [[nodiscard]] virtual bool slurmd_runs(const std::string& name) = 0;
   /// SIGHUP to slurmd.
   virtual void reload_node(const std::string& name) = 0;
+  /// What `scontrol show` says of that ("config", "partition"), a line each. The model has no scontrol: "".
+  virtual std::string show(const std::string& /*what*/) { return ""; }
   /// As an administrator with scontrol: a reservation from now on.
   virtual void reserve(const std::string& reservation, const std::string& node) = 0;
   virtual void end_reservation(const std::string& reservation) = 0;
