@@ -34,7 +34,7 @@ int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, c
   } else {
     const std::size_t slash = unless.find('/');
     if (slash == std::string::npos)
-      return app.fatal("--unless-operator", {core::ErrorCode::kInvalid, unless + ": must be NAMESPACE/NAME"});
+      return app.fatal("--unless-operator", core::fail(core::ErrorCode::kInvalid, unless + ": must be NAMESPACE/NAME").error());
     op::look_for_operator(app.loop(), app.client(), {unless.substr(0, slash), unless.substr(slash + 1)}, looked);
   }
   app.loop().run();
