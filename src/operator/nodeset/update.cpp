@@ -118,11 +118,14 @@ auto rank(const View& view, const Worker& worker) {
                     worker.record != nullptr && reserved(*worker.record), -worker.key.ordinal);
 }
 
+/// Kubernetes tells when an object was created in whole seconds.
+constexpr core::Duration kCreated{1000};
+
 /// A busy worker that was drained for a template of before makes room for idle ones: its jobs may last for days. Its next drain
 /// is younger than the template, so it does this once for each.
 bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
   return template_since && worker.busy() && worker.ready() && worker.drained_for &&
-         view.in.now - *worker.drained_for < *template_since;
+         view.in.now - *worker.drained_for < *template_since + kCreated;
 }
 
 /// It would not create the pod, however often it is asked. A quota has room once the worker is gone.
