@@ -118,8 +118,8 @@ auto rank(const View& view, const Worker& worker) {
                     worker.record != nullptr && reserved(*worker.record), -worker.key.ordinal);
 }
 
-/// Kubernetes tells when an object was created in whole seconds.
-constexpr core::Duration kCreated{1000};
+/// Kubernetes tells when an object was created in whole seconds, and a drain is seen up to two seconds after it began.
+constexpr core::Duration kCreated{3000};
 
 /// A busy worker that was drained for a template of before makes room for idle ones: its jobs may last for days. Its next drain
 /// is younger than the template, so it does this once for each.
