@@ -14,7 +14,7 @@ const FieldList& field_list(const RestApiSpec*) {
                    .schema_of(container_schema())
                    .describe(
                        "A core/v1 Container, merged over the operator's own container slurmrestd. args come before the address "
-                       "to listen on."))
+                       "to listen on; one of your own at the container's port replaces it."))
           .add(field("template", &RestApiSpec::pod_template).describe("What to add to the slurmrestd pods."))
           .add(field("sssdConfRef", &RestApiSpec::sssd_conf_ref)
                    .nullable()

@@ -11,6 +11,12 @@
 namespace op {
 namespace {
 
+/// Slurm looks for words without case.
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
 /// A number that a slurm.conf has for the key, if it is one.
 template <class Number>
 std::optional<Number> number(const slurm::conf::Conf& conf, std::string_view key) {
@@ -64,11 +70,14 @@ std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf) {
   return number<std::size_t>(conf, "MaxNodeCount");
 }
 
+bool enables_ipv6(const slurm::conf::Conf& conf) {
+  return lower_case(conf.get("CommunicationParameters").value_or("")).find("enableipv6") != std::string::npos;
+}
+
 bool contains_jobs(const slurm::conf::Conf& conf) {
   // prolog_str2flags() of slurmctld.
   constexpr std::array<std::string_view, 3> kFlags{"contain", "runinjob", "x11"};
-  std::string said = conf.get("PrologFlags").value_or("");
-  std::ranges::transform(said, said.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string said = lower_case(conf.get("PrologFlags").value_or(""));
   return std::ranges::any_of(kFlags, [&](std::string_view flag) { return said.find(flag) != std::string::npos; });
 }
 

@@ -44,6 +44,9 @@ bool contains_jobs(const slurm::conf::Conf& conf);
 /// The same of the ConfigMap.
 bool contains_jobs(const kube::Object& config_map);
 
+/// CommunicationParameters of a slurm.conf has EnableIPv6.
+bool enables_ipv6(const slurm::conf::Conf& conf);
+
 /// Until when workers have been given the places that a topology file of the user's gives them: see
 /// operator/controller/places.hpp.
 struct Places {

@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <ranges>
 
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
@@ -56,17 +59,44 @@ int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   return port != 0 ? port : api::kPortSlurmrestd;
 }
 
-/// "[::]:6820" or "0.0.0.0:6820", after the options: an address of their own for our port.
-bool listens_on(const core::Json& args, int port) {
-  const std::string end = ":" + std::to_string(port);
-  return std::ranges::any_of(args, [&](const core::Json& arg) {
-    if (!arg.is_string()) return false;
-    const std::string& text = arg.get_ref<const std::string&>();
-    return text.ends_with(end) && !text.starts_with('-') && !text.starts_with("unix:");
-  });
+/// Whether slurmrestd listens at that port because of this word. It takes "host:port", "[address]:port" and "unix:path".
+bool names_port(std::string_view word, int port) {
+  return word.ends_with(":" + std::to_string(port)) && !word.starts_with('-') && !word.starts_with("unix:");
 }
 
-core::Json slurmrestd_container(const api::RestApiSpec& spec) {
+/// Whether users have slurmrestd listen at that port themselves: it cannot do so twice.
+bool listens_at(const core::Json& container, int port) {
+  const core::Json* args = core::find(container, {"args"});
+  if (args != nullptr && args->is_array() && std::ranges::any_of(*args, [&](const core::Json& word) {
+        return word.is_string() && names_port(word.get_ref<const std::string&>(), port);
+      })) {
+    return true;
+  }
+  const core::Json* env = core::find(container, {"env"});
+  return env != nullptr && env->is_array() && std::ranges::any_of(*env, [&](const core::Json& item) {
+           if (core::get_string(item, {"name"}) != "SLURMRESTD_LISTEN") return false;
+           const std::string value = core::get_string(item, {"value"});
+           return std::ranges::any_of(std::views::split(value, ','), [&](const auto& word) {
+             return names_port(std::string_view(word.begin(), word.end()), port);
+           });
+         });
+}
+
+/// Whether pods have IPv6 addresses: the API server gives the Service the families that there are.
+bool has_ipv6(const kube::Object& service) {
+  const core::Json* families = core::find(service.body, {"spec", "ipFamilies"});
+  return families != nullptr && families->is_array() && std::ranges::find(*families, core::Json("IPv6")) != families->end();
+}
+
+/// Where slurmrestd listens. With EnableIPv6, [::] is one listener for both families; but in a pod without an IPv6 address
+/// slurmrestd then does not start. Without EnableIPv6, Slurm knows IPv4 alone.
+std::string_view any_address(const Observed& observed) {
+  const bool both = enables_ipv6(offered_conf(*observed.config_map)) && observed.service && has_ipv6(*observed.service);
+  return both ? "[::]" : "0.0.0.0";
+}
+
+core::Json slurmrestd_container(const Observed& observed) {
+  const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{
       {"name", kAppRestApi},
       {"image", kDefaultSlurmrestdImage},
@@ -85,10 +115,11 @@ core::Json slurmrestd_container(const api::RestApiSpec& spec) {
   out["livenessProbe"] = probe(kAppRestApi, 60);
   out["readinessProbe"] = probe(kAppRestApi, 3);
   out = merge_container(std::move(out), spec.slurmrestd);
-  // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments. Slurm makes an IPv4 socket of
-  // [::] unless CommunicationParameters has EnableIPv6, and then one for both families.
+  // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
   const int port = listening_port(out, spec);
-  if (!listens_on(out["args"], port)) out["args"].push_back("[::]:" + std::to_string(port));
+  const core::Json* theirs = in_template(spec);
+  if (!listens_at(out, port) && (theirs == nullptr || !listens_at(*theirs, port)))
+    out["args"].push_back(fmt::format("{}:{}", any_address(observed), port));
   return out;
 }
 
@@ -100,6 +131,10 @@ core::Json etc_volume(const Observed& observed) {
 }
 
 }  // namespace
+
+bool knows_address(const Observed& observed) {
+  return observed.service || !enables_ipv6(offered_conf(*observed.config_map));
+}
 
 core::Json build_service(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
@@ -119,7 +154,7 @@ core::Json build_deployment(const Observed& observed) {
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
       {"securityContext", ids(true)},
-      {"containers", core::Json::array({slurmrestd_container(spec)})},
+      {"containers", core::Json::array({slurmrestd_container(observed)})},
       {"volumes", core::Json::array({etc_volume(observed)})},
   };
   if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, image_of(spec));

@@ -59,7 +59,7 @@ void plan_status(const Observed& observed, std::vector<Problem> problems, bool r
 void plan_children(const Observed& observed, plan::Plan& plan) {
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerRestApi));
-  if (observed.controller_exists && mountable(observed) && !observed.newer) {
+  if (observed.controller_exists && mountable(observed) && !observed.newer && knows_address(observed)) {
     plan::Lane& lane = plan.lane("pod");
     core::Json deployment = build_deployment(observed);
     lane.add(drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
