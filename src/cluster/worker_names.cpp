@@ -8,6 +8,12 @@
 #include "api/well_known.hpp"
 
 namespace op {
+namespace {
+
+/// Of hostnames, and of values of labels.
+constexpr std::size_t kMaxLabel = 63;
+
+}  // namespace
 
 std::string padded_ordinal(int ordinal, int padding) {
   return fmt::format("{:0{}}", ordinal, std::clamp(padding, 0, 60));
@@ -65,8 +71,15 @@ std::string hostname_problem(std::string_view prefix, int ordinal, int padding) 
   return hostname_problem(std::string(prefix) + padded_ordinal(ordinal, padding));
 }
 
+std::string pod_name_problem(const std::string& name) {
+  if (name.size() <= kMaxLabel) return {};
+  return fmt::format("Pod {} has a name of {} characters, but the label {} takes at most {}", name, name.size(),
+                     api::kLabelPodName, kMaxLabel);
+}
+
 std::string hostname_problem(const std::string& name) {
-  if (name.size() > 63) return fmt::format("hostname {} has {} characters, but at most 63 are allowed", name, name.size());
+  if (name.size() > kMaxLabel)
+    return fmt::format("hostname {} has {} characters, but at most 63 are allowed", name, name.size());
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
   if (name.empty() || !std::all_of(name.begin(), name.end(), allowed) || name.front() == '-') {
     return fmt::format("hostname {} is not valid: it must consist of a-z, 0-9 and '-', and begin with a letter or digit", name);

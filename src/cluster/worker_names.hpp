@@ -31,5 +31,7 @@ std::optional<core::Json> worker_comment(const std::string& comment);
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
 /// The same of one name.
 std::string hostname_problem(const std::string& name);
+/// Why a worker's pod cannot have this name, which stands in a label of it (at most 63 characters); empty when it can.
+std::string pod_name_problem(const std::string& name);
 
 }  // namespace op

@@ -32,6 +32,8 @@ TEST(WorkerNames, SayWhatIsWrongWithAHostname) {
   EXPECT_NE(hostname_problem("a.b-", 1, 0), "");
   EXPECT_NE(hostname_problem("Cpu", 1, 0), "");
   EXPECT_NE(hostname_problem("-a", 1, 0), "");
+  EXPECT_EQ(pod_name_problem(std::string(63, 'a')), "") << "it is the value of a label";
+  EXPECT_NE(pod_name_problem(std::string(64, 'a')), "");
 }
 
 TEST(WorkerNames, TheSlurmNodeIsTheHostname) {

@@ -308,6 +308,33 @@ shows slurm '{k.split("/")[1]: d["data"] for k, d in o.items() if k.startswith("
 shows slurm "[$nodeset[k] for k in ('replicas', 'scalingMode', 'extraConf', 'partition', 'oversubscribeNode')]" \
   '[3, "DaemonSet", "Features=a,b Weight=2", {"config": "MaxTime=1 State=UP", "enabled": true}, true]' \
   --set-json 'nodesets.cpu={"replicas":3,"scalingMode":"DaemonSet","extraConfMap":{"Weight":2,"Features":["a","b"]},"partition":{"enabled":true,"configMap":{"State":"UP","MaxTime":1}},"oversubscribeNode":true}'
+# Names that look like numbers are names: no object has one of another type.
+names='[*{type(d["metadata"].get(k, "")).__name__ for d in o.values() for k in ("name", "namespace")}]'
+RELEASE=12 shows slurm "[$names, sorted(o), o['RestApi/no']['spec']['controllerRef'], o['Controller/no']['spec']['slurmKeyRef'], o['Controller/no']['metadata']['namespace']]" \
+  '[["str"], ["Controller/no", "RestApi/no"], {"name": "no"}, {"key": "2", "name": "1"}, "7"]' \
+  --set-string fullnameOverride=no,namespaceOverride=7,slurmKey.secretRef.name=1,slurmKey.secretRef.key=2
+RELEASE=12 shows slurm-operator "[$names, o['Deployment/no']['spec']['selector']['matchLabels']['app.kubernetes.io/instance'], o['Deployment/no']['spec']['template']['spec']['serviceAccountName'], o['ClusterRoleBinding/no']['subjects'][0]['namespace']]" \
+  '[["str"], "12", "no", "7"]' --set-string fullnameOverride=no,namespaceOverride=7
+# What cannot be a name is refused by the value that it comes from.
+for name in GPU_a a.b -a a-; do
+  refuses slurm "nodesets.$name: the name must consist of a-z, 0-9 and '-'" --set-json "nodesets={\"$name\":{}}"
+  refuses slurm "loginsets.$name: the name must consist of a-z, 0-9 and '-'" --set-json "loginsets={\"$name\":{}}"
+done
+shows slurm 'sorted(o)' '["Controller/slurm", "NodeSet/slurm-worker-0", "RestApi/slurm"]' --set-json 'nodesets={"0":{},"GPU_a":{"enabled":false}}'
+long=$(printf 'x%.0s' {1..48})
+shows slurm "'NodeSet/slurm-worker-$long' in o" true --set "nodesets.$long.replicas=1"
+refuses slurm "nodesets.x$long: its object's name, slurm-worker-x$long, has 62 characters, but at most 61 are allowed" --set "nodesets.x$long.replicas=1"
+shows slurm "'NodeSet/slurm-worker-x$long' in o" true --set "nodesets.x$long.replicas=1" --is-upgrade
+refuses slurm "loginsets.xxxx$long: its object's name, slurm-login-xxxx$long, has 64 characters, but at most 63 are allowed" --set "loginsets.xxxx$long.replicas=1"
+RELEASE=12 refuses slurm "the name of the cluster's objects, 12-slurm, must consist of a-z, 0-9 and '-', begin with a letter"
+refuses slurm "the name of the cluster's objects, My_Cluster, must" --set fullnameOverride=My_Cluster
+RELEASE=12 refuses slurm-operator 'the name of the Service, 12-slurm-operator, must begin with a letter: set fullnameOverride'
+RELEASE=12 shows slurm-operator '"Deployment/12-slurm-operator" in o' true --set operator.metricsPort=0
+# Job names, and labels with them, are short.
+job='[[len(k.partition("/")[2]), d["metadata"]["name"] == d["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"]] for k, d in o.items() if k.startswith("Job/")]'
+shows slurm-operator "$job" '[[63, true]]' --set "fullnameOverride=xxxxx$long"
+shows slurm-operator "$job" '[[63, true]]' --set "fullnameOverride=xxxxxx$long"
+shows slurm-operator "$job" '[[63, true]]' --set "fullnameOverride=xxxxxxxxxxxxxxx$long"
 # The stop switch is the Controller's, not its pods': to switch it must not replace them. Its name is the operator's.
 switch=$(sed -n 's/.*kAnnotationStopDeletions = "\(.*\)";/\1/p' "$top/src/api/well_known.hpp")
 shows slurm "[o['Controller/slurm']['metadata'].get('annotations'), $spec['template']['metadata']]" '[null, {}]'

@@ -20,7 +20,7 @@
 {{- /* The name is fixed: dashboards and network policies select the operator's pods by it. */}}
 {{- define "slurm-operator.selectorLabels" -}}
 app.kubernetes.io/name: slurm-operator
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "slurm-operator.labels" -}}
@@ -88,9 +88,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- /* Name, and namespace where it has one, of the roles above and their bindings. Arguments: root, name. */}}
 {{- define "slurm-operator.roleMetadata" -}}
-name: {{ .name }}
+name: {{ .name | quote }}
 {{- if not .root.Values.operator.clusterRole }}
-namespace: {{ include "slurm-operator.namespaces" .root }}
+namespace: {{ include "slurm-operator.namespaces" .root | quote }}
 {{- end }}
 {{- end }}
 

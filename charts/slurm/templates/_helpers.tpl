@@ -26,8 +26,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* metadata: of an object. Arguments: root, name, metadata (labels, annotations). */}}
 {{- define "slurm.metadata" -}}
 {{- $metadata := .metadata | default dict -}}
-name: {{ .name }}
-namespace: {{ include "slurm.namespace" .root }}
+name: {{ .name | quote }}
+namespace: {{ include "slurm.namespace" .root | quote }}
 labels:
   {{- merge (deepCopy ($metadata.labels | default dict)) (fromYaml (include "slurm.labels" .root)) | toYaml | nindent 2 }}
 {{- with $metadata.annotations }}
@@ -207,8 +207,8 @@ part (slurm or jwt).
 {{- $ref := $values.secretRef | default dict }}
 {{- $name := include "slurm.keySecret" . }}
 {{- if or $ref.name (lookup "v1" "Secret" (include "slurm.namespace" .root) $name) }}
-name: {{ $name }}
-key: {{ $ref.key | default (printf "%s.key" .part) }}
+name: {{ $name | quote }}
+key: {{ $ref.key | default (printf "%s.key" .part) | quote }}
 {{- else if not $values.create }}
 {{- fail (printf "%s.secretRef.name: required, unless %s.create is true" $path $path) }}
 {{- end }}
@@ -220,8 +220,8 @@ key: {{ $ref.key | default (printf "%s.key" .part) }}
 {{- $ref := $sssd.secretRef | default dict }}
 {{- if $ref.name }}
 sssdConfRef:
-  name: {{ $ref.name }}
-  key: {{ $ref.key | default "sssd.conf" }}
+  name: {{ $ref.name | quote }}
+  key: {{ $ref.key | default "sssd.conf" | quote }}
 {{- else if $sssd.conf }}
 sssdConfRef:
   name: {{ include "slurm.fullname" . }}-sssd-conf

@@ -99,6 +99,12 @@ Json wanted_slurmd(const api::NodeSetSpec& spec) {
   return out;
 }
 
+/// As Kubernetes takes names of volumes (RFC 1123).
+bool is_volume_name(std::string_view name) {
+  return name.size() <= 63 && !name.starts_with('-') && !name.ends_with('-') &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+}
+
 /// In whole units, rounded up; 0 for what is no quantity, or none that a machine has.
 std::int64_t whole(const Json& quantity) {
   const long double value = std::ceil(core::quantity(quantity).value_or(0));
@@ -444,6 +450,9 @@ std::string claim_templates_problem(const api::NodeSetSpec& spec) {
     const std::string name = core::get_string(spec.volume_claim_templates[i], {"metadata", "name"});
     const std::string path = fmt::format("spec.volumeClaimTemplates[{}].metadata.name", i);
     if (name.empty()) return path + ": required";
+    if (!is_volume_name(name))
+      return fmt::format("{}: {} must have at most 63 characters of a-z, 0-9 and '-', and begin and end with a letter or digit",
+                         path, name);
     if (std::ranges::find(ours, name) != ours.end()) return fmt::format("{}: {} is a volume of the operator's own", path, name);
     if (std::ranges::find(names, name) != names.end()) return fmt::format("{}: {} is the name of another template", path, name);
     names.push_back(name);

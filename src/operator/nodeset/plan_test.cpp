@@ -1000,6 +1000,29 @@ TEST(NodeSetPlan, AMendedSpecIsTriedAtOnce) {
   EXPECT_EQ(world.pods.size(), 2U);
 }
 
+// The names of pods are values of a label, also where hostnames are short.
+TEST(NodeSetPlan, SaysWhichPodsCannotHaveTheirNames) {
+  World world(Json{{"replicas", 10}, {"template", {{"spec", {{"hostname", "gpu-"}}}}}});
+  world.nodeset["metadata"]["name"] = std::string(61, 'x');
+  world.settle(20);
+  EXPECT_EQ(world.pods.size(), 10U);
+  EXPECT_EQ(world.condition("Degraded"), "False AsExpected") << "63 characters are enough for 0 to 9";
+
+  world.nodeset["spec"]["replicas"] = 11;
+  world.settle(20);
+  EXPECT_EQ(world.pods.size(), 10U);
+  EXPECT_EQ(world.condition("Degraded"), "True InvalidHostname");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr(std::string(61, 'x') + "-10 has a name of 64 characters"));
+
+  // No worker is replaced by one that cannot be, and that is told.
+  world.nodeset["spec"]["replicas"] = 10;
+  world.nodeset["spec"]["ordinalPadding"] = 3;
+  world.settle(20);
+  EXPECT_EQ(world.pods.size(), 10U);
+  EXPECT_EQ(world.condition("Degraded"), "True InvalidHostname");
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("-009 has a name of 65 characters"));
+}
+
 TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   World world(Json{{"replicas", 1}, {"extraConf", "Weight"}});
   world.settle(2);
@@ -1009,6 +1032,11 @@ TEST(NodeSetPlan, SaysWhatIsWrongWithTheSpec) {
   World host(Json{{"replicas", 1}, {"template", {{"spec", {{"hostname", std::string(60, 'a')}}}}}, {"ordinalPadding", 5}});
   host.settle(2);
   EXPECT_EQ(host.condition("Degraded"), "True InvalidHostname");
+
+  World claims(Json{{"replicas", 1}, {"volumeClaimTemplates", Json::array({{{"metadata", {{"name", "My.Data"}}}}})}});
+  claims.settle(2);
+  EXPECT_EQ(claims.condition("Degraded"), "True InvalidSpec");
+  EXPECT_THAT(claims.message("Degraded"), HasSubstr("spec.volumeClaimTemplates[0].metadata.name: My.Data must have"));
 
   World twin(Json{{"replicas", 1}});
   twin.namesake = "other";

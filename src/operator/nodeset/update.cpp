@@ -180,8 +180,7 @@ bool can_create(const View& view, const ExtraConf& extra_conf) {
   const api::NodeSetSpec& spec = view.in.nodeset.spec;
   return extra_conf.refusal.empty() && view.in.missing.empty() && !view.in.newer && view.in.namesake.empty() &&
          view.in.controller->key == kube::Presence::kPresent &&
-         (!has_sshd(spec) || view.in.host_keys == kube::Presence::kPresent) &&
-         (view.by_host() || hostname_problem(view.node_prefix(), view.desired, spec.ordinal_padding).empty());
+         (!has_sshd(spec) || view.in.host_keys == kube::Presence::kPresent) && view.name_problem(view.desired - 1).empty();
 }
 
 bool is_earlier(const View& view, const Slot& worker) {

@@ -110,6 +110,15 @@ std::string View::node_name(const SlotKey& place) const {
   return node_prefix() + padded_ordinal(place.ordinal, in.nodeset.spec.ordinal_padding);
 }
 
+std::string View::name_problem(int ordinal) const {
+  const api::NodeSetSpec& spec = in.nodeset.spec;
+  if (by_host() || ordinal < 0) return {};
+  std::string out = hostname_problem(node_prefix(), ordinal, spec.ordinal_padding);
+  if (out.empty()) out = pod_name_problem(pod_name(SlotKey{ordinal}));
+  if (!out.empty()) out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
+  return out;
+}
+
 std::optional<SlotKey> View::place_of(std::string_view node) const {
   if (const auto host = hosts_by_node_.find(node); host != hosts_by_node_.end()) return SlotKey{-1, std::string(host->second)};
   const std::optional<int> ordinal = ordinal_of(node, node_prefix());

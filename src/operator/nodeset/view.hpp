@@ -89,6 +89,8 @@ class View {
   /// What precedes the number in the Slurm nodes' names of workers.
   [[nodiscard]] std::string node_prefix() const;
   [[nodiscard]] std::string pod_name(const SlotKey& place) const;
+  /// Why a worker with this ordinal cannot have its names, and what to do; empty when it can, or there is no such worker.
+  [[nodiscard]] std::string name_problem(int ordinal) const;
   /// What Slurm calls the worker of a place; not with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;

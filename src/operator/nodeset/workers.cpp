@@ -431,17 +431,13 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
   plan::Lane& lane = draft.lane("create");
   const Finalizer finalizer = keep_finalizer(view, lane, draft);
   if (finalizer == Finalizer::kNotNow) return finalizer;
-  const bool may_create =
-      view.in.namesake.empty() && !vacancies.places.empty() && (extra_conf.refusal.empty() || !view.in.base.empty());
+  // Of Kubernetes nodes, each has been looked at. Workers that are there are not replaced by such that cannot be.
+  const int last = vacancies.places.empty() ? 0 : vacancies.places.rbegin()->ordinal;
+  const std::string problem = view.name_problem(std::max(last, view.desired - 1));
+  if (!problem.empty()) draft.wrong("InvalidHostname", problem, "Create");
+  const bool may_create = problem.empty() && view.in.namesake.empty() && !vacancies.places.empty() &&
+                          (extra_conf.refusal.empty() || !view.in.base.empty());
   if (!may_create || !has_key(view, draft)) return finalizer;
-  // Of Kubernetes nodes, each has been looked at.
-  const std::string problem = view.by_host() ? ""
-                                             : hostname_problem(view.node_prefix(), vacancies.places.rbegin()->ordinal,
-                                                                view.in.nodeset.spec.ordinal_padding);
-  if (!problem.empty()) {
-    draft.wrong("InvalidHostname", problem, "Create");
-    return finalizer;
-  }
   const Recipes recipes = find_recipes(view, vacancies, extra_conf, draft);
   if (!recipes.empty()) create_pods(view, vacancies, draining, finalizer, lane, recipes, draft);
   return finalizer;
