@@ -286,7 +286,7 @@ shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Defau
 # Helm holds numbers as floats: each comes out in full. What is empty gives no line.
 shows slurm "$spec['extraConf']" '"DefMemPerNode=1228800\nMaxArraySize=1000001\nNegative=-2000000\nPriorityDecayHalfLife=0.5\nSelf=NO\nSlurmdParameters=1048576,x\nYes=YES\n"' \
   --set-json 'controller.extraConfMap={"DefMemPerNode":1228800,"MaxArraySize":1000001,"Negative":-2000000,"PriorityDecayHalfLife":0.5,"SlurmdParameters":[1048576,"x"],"Self":false,"Yes":true,"MCSPlugin":[],"Nothing":"","Null":null}'
-refuses slurm 'controller.extraConfMap.A: 9.007199254740992e+15 has more digits than Helm keeps of a number: quote it' --set-json 'controller.extraConfMap={"A":9007199254740993}'
+refuses slurm 'controller.extraConfMap.A: 9007199254740992 has more digits than Helm keeps of a number: quote it' --set-json 'controller.extraConfMap={"A":9007199254740993}'
 shows slurm "[$nodeset['extraConf'], $nodeset['partition']['config']]" '["RealMemory=2063000", "DefMemPerCPU=4000000 Hidden=YES"]' \
   --set-json 'nodesets.cpu={"extraConfMap":{"RealMemory":2063000},"partition":{"enabled":true,"configMap":{"DefMemPerCPU":4000000,"Hidden":true}}}'
 shows slurm "$spec['extraConf']" '"PartitionName=all Nodes=ALL Default=YES MaxMemPerNode=2063000 MaxTime=UNLIMITED\n"' \
@@ -296,6 +296,26 @@ for tag in 26.1 26.0 1e300; do
   refuses slurm 'nodesets.cpu.slurmd.image.tag: ' --set-json "nodesets.cpu.slurmd.image={\"repository\":\"r/slurmd\",\"tag\":$tag}"
 done
 refuses slurm-operator 'operator.image.tag: 0.1 is a number' --set-json operator.image.tag=0.1
+# Nor elsewhere do they lose digits.
+shows slurm "$spec['template']['spec']" '{"nodeSelector": {"kubernetes.io/os": "linux"}, "x": [1000001, 9007199254740991, 0.5]}' --set-json 'controller.podSpec.x=[1000001,9007199254740991,0.5]'
+for chart in slurm slurm-operator; do
+  refuses $chart 'extraObjects[0].a: 9007199254740992 has more digits than Helm keeps of a number: quote it' --set-json 'extraObjects=[{"a":9007199254740993}]'
+done
+refuses slurm 'nodesets.cpu.podSpec.a: -9007199254740992 has more digits' --set nodesets.cpu.podSpec.a=-9007199254740992
+refuses slurm 'controller.extraConfMap.A: 0.12345678901234568 has more digits' --set-json controller.extraConfMap.A=0.1234567890123456789
+shows slurm "[o['RestApi/slurm']['spec']['replicas'], o['LoginSet/slurm-login-a']['spec']['replicas'], o['PodDisruptionBudget/slurm-restapi']['spec']['minAvailable'], o['PriorityClass/slurm-system-critical']['value']]" \
+  '[1000001, 1000002, 1000003, 1000004]' --set-json 'restapi={"replicas":1000001,"pdb":{"enabled":true,"minAvailable":1000003}}' \
+  --set-json 'loginsets.a.replicas=1000002,priorityClass={"enabled":true,"create":true,"value":1000004}'
+shows slurm-operator "[o['Deployment/slurm-operator']['spec']['replicas'], o['PodDisruptionBudget/slurm-operator']['spec']['minAvailable'], o['PriorityClass/slurm-operator-workers']['value']]" \
+  '[1000001, 1000002, 1000003]' --set-json 'operator={"replicas":1000001,"pdb":{"enabled":true,"minAvailable":1000002}},workerPriorityClass.value=1000003'
+refuses slurm-operator 'operator.metricsPort: 1000001, must be from 0 to 65535' --set-json operator.metricsPort=1000001
+# 0 is a number, and percentages are words.
+shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["maxUnavailable"]' 0 --set restapi.pdb.enabled=true,restapi.pdb.maxUnavailable=0
+shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["minAvailable"]' '"50%"' --set restapi.pdb.enabled=true,restapi.pdb.minAvailable=50%
+shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["maxUnavailable"]' 0 --set operator.pdb.enabled=true,operator.pdb.minAvailable=null,operator.pdb.maxUnavailable=0
+# YAML makes booleans of words that in a list are names.
+refuses slurm 'nodesets.cpu.extraConfMap.Features: true in a list, which may have been written as another word, such as on: quote it' --set-json 'nodesets.cpu.extraConfMap.Features=["a",true]'
+refuses slurm "at '/controller/extraConfMap/A/0': got array" --set-json 'controller.extraConfMap.A=[[1]]'
 shows slurm "$spec['topology']" '{"nodeLabels": ["zone", "rack"], "type": "Tree"}' \
   --set-json 'controller.topology={"type":"Tree","nodeLabels":["zone","rack"]}'
 refuses slurm "additional properties 'labels' not allowed" --set-json 'controller.topology={"labels":["zone"]}'

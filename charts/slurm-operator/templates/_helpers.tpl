@@ -57,7 +57,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- /* A port of values, checked: 0 to 65535. */}}
 {{- define "slurm-operator.port" -}}
 {{- $name := index . 0 }}
-{{- $value := toString (index . 1 | default 0) }}
+{{- $value := index . 1 | default 0 }}
+{{- $value = kindIs "string" $value | ternary $value (toJson $value) }}
 {{- if not (regexMatch "^(0|[1-9][0-9]{0,4})$" $value) }}
 {{- fail (printf "%s: %s, must be from 0 to 65535" $name $value) }}
 {{- end }}

@@ -96,20 +96,22 @@ spec:
 
 {{- /*
 A value as Slurm and Kubernetes are to read it: Helm holds each number as a float, which it would print as 2.063e+06. Booleans become
-YES and NO, and lists are separated by commas. Arguments: value, path.
+YES and NO, and lists are separated by commas. YAML makes booleans of words such as on, which in a list are names. Arguments: value, path.
 */}}
 {{- define "slurm.text" -}}
 {{- $path := .path }}
 {{- if kindIs "slice" .value }}
 {{- $items := list }}
-{{- range .value }}{{ $items = append $items (include "slurm.text" (dict "value" . "path" $path)) }}{{ end }}
+{{- range .value }}
+{{- if kindIs "bool" . }}
+{{- fail (printf "%s: %v in a list, which may have been written as another word, such as on: quote it" $path .) }}
+{{- end }}
+{{- $items = append $items (include "slurm.text" (dict "value" . "path" $path)) }}
+{{- end }}
 {{- join "," (compact $items) }}
 {{- else if kindIs "bool" .value }}
 {{- ternary "YES" "NO" .value }}
 {{- else if kindIs "float64" .value }}
-{{- if or (ge .value 9007199254740992.0) (le .value -9007199254740992.0) }}
-{{- fail (printf "%s: %v has more digits than Helm keeps of a number: quote it" $path .value) }}
-{{- end }}
 {{- eq .value (floor .value) | ternary (printf "%.0f" .value) (toString .value) }}
 {{- else if not (kindIs "invalid" .value) }}
 {{- toString .value }}
