@@ -279,6 +279,72 @@ def bench_drain(ns, runs):
         settle(ns, 3)
 
 
+def watch_workers(ns):
+    return Stream("kubectl", "-n", ns.name, "get", "pods", "-l", WORKERS, "-w", "-o",
+                  "jsonpath={.metadata.name} {.metadata.uid} {.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}")
+
+
+def floor_one_by_one(ns, count):
+    """The time kubectl alone needs to delete such pods and to make them Ready again, one after the other."""
+    pod, name = ns.get("pod", "cpu-0"), "floor-0"
+    create = lambda: ns.kubectl("create", "-f", "-", text=json.dumps(bare_copy(pod, name)))
+    ready = lambda: ns.kubectl("wait", "--for=condition=Ready", "pod", name, "--timeout=120s")
+    create()
+    ready()
+    start = time.monotonic()
+    for _ in range(count):
+        ns.kubectl("delete", "pod", name, "--wait=true")
+        create()
+        ready()
+    took = time.monotonic() - start
+    ns.kubectl("delete", "pod", name, "--wait=true")
+    ns.slurm("scontrol", "delete", f"nodename={name}", check=False)
+    wait("the floor's record is gone", lambda: name not in ns.nodes(), 30)
+    return took
+
+
+def bench_roll(ns, runs):
+    """A changed template of 3 workers, of which one at most may be away: all idle, and beside one whose job runs. In the second case the
+    template changes twice, and what the first one has drained may not keep the second one waiting."""
+    what = "update of 3 idle workers, one at a time"
+    busy = ("update of 2 idle workers beside a busy one", "the same, when the template changes again")
+
+    def roll(template, names):
+        old = {pod["metadata"]["uid"] for pod in ns.workers().values()}
+        renewed = set()
+
+        def done(line):
+            name, uid, *ready = line.split()
+            if uid not in old and ready == ["True"]:
+                renewed.add(name)
+            return renewed >= names
+
+        with watch_workers(ns) as pods:
+            time.sleep(0.5)
+            start = time.monotonic()
+            ns.patch(NODESET, "cpu", {"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 1}},
+                                               "template": {"metadata": {"annotations": {"bench": template}}}}})
+            return pods.first(done, start, 300) - start
+
+    audit = AuditLog()
+    for run in range(runs):
+        note(what, roll(f"idle-{run}", {"cpu-0", "cpu-1", "cpu-2"}))
+        settle(ns, 3)
+        job = ns.submit("sleep 3600", "-w", "cpu-1", "--exclusive")
+        wait("the job runs", lambda job=job: ns.jobs()[job]["job_state"] == ["RUNNING"])
+        for name in busy:
+            note(name, roll(f"{name}-{run}".replace(" ", "-").replace(",", ""), {"cpu-0", "cpu-2"}))
+        cancel(ns, job)
+        settle(ns, 3)
+        wait("all are of the last template", lambda: ns.get(NODESET, "cpu")["status"].get("updatedReplicas") == 3, 120)
+        settle(ns, 3)
+        note_floor(floor_one_by_one(ns, 3), what)
+        note_floor(floor_one_by_one(ns, 2), *busy)
+    conflicts = [event["objectRef"] for event in audit.writes() if event.get("responseStatus", {}).get("code") == 409
+                 and event.get("userAgent", "").startswith("slurm-operator")]
+    print(f"    writes of the operator that ended with Conflict: {len(conflicts)} {conflicts or ''}", flush=True)
+
+
 # Some operators look every 30 seconds: no run may be in step with them.
 Pause = random.Random(1)
 COUNT = 6
@@ -433,7 +499,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
     parser.add_argument("--slurm", help="Slurm release of the local images")
-    parser.add_argument("names", nargs="*", help="apply scale busy drain rest update node config evict")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest update node config evict")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
@@ -441,7 +507,7 @@ def main():
     print(f"Slurm {tag}", flush=True)
     if wanted("apply"):
         bench_apply(tag, plugin, arguments.runs)
-    if any(wanted(name) for name in ("scale", "busy", "drain", "rest")):
+    if any(wanted(name) for name in ("scale", "busy", "drain", "roll", "rest")):
         with Namespace("bench", tag, plugin) as ns:
             ns.apply(demo_manifest())
             settle(ns, 3)
@@ -451,6 +517,8 @@ def main():
                 bench_busy(ns, arguments.runs)
             if wanted("drain"):
                 bench_drain(ns, arguments.runs)
+            if wanted("roll"):
+                bench_roll(ns, arguments.runs)
             if wanted("rest"):
                 bench_rest(arguments.rest)
     plain = [name for name in ("update", "node", "config", "evict") if wanted(name)]
