@@ -229,7 +229,8 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
   if (record == nullptr || view.has_worker(name) || view.stops()) return OldRecord::kStays;
   const slurm::NodeState& state = record->state;
   Restorable drain = Restorable::kNo;
-  if (!refused_by_slurm(view, *record)) {
+  const bool refused = refused_by_slurm(view, *record);
+  if (!refused) {
     const std::optional<SlotKey> place = view.place_of(name);
     if (!has_other_conf(view, *record, place ? view.in.wanted_hash(*place) : view.in.hash)) return OldRecord::kStays;
     // What an administrator said is meant for the next pod too.
@@ -248,8 +249,8 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
     return OldRecord::kStays;
   }
   if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
-  // A preStop leaves what somebody else drained as it is.
-  const bool ended = state.base == "DOWN" || (drain == Restorable::kNoted && state.base == "IDLE");
+  // A preStop leaves what somebody else, or slurmctld itself, drained as it is.
+  const bool ended = state.base == "DOWN" || ((refused || drain == Restorable::kNoted) && state.base == "IDLE");
   return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }
 
