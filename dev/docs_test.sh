@@ -30,7 +30,8 @@ others=$(xargs -n1 <<<"$kinds
   Default GresTypes Licenses MetricsAuthUsers MetricsParameters MetricsType NodeName Nodes PrivateData ServiceMonitor Bearer State
   MaxJobCount MaxNodeCount PartitionName Prolog PrologFlags PrologSlurmctld RebootProgram ResumeProgram ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmctldTimeout SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation
-  TopologyPlugin")
+  TopologyPlugin
+  FLNdfn")
 words=$({
   sources src/cluster src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
   grep -E 'k(Pod)?Condition[A-Za-z]+ =' src/api/well_known.hpp | grep -v ConditionPrefix | grep -oE '"[A-Z][A-Za-z]*"'

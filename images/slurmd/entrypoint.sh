@@ -9,6 +9,7 @@
 #   POD_TOPOLOGY  becomes Topology
 #   SSHD_OPTIONS  arguments of sshd, which runs beside slurmd when something is mounted below /etc/ssh
 #   PAM_SLURM_ADOPT_OPTIONS  how strictly sshd keeps people without a job out
+#   WORKER_NAME   the node's name in Slurm, where that need not be the host's: the operator passes it to slurmd as -N, too
 #   SSSD_OPTIONS  arguments of sssd, which runs beside slurmd when it has a configuration, where the image has it
 #
 # What --conf already says about a thing wins: CPUs, Boards, Sockets, CoreSpecCount and so on leave no room for a computed
@@ -102,6 +103,8 @@ serve_ssh() {
   local -a ssh_options
   eval "ssh_options=(${SSHD_OPTIONS-})"
   local rule="account required pam_slurm_adopt.so ${PAM_SLURM_ADOPT_OPTIONS:-action_adopt_failure=deny action_generic_failure=deny}"
+  # Else it looks for the jobs of a node that is called like the host.
+  rule+=${WORKER_NAME:+ nodename=$WORKER_NAME}
   local asked='^account[^#]*pam_slurm_adopt\.so'
   grep -q "$asked" /etc/pam.d/sshd || sed -i "s|^@include common-account|$rule\n&|" /etc/pam.d/sshd || true
   if ! grep -q "$asked" /etc/pam.d/sshd; then

@@ -36,7 +36,7 @@ import urllib.request
 
 import faults  # pylint: disable=unused-import  # Its tests register themselves.
 import metrics_of
-from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, run, slurm_releases, wait
+from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
                    own_clusters, ready_cluster, reconfigure, running_on, runs, serves, slurmctld_identity, slurmd_start, state_is_written,
                    test, wait_for_partition, with_a_backup)
@@ -2579,6 +2579,78 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
         ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", saying="ReleaseRefused")
         time.sleep(5)
         expect(slurmctld_identity(ns) == before, "slurmctld was replaced by one that cannot read its state")
+
+
+@contextlib.contextmanager
+def host_named(node, name):
+    """The machine of a Kubernetes node of the local cluster calls itself otherwise, as long as the block takes."""
+    call = lambda own: run("nsenter", "--target", str(process("kubelet", node)), "--uts", "hostname", own)
+    call(name)
+    try:
+        yield
+    finally:
+        call(node)
+
+
+@own_clusters
+@alone
+def workers_on_their_hosts_networks_are_called_like_their_kubernetes_nodes(tag, plugin):
+    """Whatever the hosts call themselves."""
+    with Namespace(f"e2e-host-{tag.replace('.', '-')}", tag, plugin) as ns, host_named("node-2", "shorty"):
+        on_host = """  template:
+    spec:
+      hostNetwork: true
+      dnsPolicy: ClusterFirstWithHostNet
+      nodeSelector: {kubernetes.io/hostname: node-2}
+  slurmd:
+"""
+        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1").replace("  slurmd:\n", on_host))
+        for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
+            ns.wait_condition(f"{kind}.slinky.slurm.net", name)
+        wait("it is idle", lambda: ns.idle() == ["node-2"])
+        expect(ns.slurm("srun", "-w", "node-2", "hostname", timeout=60).stdout.strip() == "shorty", "the host is called otherwise")
+        job = running_on(ns, "node-2")
+        wait("its worker is protected", lambda: ns.workers()["cpu-0"]["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-busy") == "true")
+        ns.scale("cpu", 0)
+        wait("it drains", lambda: "DRAIN" in ns.nodes()["node-2"][0])
+        expect(ns.fates([job]) == {("RUNNING", 0): 1}, "the job was ended")
+        ns.scale("cpu", 1)
+        wait("it serves", lambda: "DRAIN" not in ns.nodes()["node-2"][0])
+        ends_well(ns, job)
+        wait("it is idle", lambda: ns.idle() == ["node-2"])
+        ns.kubectl("delete", "pod", "cpu-0", "--wait=false")
+        wait("its preStop sets it down", lambda: "DOWN" in ns.nodes()["node-2"][0] and "Pod is terminating" in ns.nodes()["node-2"][1], every=0)
+        wait("the next one is idle", lambda: ns.idle() == ["node-2"])
+        ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--wait=true")
+        expect(not ns.nodes(), f"of the worker there is left {ns.nodes()}")
+
+
+@own_clusters
+def a_worker_that_registers_under_another_name_is_found(tag, plugin):
+    """Such options are refused where they are seen. Where they are not, the worker is drained and deleted as any other."""
+    nodesets = "nodesets.slinky.slurm.net"
+    with Namespace(f"e2e-name-{tag.replace('.', '-')}", tag, plugin) as ns:
+        slurmd = """  slurmd:
+    args: ["-N", "$(HOST_NODE)"]
+    env: [{name: HOST_NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]
+"""
+        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1").replace("  slurmd:\n", slurmd))
+        ns.wait_condition(nodesets, "cpu", "Degraded", saying="InvalidSpec: container slurmd: with the option -N $(HOST_NODE)")
+        ns.wait_condition("restapis.slinky.slurm.net", "demo")
+        expect(not ns.workers(), "a worker was made")
+        ns.kubectl("create", "configmap", "unseen", "--from-literal=SLURMD_OPTIONS=-N other-7")
+        ns.patch(nodesets, "cpu", {"spec": {"slurmd": {"args": None, "env": None, "envFrom": [{"configMapRef": {"name": "unseen"}}]}}})
+        wait("it is idle", lambda: ns.idle() == ["other-7"])
+        ns.wait_condition(nodesets, "cpu")
+        ns.wait_condition(nodesets, "cpu", "Degraded", "False")
+        job = running_on(ns, "other-7")
+        ns.kubectl("delete", nodesets, "cpu", "--wait=false")
+        wait("it drains", lambda: "DRAIN" in ns.nodes()["other-7"][0])
+        time.sleep(5)
+        expect(list(ns.workers()) == ["cpu-0"] and ns.fates([job]) == {("RUNNING", 0): 1}, "the job was ended")
+        ends_well(ns, job)
+        wait("the NodeSet is gone", lambda: ns.get(nodesets, "cpu") is None)
+        expect(not ns.nodes(), f"of the worker there is left {ns.nodes()}")
 
 
 @own_clusters

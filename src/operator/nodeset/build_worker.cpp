@@ -14,6 +14,7 @@
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
+#include "operator/nodeset/registered_name.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -111,20 +112,32 @@ std::int64_t whole(const Json& quantity) {
   return value < 0 || value > 9.2e18L ? 0 : static_cast<std::int64_t>(value);
 }
 
+Json env_of_field(std::string_view name, std::string_view field) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
+}
+
 Json env_of_annotation(std::string_view name, std::string_view annotation) {
-  return {{"name", name},
-          {"valueFrom", {{"fieldRef", {{"fieldPath", fmt::format("metadata.annotations['{}']", annotation)}}}}}};
+  return env_of_field(name, fmt::format("metadata.annotations['{}']", annotation));
 }
 
 Json env_vars(const api::NodeSetSpec& spec) {
   const PodLimits limits = pod_limits(spec.slurmd, spec.pod_template.spec);
   Json out = keys_env();
   for (Json& variable : Json::array({env_of_annotation("POD_TOPOLOGY", api::kAnnotationTopologySpec),
-                                     {{"name", kPodUid}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}},
+                                     env_of_field(kPodUid, "metadata.uid"),
                                      {{"name", "POD_CPUS"}, {"value", std::to_string(limits.cpus)}},
                                      {{"name", "POD_MEMORY"}, {"value", std::to_string(limits.memory_mib)}}})) {
     out.push_back(std::move(variable));
   }
+  if (uses_host_network(spec)) out.push_back(env_of_field(kWorkerName, "spec.nodeName"));
+  return out;
+}
+
+/// With host networking `hostname` says what the host calls itself.
+std::string pre_stop(const api::NodeSetSpec& spec) {
+  constexpr std::string_view kHostname = "$(hostname)";
+  std::string out(kPreStop);
+  if (uses_host_network(spec)) out.replace(out.find(kHostname), kHostname.size(), fmt::format("${}", kWorkerName));
   return out;
 }
 
@@ -156,6 +169,7 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
   const ControllerView& controller = *in.controller;
   Json args{"-Z", "--conf-server", controller.conf_servers.empty() ? controller.endpoint.str() : controller.conf_servers,
             "--conf", shell_word(conf)};
+  if (uses_host_network(spec)) args.insert(args.end(), {"-N", fmt::format("$({})", kWorkerName)});
   // Without a sidecar slurmd logs to the container's own output.
   if (!spec.logfile.empty()) args.insert(args.end(), {"-L", kLogPath});
   Json base{
@@ -169,7 +183,7 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
       {"livenessProbe", liveness(in.controller->slurmd_timeout)},
       {"readinessProbe", probe(kSlurmd, 3)},
       {"securityContext", {{"privileged", true}, {"capabilities", {{"add", {"BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"}}}}}},
-      {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", kPreStop}}}}}}}},
+      {"lifecycle", {{"preStop", {{"exec", {{"command", {"/usr/bin/sh", "-c", pre_stop(spec)}}}}}}}},
       {"volumeMounts", Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}},
                                     {{"name", kLogVolume}, {"mountPath", kLogDir}}})},
   };
@@ -460,12 +474,17 @@ std::string claim_templates_problem(const api::NodeSetSpec& spec) {
   return {};
 }
 
+std::string name_option_problem(const api::NodeSetSpec& spec, std::string_view nodeset) {
+  return registered_name_problem(wanted_slurmd(spec), spec, nodeset);
+}
+
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   const core::Result<std::string> conf = slurmd_conf(spec, in.meta().name);
   if (!conf) return std::unexpected(conf.error());
-  if (std::string problem = claim_templates_problem(spec); !problem.empty())
-    return core::fail(core::ErrorCode::kInvalid, std::move(problem));
+  for (std::string problem : {claim_templates_problem(spec), name_option_problem(spec, in.meta().name)}) {
+    if (!problem.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(problem));
+  }
 
   kube::StringMap labels = worker_labels(in.meta().name, spec.controller_ref.name);
   labels.emplace(api::kLabelScalingMode, api::to_string(spec.scaling_mode));

@@ -59,6 +59,9 @@ core::Json worker_claim(const core::Json& claim_template, const Observed& in, st
 /// What is wrong with spec.volumeClaimTemplates, with the field's path; or "".
 std::string claim_templates_problem(const api::NodeSetSpec& spec);
 
+/// Why slurmd of the workers may register under another name than slurm_node_name(), and what to write instead; or "".
+[[nodiscard]] std::string name_option_problem(const api::NodeSetSpec& spec, std::string_view nodeset);
+
 // ssh.cpp
 /// spec.ssh asks for it.
 [[nodiscard]] bool has_sshd(const api::NodeSetSpec& spec);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cluster/worker_names.hpp"
 #include "kube/credentials.hpp"
 #include "kube/record.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
@@ -418,6 +419,42 @@ TEST(BuildWorker, HostNetworkingHasNoHostnameOfItsOwn) {
   const Json pod = pod_of(Json{{"template", {{"spec", {{"hostNetwork", true}}}}}});
   EXPECT_FALSE(pod["spec"].contains("hostname"));
   EXPECT_FALSE(pod["metadata"]["labels"].contains("nodeset.slinky.slurm.net/pod-hostname"));
+}
+
+TEST(BuildWorker, WithHostNetworkingSlurmdIsToldItsName) {
+  Json spec{{"template", {{"spec", {{"hostNetwork", true}}}}}, {"slurmd", {{"args", Json::array({"-vv"})}}}};
+  const Json slurmd = slurmd_of(pod_of(spec)), plain = slurmd_of(pod_of(Json::object()));
+  EXPECT_THAT(
+      slurmd["args"].get<std::vector<std::string>>(),
+      ::testing::ElementsAre("-Z", "--conf-server", ::testing::_, "--conf", "'Features=cpu'", "-N", "$(WORKER_NAME)", "-vv"));
+  EXPECT_EQ(named(slurmd["env"], "WORKER_NAME")["valueFrom"]["fieldRef"]["fieldPath"], "spec.nodeName");
+  const auto script = [](const Json& container) {
+    return container["lifecycle"]["preStop"]["exec"]["command"][2].get<std::string>();
+  };
+  EXPECT_THAT(script(slurmd), ::testing::StartsWith("timeout 3 sh -c 'n=$WORKER_NAME; "));
+  EXPECT_THAT(script(plain), ::testing::StartsWith("timeout 3 sh -c 'n=$(hostname); "));
+  EXPECT_TRUE(named(plain["env"], "WORKER_NAME").is_null());
+  spec["scalingMode"] = "DaemonSet";
+  World world(spec);
+  world.add_host("ip-10-0-0-1.internal");
+  const Observed observed = world.observe();
+  const Json pod = worker_pod(worker_template(observed, "hash").value(), observed, {-1, "ip-10-0-0-1.internal"});
+  EXPECT_EQ(named(slurmd_of(pod)["env"], "WORKER_NAME")["valueFrom"]["fieldRef"]["fieldPath"], "spec.nodeName");
+  Json bound = pod;
+  bound["metadata"]["uid"] = "uid";
+  bound["spec"]["nodeName"] = "ip-10-0-0-1.internal";
+  EXPECT_EQ(slurm_node_name(*kube::record_from_json<kube::PodRecord>(bound).value()), "ip-10-0-0-1.internal")
+      << "the name that the operator expects is the one that slurmd gets";
+}
+
+TEST(BuildWorker, WhoseSlurmdWouldHaveAnotherNameIsNotMade) {
+  const Observed observed = World({{"slurmd", {{"args", {"-N", "x"}}}}}).observe();
+  const core::Result<Json> made = worker_template(observed, "hash");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, core::ErrorCode::kInvalid);
+  const Observed in_template =
+      World({{"template", {{"spec", {{"containers", Json::array({{{"name", "slurmd"}, {"args", {"-N", "x"}}}})}}}}}}).observe();
+  EXPECT_FALSE(worker_template(in_template, "hash"));
 }
 
 TEST(SlurmdConf, MergesFeaturesAndRepeatedKeys) {

@@ -167,7 +167,8 @@ std::string daemon_hostname(const kube::NodeRecord& node) {
 
 std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node) {
   const std::string hash = core::short_hash(std::string(nodeset) + "/" + std::string(kube_node), kHashLength);
-  std::string prefix(nodeset.substr(0, kMaxLabel - kHashLength - 1));
+  static_assert(kPodNamePrefix + 1 + kHashLength == kMaxLabel);
+  std::string prefix(nodeset.substr(0, kPodNamePrefix));
   while (prefix.ends_with('-') || prefix.ends_with('.')) prefix.pop_back();
   return prefix + "-" + hash;
 }

@@ -54,6 +54,8 @@ class NodeSelection {
 /// label of its name.
 [[nodiscard]] std::string daemon_hostname(const kube::NodeRecord& node);
 
+/// So much of a NodeSet's name all names of its pods begin with.
+inline constexpr std::size_t kPodNamePrefix = 52;
 /// The name of the pod on a Kubernetes node: one for each, whatever the lengths of the two names.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 

@@ -42,7 +42,9 @@ Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
-  if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node)
+  // One whose slurmd has registered under another name than its pod has is not renamed by that.
+  if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node ||
+      worker.pod->hostname == host->slurm_node)
     return Fate::Cause::kNone;
   const bool free = host->fit.starts && !name_unusable(view, *host) && !view.has_worker(host->slurm_node) &&
                     view.owner_of_name(worker.key) == NameOwner::kUs;

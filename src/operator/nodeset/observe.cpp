@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "api/revision.hpp"
 #include "api/well_known.hpp"
@@ -156,6 +157,22 @@ bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) 
 
 bool has_ended(const kube::PodRecord& pod) {
   return pod.phase == "Failed" || pod.phase == "Succeeded";
+}
+
+const std::string& hostname_of(const kube::PodRecord& pod) {
+  return pod.hostname.empty() ? pod.meta.name : pod.hostname;
+}
+
+/// It registered from where the pod is, under whatever name.
+bool is_where(const slurm::Node& node, const kube::PodRecord& worker) {
+  if (!worker.host_network) return node.hostname == hostname_of(worker);
+  if (!worker.pod_ip.empty() && node.address == worker.pod_ip) return true;
+  return !worker.node_name.empty() && node.name == worker.node_name.substr(0, worker.node_name.find('.'));
+}
+
+/// Its slurmd is an earlier pod's, or of a machine that is gone.
+bool began_long_before(const slurm::Node& node, const kube::PodRecord& worker) {
+  return !node.slurmd_start_time || *node.slurmd_start_time + kClocksDiffer < worker.meta.created;
 }
 
 /// Our comment does, whatever has become of the features.
@@ -318,21 +335,61 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
   }
 }
 
+std::vector<const slurm::Node*> find_strays(const Observed& observed) {
+  std::vector<const slurm::Node*> out;
+  if (observed.snapshot == nullptr) return out;
+  std::unordered_set<std::string> names, hostnames;
+  bool all_known = true;
+  for (const auto* pods : {&observed.pods, &observed.orphans, &observed.unmanaged}) {
+    for (const kube::PodPtr& pod : *pods) {
+      std::string name = slurm_node_name(*pod);
+      all_known = all_known && observed.snapshot->node(name) != nullptr;
+      names.insert(std::move(name));
+      if (!pod->host_network) hostnames.insert(hostname_of(*pod));
+    }
+  }
+  // Nobody is looked for.
+  if (all_known) return out;
+  const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
+  // All that the names of its pods have in common.
+  const std::string name_of_pods = observed.meta().name.substr(0, kPodNamePrefix);
+  for (const auto& [name, node] : observed.snapshot->nodes) {
+    if (names.contains(name) || observed.other_workers.contains(name)) continue;
+    // A look at the text is cheaper than reading it.
+    const bool like_ours = std::ranges::find(node->features, feature) != node->features.end() ||
+                           node->comment.find(name_of_pods) != std::string::npos || hostnames.contains(node->hostname);
+    if (like_ours) out.push_back(node.get());
+  }
+  return out;
+}
+
 const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker) {
   if (observed.snapshot == nullptr) return nullptr;
   const slurm::Node* named = observed.snapshot->node(slurm_node_name(worker));
-  if (named != nullptr || worker.pod_ip.empty() || !worker.host_network || !stamped_node_name(worker).empty()) return named;
+  if (named != nullptr || !stamped_node_name(worker).empty()) return named;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   const slurm::Node* found = nullptr;
-  for (const auto& [name, node] : observed.snapshot->nodes) {
-    if (node->address != worker.pod_ip) continue;
+  for (const slurm::Node* node : observed.strays) {
+    // What an earlier pod of the name has left there has another name than this one's slurmd will have.
+    if (!is_where(*node, worker) || !has_registered(worker, *node) || node->state.base == "DOWN") continue;
     if (std::ranges::find(node->features, feature) == node->features.end() && !names_pod(*node, worker)) continue;
-    // A machine that is gone may have had the address before.
-    if (!node->slurmd_start_time || *node->slurmd_start_time + kClocksDiffer < worker.meta.created) continue;
     if (found != nullptr) return nullptr;
-    found = node.get();
+    found = node;
   }
   return found;
+}
+
+const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker) {
+  if (!stamped_node_name(worker).empty()) return nullptr;
+  for (const slurm::Node* node : observed.strays) {
+    if (began_long_before(*node, worker)) continue;
+    // Whatever slurmd calls itself, in a pod's own network it has the pod's hostname.
+    if (!worker.host_network && !is_where(*node, worker)) continue;
+    if (const auto comment = worker_comment(node->comment); comment && !names_pod(*node, worker)) continue;
+    if (node->state.base == "DOWN" && observed.snapshot->work_on(node->name).jobs == 0) continue;
+    return node;
+  }
+  return nullptr;
 }
 
 void Seen::note_gone(const Observed& observed) {
@@ -528,6 +585,12 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
   for (const kube::ObjectPtr& claim : caches_.claims.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name)))
     out->claims.emplace(claim->meta.name, claim);
   read_taken_claims(recorder, *out);
+  if (uses_host_network(out->nodeset.spec)) {
+    for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {
+      if (!owned_by(*pod, object->meta.uid)) out->other_workers.insert(slurm_node_name(*pod));
+    }
+  }
+  out->strays = find_strays(*out);
   Seen& seen = seen_[key];
   seen.look(*out);
   seen.note_claims(*out, context.facts);
@@ -543,11 +606,6 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
     out->lost_hosts = find_lost_hosts(*out, [this](const std::string& name) {
       return caches_.nodes.find({"", name}) != nullptr;
     });
-  }
-  if (uses_host_network(out->nodeset.spec)) {
-    for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster)) {
-      if (!owned_by(*pod, object->meta.uid)) out->other_workers.insert(slurm_node_name(*pod));
-    }
   }
   out->revisions = caches_.controller_revisions.by_index(kIndexOwner, object->meta.uid);
   for (const kube::ObjectPtr& left :

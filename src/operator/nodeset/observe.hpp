@@ -181,6 +181,9 @@ struct Observed {
   std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   std::map<LiveObject, LiveAnswer> live;             ///< What the API server itself has answered in this pass.
   slurm::SnapshotPtr snapshot;                       ///< Null: no server known.
+  /// Slurm nodes under names of no worker of the cluster that is known here, but by what they say perhaps of one of ours, whose
+  /// slurmd has registered under another name; see find_strays().
+  std::vector<const slurm::Node*> strays;
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class;  ///< Of workers whose NodeSet names none.
 
@@ -250,10 +253,17 @@ inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 /// Fills in what follows from what was copied, and from the answers to what the plan before it needed; evidence included.
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing);
 
-/// The Slurm node behind a worker, as last seen; null: there is none. With host networking slurmd registers under the host's
-/// own name, which need not be the Kubernetes node's: until that is stamped on the pod, it is known by our feature or comment,
-/// the pod's address and when slurmd was started; two that fit are none.
+/// What Observed::strays is, from the pods and the snapshot: nodes with our feature, a comment that names a pod like ours, or
+/// the hostname of one of our pods.
+[[nodiscard]] std::vector<const slurm::Node*> find_strays(const Observed& observed);
+/// The Slurm node behind a worker, as last seen; null: there is none. slurmd may have registered under another name than is
+/// expected: with host networking workers of earlier releases did so under the host's own, and options of slurmd may give one.
+/// Until that is stamped on the pod, it is known by our feature or comment, by that its slurmd is the pod's, and by the
+/// hostname, or with host networking by the pod's address or the first label of its Kubernetes node's name; two that fit are
+/// none.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
+/// Where there is none: a Slurm node that takes or runs jobs, and may be the worker's by all that is known; null: no such node.
+[[nodiscard]] const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker);
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.

@@ -114,9 +114,9 @@ struct Fates {
   std::vector<Change> changes;     ///< When a fate may be another.
 };
 
-/// What slurmd is known to make of spec.extraConf; "": nothing is wrong.
+/// What slurmd is known to make of spec.extraConf, and of its options; "": nothing is wrong.
 struct ExtraConf {
-  std::string refusal;  ///< slurmd would end at it: no worker is made with it.
+  std::string refusal;  ///< slurmd would end at it, or not be found in Slurm: no worker is made with it.
   std::string doubts;   ///< What slurmd may not know of it.
 };
 
@@ -420,6 +420,8 @@ class FreeOrdinals {
 
 /// What workers that are scaled in wait for, and until when at the latest; "": none waits.
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
+/// Of a worker that may be the Slurm node Slot::suspect: what to do about it.
+[[nodiscard]] std::string suspect_text(const Slot& worker);
 /// "cpu-1 runs 2 jobs until 2026-01-02 03:04 UTC": why a worker that Slurm has does not go yet.
 [[nodiscard]] std::string what_holds(const View& view, const Worker& worker);
 
@@ -439,6 +441,8 @@ struct Protection {
 inline constexpr core::Duration kDoubtAgain{1000};
 /// How many workers, or claims, a pass creates at most.
 inline constexpr std::size_t kCreatesPerPass = 48;
+/// The reason of what is told of workers that are ready, but have no node of their name in Slurm.
+inline constexpr const char* kNotRegistered = "SlurmNodeNotRegistered";
 /// What is said of a node that is reserved.
 inline constexpr std::string_view kReservedText =
     " is in a reservation in Slurm, and stays until the reservation ends or no longer names it";

@@ -103,6 +103,7 @@ ExtraConf check_conf(const View& view, Draft& draft) {
   } else {
     out.refusal = conf.error().message;
   }
+  if (out.refusal.empty()) out.refusal = name_option_problem(view.in.nodeset.spec, view.in.meta().name);
   if (!out.refusal.empty()) draft.wrong("InvalidSpec", out.refusal, "Create");
   return out;
 }

@@ -152,6 +152,8 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
     delete_with_record(view, worker, *worker.evidence.forgotten, draft);
   } else if (worker.evidence.never_registered) {
     delete_with_record(view, worker, *worker.evidence.never_registered, draft);
+  } else if (!worker.suspect.empty()) {
+    draft.wrong(kNotRegistered, suspect_text(worker), "Delete");
   } else if (!stamped) {
     draft.waiting("ScalingIn",
                   fmt::format("Pod {} may still be starting: it is drained when it registers with Slurm, or deleted if "
@@ -161,7 +163,7 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
     draft.waiting("ScalingIn", fmt::format("Pod {} will be deleted when Slurm has had no node {} for three minutes",
                                            pod_text(worker), worker.node));
   } else {
-    draft.wrong("SlurmNodeNotRegistered",
+    draft.wrong(kNotRegistered,
                 fmt::format("Pod {}: Slurm no longer has its node {}, so the operator cannot tell whether it runs jobs: "
                             "delete the pod by hand if it runs none",
                             pod_text(worker), worker.node),
@@ -255,8 +257,7 @@ void tell_replacement(const Worker& worker, Draft& draft) {
     const std::string what = worker.missing_since ? fmt::format("Slurm has had no node {} since {}", worker.node,
                                                                 core::format_rfc3339(*worker.missing_since))
                                                   : "it is ready, but does not register with Slurm";
-    draft.lasting_event("Warning", "SlurmNodeNotRegistered", "Delete",
-                        fmt::format("Pod {} is replaced: {}", pod_text(worker), what));
+    draft.lasting_event("Warning", kNotRegistered, "Delete", fmt::format("Pod {} is replaced: {}", pod_text(worker), what));
   }
 }
 
@@ -314,6 +315,13 @@ void tell_silence(const View& view, Draft& draft) {
 }
 
 }  // namespace
+
+std::string suspect_text(const Slot& worker) {
+  return fmt::format(
+      "Pod {}: Slurm has no node {}, but {}, which may be this worker under another name, so it is not replaced: drain {} in "
+      "Slurm, and delete the pod when no job runs there",
+      pod_text(worker), worker.node, worker.suspect, worker.suspect);
+}
 
 ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
   remember_replacements(view, draft);

@@ -112,6 +112,8 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       for (const auto& [field, to] : value.items()) world_.edit(field, to);
     } else if (verb == "start") {
       world_.start_pods();
+    } else if (verb == "registers") {
+      world_.registers = value.get<std::map<std::string, std::string>>();
     } else if (verb == "finish") {
       world_.finish_pods();
     } else if (verb == "job") {

@@ -67,7 +67,7 @@ Judged judge_start(const Observed& in, const Slot& slot) {
   if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.wanted_hash(slot.key)) return {};
   if (slot.record == nullptr) {
     // What was seen may have been the record of an earlier pod of the same name.
-    if (slot.stamped && slurmd_started(pod)) return {};
+    if ((slot.stamped || !slot.suspect.empty()) && slurmd_started(pod)) return {};
   } else if (held_by_others(slot)) {
     // Said of an earlier pod of the name, for this one never ran slurmd.
     if (slurmd_started(pod)) return {};
@@ -105,6 +105,8 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
     return {Prospect::kNoRoom, Change{slurm::kRegistration, "Slurm may have room for a worker"}};
   if (slot.registration_left.count() > 0)
     return {Prospect::kServes, Change{slot.registration_left, "a worker that does not register is replaced"}};
+  if (!slot.suspect.empty())
+    return {Prospect::kElsewhere, Change{slurm::kRegistration, "a node that may be a worker's may be another's by then"}};
   if (!slot.stamped) return {Prospect::kLost};
   // Where the state was lost, what runs on the workers, nobody can tell.
   if (!in.doubt.empty() && !slot.loss_confirmed) return {Prospect::kStateLost};
@@ -166,7 +168,8 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
     // one that never started was an earlier pod's.
     const bool started = slot.prospect != Prospect::kOutdated && (slurmd_started(pod) || !held_back(pod) || slot.host_lost());
     const bool stamped = slot.stamped && !slot.cleared_for_deletion && started;
-    attach(out.never_registered, slurm::NeverRegistered::of(observing, snapshot, node, stamped, slot.may_register_since));
+    if (slot.suspect.empty() || !started)
+      attach(out.never_registered, slurm::NeverRegistered::of(observing, snapshot, node, stamped, slot.may_register_since));
     if (slot.missing_since && slot.prospect == Prospect::kLost)
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
@@ -183,6 +186,8 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const p
   out.pod = pod;
   out.record = find_slurm_node(in, *pod);
   out.node = out.record == nullptr ? slurm_node_name(*pod) : out.record->name;
+  const slurm::Node* suspect = out.record == nullptr ? find_suspect(in, *pod) : nullptr;
+  if (suspect != nullptr) out.suspect = suspect->name;
   if (const auto host = in.nodes.find(pod->node_name); host != in.nodes.end()) out.kube_node = host->second;
   out.life = life_of(*pod);
   if (in.snapshot != nullptr) out.work = in.snapshot->work_on(out.node);

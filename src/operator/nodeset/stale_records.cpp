@@ -101,16 +101,37 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   }
 }
 
-/// Of workers that are on another Kubernetes node now.
+/// The pod that the record names is a worker of another name now, and does not come back to it.
+bool is_superseded(const Workers& workers, const slurm::Node& node) {
+  const auto comment = worker_comment(node.comment);
+  const std::string pod = comment ? core::get_string(*comment, {"podName"}) : "";
+  return std::ranges::any_of(workers, [&](const Worker& worker) {
+    return worker.record != nullptr && worker.pod->meta.name == pod && worker.node != node.name;
+  });
+}
+
+/// A preStop of ours drained it before it could be stamped.
+bool drained_by_pre_stop(const View& view, const slurm::Node& node) {
+  return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
+         is_ours(view, node) == Ours::kYes;
+}
+
+/// Of workers that have another name now: with host networking they may be on another Kubernetes node, and without, an earlier
+/// slurmd of theirs was given a name of its own.
 void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
-  if (view.by_host() || view.stops() || !uses_host_network(view.in.nodeset.spec) || !all_placed(view, workers, vacancies))
-    return;
+  const bool on_host = uses_host_network(view.in.nodeset.spec);
+  // Of these, delete_of_hosts looks at all.
+  if (!on_host && (view.by_host() || view.goal != Goal::kServe)) return;
+  if (view.stops() || !all_placed(view, workers, vacancies)) return;
   const std::string prefix = view.node_prefix();
   for (const auto& [name, node] : view.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // delete_without_worker has looked at it.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
     // What somebody else said of the machine is to be found there when a worker comes back to it.
-    if (!stamped_by_us(view, *node) || slurm::given_by_others(node->reason, slurm::Owner::kOperator)) continue;
+    if (slurm::given_by_others(node->reason, slurm::Owner::kOperator)) continue;
+    if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
+    // The name of any other follows from where it was.
+    if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
     // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
     if (node->state.base != "DOWN") {
       if (found.answering.empty()) found.answering = name;
@@ -118,7 +139,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     }
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     ++found.count;
-    const std::string why = "its worker has moved to another Kubernetes node";
+    const std::string why = "its worker is another Slurm node now";
     draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
                slurm::delete_node(view.cluster(), *node, why, slurm::NodeEvidence::Live::kKept));
   }
@@ -166,8 +187,7 @@ bool left_by_ours(const View& view, const slurm::Node& node) {
     return view.goal != Goal::kServe || !ordinal_of(pod, view.in.meta().name + "-") ||
            pod == daemon_pod_name(view.in.meta().name, core::get_string(comment, {"node"}));
   }
-  return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
-         is_ours(view, node) == Ours::kYes;
+  return drained_by_pre_stop(view, node);
 }
 
 /// Of workers that were bound to Kubernetes nodes, to which nobody is to come back.

@@ -88,6 +88,15 @@ bool any_expects(const Workers& workers, Prospect prospect) {
   return std::ranges::any_of(workers, [&](const Worker& worker) { return worker.prospect == prospect; });
 }
 
+/// Workers that may be in Slurm under other names.
+void tell_suspects(const Workers& workers, Draft& draft) {
+  std::vector<std::string> texts;
+  for (const Worker& worker : workers) {
+    if (worker.prospect == Prospect::kElsewhere && !worker.goes()) texts.push_back(suspect_text(worker));
+  }
+  if (!texts.empty()) draft.wrong(kNotRegistered, some(texts));
+}
+
 /// What keeps wanted workers from being usable; true when nothing does but people, and some are.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
@@ -125,6 +134,7 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
             "raise MaxNodeCount in spec.extraConf of Controller {}",
             *view.in.controller->max_nodes, view.in.controller->meta.name));
   }
+  tell_suspects(workers, draft);
   if (any_expects(workers, Prospect::kStateLost) && view.goal != Goal::kEndAll) {
     core::WallTime last{};
     for (const Worker& worker : workers) {

@@ -138,7 +138,7 @@ std::string read_state(const std::string& text, Flags& flags) {
 /// `node: {name, state, reason, comment, features, topology, started, weight}`: what is said of it changes, the rest stays. A
 /// state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
-  check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight"});
+  check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname"});
   if (want.contains("started")) node.slurmd_start_time = core::parse_rfc3339(want["started"].get<std::string>()).value();
   if (want.contains("state")) {
     node.state.flags.clear();
@@ -147,6 +147,8 @@ inline void read_node(slurm::Node& node, const core::Json& want) {
   if (want.contains("reason")) node.reason = want["reason"];
   if (want.contains("comment")) node.comment = want["comment"];
   if (want.contains("topology")) node.topology = want["topology"];
+  if (want.contains("address")) node.address = want["address"];
+  if (want.contains("hostname")) node.hostname = want["hostname"];
   if (want.contains("weight")) node.weight = want["weight"];
   if (want.contains("features")) node.features = node.active_features = want["features"].get<std::vector<std::string>>();
 }

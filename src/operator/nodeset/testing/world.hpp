@@ -79,6 +79,8 @@ class World {
   std::map<std::string, kube::PodRecord> pods;
   std::map<std::string, std::string> images;  ///< Of slurmd, by pod.
   std::map<std::string, int> conf_weights;    ///< As slurmd says it, by pod.
+  /// Where slurmd registers under another name than is expected: which, by pod.
+  std::map<std::string, std::string> registers;
   std::map<std::string, core::Json> revisions;
   std::map<std::string, core::Json> claims;
   std::string claim_event;                                  ///< What events say of each claim.
@@ -132,6 +134,8 @@ class World {
   /// Reservations begin and end with the clock.
   void tend_reservations();
   [[nodiscard]] bool job_on(const std::string& node) const;
+  /// The Slurm node that its slurmd is.
+  [[nodiscard]] std::string node_of(const kube::PodRecord& pod) const;
   std::string next_version();
 
   Seen seen_;

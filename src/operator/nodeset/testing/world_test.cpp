@@ -146,6 +146,7 @@ Observed World::observe() {
   workers.insert(workers.end(), out.orphans.begin(), out.orphans.end());
   out.doubt = doubt_of(workers, *snapshot, controller ? controller->state_since : std::nullopt);
   out.stopped = stopped;
+  out.strays = find_strays(out);
   seen_.look(out);
   seen_.note_claims(out, facts_);
   seen_.note_reservations(out, facts_);
@@ -440,11 +441,16 @@ core::Result<void> World::remove(const kube::Delete& act) {
   if (act.evidence && !act.fenced && !act.evidence->good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
   if (!act.evidence) {
     violations.push_back("deletion without evidence: " + text(act.key));
-  } else if (act.evidence->kind() != "OwnerEnds" && act.evidence->kind() != "Ended" && job_on(slurm_node_name(pod))) {
+  } else if (act.evidence->kind() != "OwnerEnds" && act.evidence->kind() != "Ended" && job_on(node_of(pod))) {
     violations.push_back("deleted while it runs a job: " + text(act.key));
   }
   if (!pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = now + core::Duration{30000};
   return {};
+}
+
+std::string World::node_of(const kube::PodRecord& pod) const {
+  const auto other = registers.find(pod.meta.name);
+  return other == registers.end() ? slurm_node_name(pod) : other->second;
 }
 
 bool World::job_on(const std::string& node) const {
@@ -532,8 +538,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
         node.slurmd_start_time != end->evidence.slurmd())
       return core::fail(core::ErrorCode::kConflict, "not ours, or of another slurmd");
     for (const auto& [name, pod] : pods) {
-      if (slurm_node_name(pod) == end->evidence.node().name)
-        violations.push_back("ended under a pod: " + end->evidence.node().name);
+      if (node_of(pod) == end->evidence.node().name) violations.push_back("ended under a pod: " + end->evidence.node().name);
     }
     std::erase_if(jobs, [&](const auto& job) {
       return std::ranges::find(job.second.nodes, end->evidence.node().name) != job.second.nodes.end();
@@ -659,7 +664,7 @@ void World::start_pods() {
     kube::ContainerState& slurmd = pod.containers.emplace_back();
     slurmd.name = "slurmd";
     slurmd.ready = slurmd.started_once = true;
-    const std::string host = slurm_node_name(pod);
+    const std::string host = node_of(pod);
     slurm::Node& node = nodes[host];
     if (node.name.empty()) {
       node.name = host;
@@ -678,6 +683,7 @@ void World::start_pods() {
       if (!node.state.has("DRAIN") && !node.state.has("FAIL")) node.reason.clear();
     }
     node.address = pod.pod_ip;
+    node.hostname = pod.host_network ? host : pod.hostname;
     node.slurmd_start_time = now;
   }
 }
@@ -686,7 +692,7 @@ void World::user_deletes(const std::string& name) {
   kube::PodRecord& pod = pods.at(name);
   if (pod.meta.terminating()) return;
   pod.meta.deletion_timestamp = now + core::Duration{30000};
-  const std::string host = slurm_node_name(pod);
+  const std::string host = node_of(pod);
   std::vector<std::int64_t> dead;
   for (const auto& [id, job] : jobs) {
     if (std::find(job.nodes.begin(), job.nodes.end(), host) != job.nodes.end()) dead.push_back(id);
@@ -715,7 +721,7 @@ void World::finish_pods() {
   std::erase_if(pods, [&](const auto& item) {
     if (!item.second.meta.terminating() || !item.second.meta.finalizers.empty()) return false;
     // Its slurmd answers no more; sooner or later slurmctld sees that.
-    const auto node = nodes.find(slurm_node_name(item.second));
+    const auto node = nodes.find(node_of(item.second));
     if (node != nodes.end() && node->second.state.base != "DOWN") {
       node->second.state.base = "DOWN";
       if (!node->second.state.has("DRAIN")) node->second.reason = "Not responding";

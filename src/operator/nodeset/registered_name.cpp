@@ -1,0 +1,269 @@
+#include "operator/nodeset/registered_name.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <span>
+#include <vector>
+
+#include "api/well_known.hpp"
+#include "cluster/names.hpp"
+#include "cluster/worker_names.hpp"
+
+namespace op::nodeset {
+namespace {
+
+using core::Json;
+
+/// slurmd(8): options of one letter that take a value, in the same word or the next one; -F in the same word only.
+constexpr std::string_view kTakeValue = "FLNdfn";
+/// Long ones whose value may stand in the next word.
+constexpr auto kLongTakeValue = std::to_array<std::string_view>(
+    {"--authinfo", "--ca-cert-file", "--conf", "--conf-server", "--extra", "--instance-id", "--instance-type", "--parameters"});
+constexpr auto kShells = std::to_array<std::string_view>({"ash", "bash", "dash", "ksh", "sh", "zsh"});
+/// What a shell puts the pod's hostname for.
+constexpr auto kHostnames = std::to_array<std::string_view>(
+    {"$(hostname)", "$(hostname -s)", "`hostname`", "`hostname -s`", "$HOSTNAME", "${HOSTNAME}"});
+
+bool among(const auto& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// A word of a command line as a shell splits it: without quotes, and before the shell puts anything else for it.
+struct Word {
+  std::string text;
+  bool literal = false;  ///< Single quotes keep the shell from that.
+  bool ends = false;     ///< It is none: a command ends here.
+};
+using Words = std::vector<Word>;
+
+/// How long the command substitution is that `text` begins with; 0: it begins with none.
+std::size_t substitution(std::string_view text) {
+  if (text.starts_with('`')) return std::min(text.find('`', 1), text.size() - 1) + 1;
+  if (!text.starts_with("$(")) return 0;
+  int depth = 0;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return i + 1;
+  }
+  return text.size();
+}
+
+void split(std::string_view text, Words& out) {
+  Word word;
+  bool begun = false;
+  char quote = '\0';
+  const auto end_word = [&] {
+    if (begun) out.push_back(std::move(word));
+    word = {};
+    begun = false;
+  };
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t length = quote == '\'' ? 0 : substitution(text);
+    if (length > 0) {
+      word.text += text.substr(0, length);
+      begun = true;
+    } else if (quote != '\0' ? c == quote : c == '\'' || c == '"') {
+      quote = quote == '\0' ? c : '\0';
+      word.literal = word.literal || c == '\'';
+      begun = true;
+    } else if (quote == '\0' && std::string_view(";|&\n").find(c) != std::string_view::npos) {
+      end_word();
+      out.push_back({"", false, true});
+    } else if (quote == '\0' && std::isspace(static_cast<unsigned char>(c)) != 0) {
+      end_word();
+    } else {
+      word.text += c;
+      begun = true;
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  end_word();
+}
+
+/// A value of -N, and whether a shell reads it before slurmd does.
+struct GivenName {
+  std::string text;
+  bool by_shell = false;
+};
+using GivenNames = std::vector<GivenName>;
+
+/// Where the letter of an option stands that takes a value, in a word such as -DN or -DNx; npos: nowhere.
+std::size_t value_option(std::string_view word) {
+  if (word.size() < 2 || word[0] != '-') return std::string_view::npos;
+  for (std::size_t at = 1; at < word.size() && std::isalpha(static_cast<unsigned char>(word[at])) != 0; ++at) {
+    if (kTakeValue.find(word[at]) != std::string_view::npos) return at;
+  }
+  return std::string_view::npos;
+}
+
+void find_names(std::span<const Word> options, bool in_shell, GivenNames& out) {
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const Word& word = options[i];
+    if (among(kLongTakeValue, word.text)) ++i;
+    const std::size_t at = value_option(word.text);
+    if (at == std::string_view::npos) continue;
+    const bool apart = at + 1 == word.text.size() && word.text[at] != 'F';
+    if (apart) ++i;
+    if (word.text[at] != 'N') continue;
+    if (!apart) {
+      out.push_back({word.text.substr(at + 1), in_shell && !word.literal});
+    } else if (i < options.size()) {
+      out.push_back({options[i].text, in_shell && !options[i].literal});
+    } else {
+      out.push_back({});
+    }
+  }
+}
+
+/// In a script any command may have an option -N: those count that start slurmd, or pass on what the container is given.
+void find_in_script(std::string_view script, GivenNames& out) {
+  Words words;
+  split(script, words);
+  for (auto from = words.begin(); from != words.end();) {
+    const auto to = std::ranges::find_if(from, words.end(), &Word::ends);
+    const bool starts = std::any_of(from, to, [](const Word& word) {
+      return base_name(word.text) == kAppWorker || word.text.find("entrypoint") != std::string::npos || word.text == "$@" ||
+             word.text == "$*";
+    });
+    if (starts) find_names({from, to}, true, out);
+    from = to == words.end() ? to : std::next(to);
+  }
+}
+
+std::vector<std::string> texts(const Json& slurmd, std::string_view list) {
+  std::vector<std::string> out;
+  const Json* found = core::find(slurmd, {list});
+  if (found == nullptr || !found->is_array()) return out;
+  for (const Json& item : *found) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+/// What users say of the container's environment, in their order.
+struct Variable {
+  std::string name, value, field;
+};
+using Environment = std::span<const Variable>;
+
+std::vector<Variable> read_env(const Json& slurmd) {
+  std::vector<Variable> out;
+  const Json* env = core::find(slurmd, {"env"});
+  if (env == nullptr || !env->is_array()) return out;
+  for (const Json& one : *env) {
+    out.push_back({core::get_string(one, {"name"}), core::get_string(one, {"value"}),
+                   core::get_string(one, {"valueFrom", "fieldRef", "fieldPath"})});
+  }
+  return out;
+}
+
+GivenNames given_names(const Json& slurmd, Environment env) {
+  GivenNames out;
+  const std::vector<std::string> command = texts(slurmd, "command");
+  Words options;
+  const bool shell = !command.empty() && among(kShells, base_name(command.front()));
+  bool script = false;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& before = command[i - 1];
+    if (shell && !script && before.starts_with('-') && !before.starts_with("--") && before.ends_with('c')) {
+      find_in_script(command[i], out);
+      script = true;
+      options.clear();
+    } else {
+      split(command[i], options);
+    }
+  }
+  for (const std::string& arg : texts(slurmd, "args")) split(arg, options);
+  find_names(options, false, out);
+  // What the images' entrypoint puts before the arguments.
+  for (const Variable& variable : env) {
+    if (variable.name != "SLURMD_OPTIONS") continue;
+    options.clear();
+    split(variable.value, options);
+    find_names(options, false, out);
+  }
+  return out;
+}
+
+/// X for "$(X)", and for a shell "$X" and "${X}"; "": it is no reference to a variable.
+std::string_view referred(const GivenName& name) {
+  std::string_view text = name.text;
+  if (text.starts_with("$(") && text.ends_with(')')) return text.substr(2, text.size() - 3);
+  if (!name.by_shell || !text.starts_with('$')) return {};
+  text.remove_prefix(1);
+  return text.starts_with('{') && text.ends_with('}') ? text.substr(1, text.size() - 2) : text;
+}
+
+/// What tells whether a name is the worker's.
+class Names {
+ public:
+  Names(const api::NodeSetSpec& spec, std::string_view nodeset)
+      : on_host_(uses_host_network(spec)),
+        by_host_(spec.scaling_mode == api::ScalingMode::kDaemonSet),
+        like_pod_(!on_host_ && !by_host_ &&
+                  host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), nodeset) == std::string(nodeset) + "-") {}
+
+  [[nodiscard]] bool on_host() const { return on_host_; }
+
+  [[nodiscard]] bool certain(const GivenName& name, Environment env) const {
+    const std::string_view variable = referred(name);
+    if (on_host_ && variable == kWorkerName) return true;
+    // The last one of a name counts, and what it refers to stands before it.
+    for (std::size_t i = variable.empty() ? 0 : env.size(); i-- > 0;) {
+      if (env[i].name == variable) return certain(env[i], env.first(i));
+    }
+    return name.by_shell && !on_host_ && among(kHostnames, name.text);
+  }
+
+  /// What a worker is called in Slurm, and how to have it called otherwise.
+  [[nodiscard]] std::string rule() const {
+    if (on_host_) return "with hostNetwork a worker has the name of its Kubernetes node in Slurm";
+    if (by_host_) {
+      return fmt::format(
+          "a worker has the first label of its Kubernetes node's name in Slurm, or what that node's annotation {} says",
+          api::kAnnotationNodeHostnameOverride);
+    }
+    return "a worker has its pod's hostname in Slurm; for the names of Kubernetes nodes, set spec.scalingMode: DaemonSet, or "
+           "hostNetwork: true in spec.template.spec";
+  }
+
+ private:
+  [[nodiscard]] bool certain(const Variable& variable, Environment before) const {
+    if (variable.field.empty()) return certain(GivenName{variable.value, false}, before);
+    const auto label = [](std::string_view name) { return fmt::format("metadata.labels['{}']", name); };
+    if (variable.field == "spec.nodeName") return on_host_;
+    if (variable.field == label(api::kLabelPodHostname)) return !on_host_;
+    return like_pod_ && (variable.field == "metadata.name" || variable.field == label(api::kLabelPodName));
+  }
+
+  bool on_host_, by_host_, like_pod_;
+};
+
+}  // namespace
+
+std::string registered_name_problem(const Json& slurmd, const api::NodeSetSpec& spec, std::string_view nodeset) {
+  const Names names(spec, nodeset);
+  const std::vector<Variable> env = read_env(slurmd);
+  if (names.on_host() && std::ranges::find(env, kWorkerName, &Variable::name) != env.end()) {
+    return fmt::format("container slurmd: with hostNetwork the variable {} is the operator's: give yours another name",
+                       kWorkerName);
+  }
+  for (const GivenName& name : given_names(slurmd, env)) {
+    if (names.certain(name, env)) continue;
+    return fmt::format(
+        "container slurmd: with the option -N {} it may register under a name by which the operator does not find it: leave "
+        "the option out, for {}",
+        name.text, names.rule());
+  }
+  return {};
+}
+
+}  // namespace op::nodeset
