@@ -261,8 +261,8 @@ std::size_t continuation(std::string_view line) {
 std::string without_escapes(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && ++i == text.size()) break;
-    out += text[i];
+    if (text[i] == '\\') ++i;
+    if (i < text.size()) out += text[i];
   }
   return out;
 }
