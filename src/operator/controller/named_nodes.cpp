@@ -7,6 +7,8 @@
 #include <cctype>
 #include <sstream>
 
+#include "slurm/conf/conf.hpp"
+
 namespace op::controller {
 namespace {
 
@@ -90,27 +92,12 @@ core::Result<NamedNodes> nodes_of_yaml(std::string_view text) {
 
 NamedNodes nodes_of_conf(std::string_view text) {
   NamedNodes out;
-  std::istringstream in{std::string(text)};
-  std::string whole;
-  const auto read = [&] {
-    std::istringstream words(whole.substr(0, whole.find('#')));
-    for (std::string word; words >> word;) {
-      const std::size_t equals = word.find('=');
-      if (equals == std::string::npos || !is_nodes(std::string_view(word).substr(0, equals))) continue;
-      std::string list = word.substr(equals + 1);
-      std::erase(list, '"');
-      if (!list.empty()) out.lists.push_back(std::move(list));
+  const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
+  for (const slurm::conf::Entry& entry : conf.entries()) {
+    for (const slurm::conf::Setting& setting : entry.settings) {
+      if (is_nodes(setting.key) && !setting.value.empty()) out.lists.push_back(setting.value);
     }
-    whole.clear();
-  };
-  for (std::string line; std::getline(in, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    const bool goes_on = line.ends_with('\\');
-    if (goes_on) line.pop_back();
-    whole += line;
-    if (!goes_on) read();
   }
-  read();
   return out;
 }
 

@@ -96,12 +96,14 @@ void end_jobs_of(const View& view, const Worker& worker, Draft& draft) {
 
 }  // namespace
 
-void end_overdue_jobs(const View& view, const Workers& workers, Draft& draft) {
+void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft) {
   const auto& policy = view.in.nodeset.spec.drain_policy;
   if (!policy || !view.slurm_known() || view.stops()) return;
-  for (const Worker& worker : workers) {
+  for (const Worker& worker : fates.workers) {
     const std::optional<core::Duration> left = time_left(view, worker);
-    const bool leaves = worker.fate.kind == Fate::Kind::kScaleIn || worker.updates();
+    // While it is not known whether the API server would create their successors, workers do not go for an update.
+    const bool updates = worker.updates() && !fates.rollout.unchecked;
+    const bool leaves = worker.fate.kind == Fate::Kind::kScaleIn || updates;
     if (!left || !leaves || worker.life != Life::kLive || worker.work.jobs == 0) continue;
     if (left->count() > 0) {
       draft.wake_after(*left, "the time of a drain is over");

@@ -93,7 +93,8 @@ struct Rollout {
   bool asks_reservations = false;  ///< Records are to go, and what is reserved for later is not known, or was asked long ago.
   /// The API server has yet to say whether it would create a worker of the newest template in the place of this one ...
   const Worker* asks_template = nullptr;
-  bool unchecked = false;          ///< ... or cannot be asked: nobody goes for the update meanwhile.
+  bool unchecked = false;          ///< ... or cannot be asked: nobody goes for the update meanwhile,
+  std::string unanswered;          ///< and why not.
   std::string refusal;             ///< Why it would not: the update does not begin; "": it would.
   std::optional<Change> change{};  ///< When that may be another.
 };
@@ -342,7 +343,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 
 // drain_policy.cpp
 /// Requeues or cancels the jobs of workers that go, where spec.drainPolicy says so by now.
-void end_overdue_jobs(const View& view, const Workers& workers, Draft& draft);
+void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 
 // stale_records.cpp
 [[nodiscard]] StaleRecords delete_stale_records(const View& view, const Workers& workers, const Vacancies& vacancies,

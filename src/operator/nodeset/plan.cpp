@@ -134,7 +134,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
 
   NodeNames draining = drain_nodes(view, workers, vacancies, draft);
   draining.merge(end_gone_nodes(view, draft));
-  end_overdue_jobs(view, workers, draft);
+  end_overdue_jobs(view, fates, draft);
   const ScaleIn scale_in = delete_workers(view, fates, draft);
   keep_metadata(view, workers, draft);
   keep_on_lost_hosts(view, workers, draft);

@@ -129,11 +129,12 @@ void find_in_script(std::string_view script, GivenNames& out) {
   split(script, words);
   for (auto from = words.begin(); from != words.end();) {
     const auto to = std::ranges::find_if(from, words.end(), &Word::ends);
-    const bool starts = std::any_of(from, to, [](const Word& word) {
+    // What stands before may be options of another program: numactl -N 0 slurmd.
+    const auto starts = std::find_if(from, to, [](const Word& word) {
       return base_name(word.text) == kAppWorker || word.text.find("entrypoint") != std::string::npos || word.text == "$@" ||
              word.text == "$*";
     });
-    if (starts) find_names({from, to}, true, out);
+    find_names({starts, to}, true, out);
     from = to == words.end() ? to : std::next(to);
   }
 }
@@ -182,7 +183,8 @@ GivenNames given_names(const Json& slurmd, Environment env) {
     }
   }
   for (const std::string& arg : texts(slurmd, "args")) split(arg, options);
-  find_names(options, false, out);
+  const auto daemon = std::ranges::find_if(options, [](const Word& word) { return base_name(word.text) == kAppWorker; });
+  find_names({daemon == options.end() ? options.begin() : daemon, options.end()}, false, out);
   // What the images' entrypoint puts before the arguments.
   for (const Variable& variable : env) {
     if (variable.name != "SLURMD_OPTIONS") continue;

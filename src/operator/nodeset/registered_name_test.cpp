@@ -89,6 +89,11 @@ TEST(RegisteredName, OtherOptionsAreNotTakenForIt) {
     EXPECT_THAT(of_args(args), IsEmpty()) << Json(args);
   }
   EXPECT_THAT(of_script("sort -N x | tail -N; exec slurmd -D"), IsEmpty()) << "another command's";
+  EXPECT_THAT(of_script("exec numactl -N 0 slurmd -D"), IsEmpty()) << "that of what starts slurmd";
+  EXPECT_THAT(registered_name_problem({{"command", {"numactl", "-N", "0", "slurmd"}}, {"args", {"-D"}}}, plain(), "cpu"),
+              IsEmpty());
+  EXPECT_THAT(registered_name_problem({{"command", {"numactl", "-N", "0", "slurmd"}}, {"args", {"-N", "x"}}}, plain(), "cpu"),
+              HasSubstr("-N x"));
   EXPECT_THAT(registered_name_problem(Json::object(), plain(), "cpu"), IsEmpty());
   EXPECT_THAT(registered_name_problem({{"args", nullptr}, {"command", "x"}, {"env", {{"a", 1}}}}, plain(), "cpu"), IsEmpty());
 }

@@ -132,6 +132,9 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
     // The name of any other follows from where it was.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
+    // To whoever waits for the node, it is not gone.
+    if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
+      continue;
     // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
     if (node->state.base != "DOWN") {
       if (found.answering.empty()) found.answering = name;

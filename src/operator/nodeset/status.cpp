@@ -202,6 +202,8 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   if (rolls) text += fmt::format("; {} of at most {} are out of service", rollout.unavailable, rollout.most);
   if (rolls && rollout.missing > 0) text += fmt::format(" ({} of them do not exist)", rollout.missing);
   if (!updating.empty()) text += "; waiting: " + some(updating);
+  if (!rollout.unanswered.empty())
+    text += "; waiting until the API server says whether it would create workers of the newest template: " + rollout.unanswered;
   if (rollout.withheld) text += "; deletions are stopped";
   if (!rollout.kept.empty()) text += "; left out: " + some(rollout.kept);
   draft.waiting("Updating", std::move(text));

@@ -134,12 +134,18 @@ bool refuses(const core::Error& error) {
          (error.code == core::ErrorCode::kForbidden && error.message.find("exceeded quota") == std::string::npos);
 }
 
+/// An admission webhook that does not say it has no side effects is not asked in a dry run: nothing is known against the pod.
+bool cannot_be_dry(const core::Error& error) {
+  return error.message.find("does not support dry run") != std::string::npos;
+}
+
 /// Whether workers may go for those of the newest template: first the API server is asked whether it would create them.
 void check_template(const View& view, const Worker& first, Rollout& out) {
   const std::optional<SeenTemplate>& seen = view.in.seen.checked_template;
   const bool known = seen && seen->hash == view.in.hash;
-  const bool refused = known && seen->error && refuses(*seen->error);
-  const bool unanswered = known && seen->error && !refused && seen->error->code != core::ErrorCode::kForbidden;
+  const bool failed = known && seen->error && !cannot_be_dry(*seen->error);
+  const bool refused = failed && refuses(*seen->error);
+  const bool unanswered = failed && !refused && seen->error->code != core::ErrorCode::kForbidden;
   if (out.state != Rollout::State::kRolls) {  // It is asked when the update goes on.
     out.unchecked = !known || refused || unanswered;
     return;
@@ -152,6 +158,7 @@ void check_template(const View& view, const Worker& first, Rollout& out) {
   }
   if (refused) out.refusal = seen->error->message;
   out.unchecked = unanswered;
+  if (unanswered) out.unanswered = seen->error->message;
   if (refused || unanswered)
     out.change = Change{holds - (view.in.mono - seen->asked_at), "the API server is asked again about the workers' template"};
 }

@@ -44,10 +44,10 @@ RestApiController::RestApiController(Wiring& wiring) : caches_(wiring) {
       *this, caches_.nodesets, [of_controller](const Object& object) { return of_controller(controller_ref(object)); },
       intent_changed);
   wake_on_last_workers(wiring, *this, caches_.pods, caches_.controllers, of_controller);
-  // slurmrestd starts once there is a slurm.conf; of later ones only what slurmctld restarts for is its concern.
+  // slurmrestd starts once there is a slurm.conf, and what it reads there may change with each.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
-    const auto digest = [](const Object& map) { return restart_digest(core::get_string(map.body, {"data", kSlurmConf})); };
-    return digest(before) != digest(after) || slurmctld_release(&before) != slurmctld_release(&after);
+    const auto text = [](const Object& map) { return core::get_string(map.body, {"data", kSlurmConf}); };
+    return text(before) != text(after) || slurmctld_release(&before) != slurmctld_release(&after);
   });
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.deployments}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kRestApi.kind));

@@ -32,10 +32,11 @@ class RestApiWakes : public ::testing::Test {
   const std::vector<std::string> none_, itself_{"restapi ns/r"};
 };
 
-TEST_F(RestApiWakes, OnWhatSlurmctldRestartsFor) {
+TEST_F(RestApiWakes, OnEachSlurmConf) {
   EXPECT_EQ(put_conf("ClusterName=a\nSlurmctldPort=1\n"), itself_);
-  EXPECT_EQ(put_conf("ClusterName=a\nSlurmctldPort=1\nPartitionName=p\n"), none_);
-  EXPECT_EQ(put_conf("ClusterName=a\nSlurmctldPort=2\nPartitionName=p\n").size(), 2U);
+  EXPECT_EQ(put_conf("ClusterName=a\nSlurmctldPort=1\n"), none_);
+  EXPECT_EQ(put_conf("ClusterName=a\nSlurmctldPort=1\nCommunicationParameters=EnableIPv6\n").size(), 2U);
+  EXPECT_EQ(put_conf("ClusterName=a\nSlurmctldPort=2\n").size(), 2U);
 }
 
 TEST_F(RestApiWakes, OnTheNodeSetsOfItsController) {
