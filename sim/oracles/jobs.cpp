@@ -436,9 +436,11 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
         return Blame::kUser;
       if (left_out(controller, job.request.partition)) return Blame::kLeftOut;
       // What is withheld stands there, and where slurmctld does not answer, nowhere else.
-      if (const auto at = unwritten_.find({controller.ns, op::config_map_name(controller.name)});
-          at != unwritten_.end() && (lately(at->second, kNews) || !has_restapi(controller)))
-        return Blame::kUser;
+      for (const std::string& map : {op::config_map_name(controller.name), op::config_files_name(controller.name),
+                                     op::accepted_files_name(controller.name)}) {
+        const auto at = unwritten_.find({controller.ns, map});
+        if (at != unwritten_.end() && (lately(at->second, kNews) || !has_restapi(controller))) return Blame::kUser;
+      }
       return loss.pending ? Blame::kPartitionWait : Blame::kPartition;
     case Cause::kNodeGone:
       return Blame::kUser;

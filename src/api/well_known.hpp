@@ -129,6 +129,8 @@ inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/star
 /// On X-config, where a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
 inline constexpr std::string_view kAnnotationPlacesGiven = "slinky.slurm.net/places-given-until";
 inline constexpr std::string_view kAnnotationPlacesDue = "slinky.slurm.net/places-due";
+inline constexpr std::string_view kAnnotationFilesHash = "slinky.slurm.net/files-hash";
+inline constexpr std::string_view kAnnotationAcceptedFilesHash = "slinky.slurm.net/accepted-files-hash";
 inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
 /// Of a Controller, by users: what is to leave slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";

@@ -79,6 +79,12 @@ std::string backup_object_name(std::string_view controller) {
 std::string config_map_name(std::string_view controller) {
   return text(controller) + "-config";
 }
+std::string config_files_name(std::string_view controller) {
+  return config_map_name(controller) + "-files";
+}
+std::string accepted_files_name(std::string_view controller) {
+  return config_files_name(controller) + "-accepted";
+}
 std::string state_claim_name(std::string_view controller) {
   return "statesave-" + controller_object_name(controller) + "-0";
 }

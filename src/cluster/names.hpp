@@ -58,6 +58,10 @@ std::string controller_internal_service_name(std::string_view controller);
 std::string backup_object_name(std::string_view controller);
 /// "X-config": the ConfigMap with slurm.conf.
 std::string config_map_name(std::string_view controller);
+/// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
+std::string config_files_name(std::string_view controller);
+/// "X-config-files-accepted": those that slurmctld took before, while it is offered others. Nobody mounts it.
+std::string accepted_files_name(std::string_view controller);
 /// "statesave-X-controller-0": the claim that the StatefulSet makes.
 std::string state_claim_name(std::string_view controller);
 /// "X-keyring": the copy of the auth/slurm key that daemons mount, under the data key slurm.key.

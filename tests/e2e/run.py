@@ -1451,6 +1451,64 @@ def a_refused_configuration_is_rolled_back_and_mended(ns):
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
 
 
+# slurmctld marks each job with a word.
+MARKS = """
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  job_desc.admin_comment = "WORD"
+  return slurm.SUCCESS
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
+"""
+
+
+@test
+def a_refused_file_does_not_come_back_with_slurmctlds_pod(ns):
+    kind, spec = "controllers.slinky.slurm.net", ns.get("controllers.slinky.slurm.net", "demo")["spec"]
+    put = lambda text: ns.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "marks"},
+                                            "data": {"job_submit.lua": text}}))
+    told = lambda status, saying: ns.wait_condition(kind, "demo", "Reconfigured", status, saying=saying)
+
+    def mark():
+        """Of a job that is submitted now, and never starts."""
+        job = ns.submit("true", "--hold")
+        shown = ns.slurm("scontrol", "show", "job", str(job)).stdout
+        ns.slurm("scancel", str(job))
+        return (re.findall(r"AdminComment=(\S+)", shown) or [""])[0]
+
+    put(MARKS.replace("WORD", "first"))
+    try:
+        ns.patch(kind, "demo", {"spec": {"configFileRefs": spec.get("configFileRefs", []) + [{"name": "marks"}],
+                                         "extraConf": spec.get("extraConf", "") + "JobSubmitPlugins=lua\n"}})
+        told("True", "Loaded")
+        wait("slurmctld has the file", lambda: mark() == "first")
+        job = runs(ns, ns.submit_until_told("-N1"))
+        put("function slurm_job_submit(\n")
+        told("False", "ConfigRefused")
+        for _ in range(2):
+            before = slurmctld_identity(ns)
+            ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+            wait("another slurmctld answers", lambda: slurmctld_identity(ns) != before and "UP" in ns.slurm("scontrol", "ping").stdout)
+            ns.wait_condition(kind, "demo")
+            expect(mark() == "first", "slurmctld has another file than the one that it took")
+            expect(slurmctld_identity(ns)[1] == 0, "slurmctld did not start at once")
+        before = slurmctld_identity(ns)
+        put(MARKS.replace("WORD", "mended"))
+        told("True", "Loaded")
+        wait("slurmctld has what was mended", lambda: mark() == "mended")
+        expect(slurmctld_identity(ns) == before, "slurmctld was restarted for it")
+        ends_well(ns, job)
+    finally:
+        ns.patch(kind, "demo", {"spec": {"configFileRefs": spec.get("configFileRefs"), "extraConf": spec.get("extraConf")}})
+    told("True", "Loaded")
+    wait("no job is marked", lambda: mark() == "")
+    wait("3 idle", lambda: len(ns.idle()) == 3)
+
+
 @test
 @once
 def malformed_extra_conf_names_its_line(ns):

@@ -20,6 +20,13 @@ core::Json build_slurmctld_pdb(const Observed& observed);
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
+/// The ConfigMap `name` with the copies of the user's files in `content`, one of a ConfigState.
+core::Json build_file_copies(const Observed& observed, const std::string& name,
+                             const std::map<std::string, std::string>& content);
+/// Whether slurmctld's pods mount these, and not the user's ConfigMaps themselves, as earlier releases made them. They do as
+/// soon as all is known that slurmctld may have to go back to, and for as long as there is any file in it: what the spec does
+/// not name any more may have to come back. While that is not known, they stay as they are.
+bool mounts_copies(const Observed& observed, const ConfigState& state);
 /// `state`: what the ConfigMap will hold. `slurm_key_digest`: of the keyring as slurmctld will mount it. Needs the JWT key's
 /// too. Members that Kubernetes never lets change are taken from the observed StatefulSet where there is one.
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);

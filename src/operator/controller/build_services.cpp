@@ -102,6 +102,15 @@ core::Json build_config_map(const Observed& observed, const ConfigState& state) 
   return out;
 }
 
+core::Json build_file_copies(const Observed& observed, const std::string& name,
+                             const std::map<std::string, std::string>& content) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  core::Json out =
+      owned_child(kube::resources::kConfigMap, {meta.ns, name}, resources::kController, meta, controller_labels(meta.name));
+  write_file_copies(content, out);
+  return out;
+}
+
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe) {
   const kube::ObjectMeta& meta = observed.object->meta;
   // Argo CD takes what bears the label of its application, and has no owner, for its own, and prunes it.

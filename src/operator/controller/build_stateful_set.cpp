@@ -104,12 +104,9 @@ core::Json ids(int id, bool group_of_files) {
   return out;
 }
 
-/// The topology.yaml of ours has its place in the pod. It comes with the file, and stays for as long as the field does: where
-/// nothing else changes, slurmctld is not restarted for it.
-bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
-  if (state.offered.contains(std::string(kTopologyYaml))) return true;
-  if (!observed.controller.spec.topology) return false;
-  if (!observed.stateful_set) return true;
+/// slurmctld's pod template has such a source in one of its volumes.
+bool has_source(const Observed& observed, const core::Json& source) {
+  if (!observed.stateful_set) return false;
   const core::Json* volumes = core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"});
   if (volumes == nullptr || !volumes->is_array()) return false;
   return std::ranges::any_of(*volumes, [&](const core::Json& volume) {
@@ -119,23 +116,39 @@ bool mounts_topology(const Observed& observed, const ConfigState& state, const c
   });
 }
 
+/// The topology.yaml of ours has its place in the pod. It comes with the file, and stays for as long as the field does: where
+/// nothing else changes, slurmctld is not restarted for it.
+bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
+  if (state.offered.contains(std::string(kTopologyYaml))) return true;
+  if (!observed.controller.spec.topology) return false;
+  return !observed.stateful_set || has_source(observed, source);
+}
+
 core::Json item(std::string_view key, std::string_view path) {
   return core::Json::array({{{"key", key}, {"path", path}}});
 }
 
-/// Every ConfigMap that the user names, once each, by name: where two have the same file, that of the later one is there.
-/// slurm.conf comes last: no file of a user can stand in its place.
-core::Json etc_sources(const Observed& observed, const ConfigState& state) {
-  const api::ControllerSpec& spec = observed.controller.spec;
+/// The ConfigMaps that the user names, once each.
+std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
   std::set<std::string> names;
   for (const auto* refs : {&spec.config_file_refs, &spec.prolog_script_refs, &spec.epilog_script_refs,
                            &spec.prolog_slurmctld_script_refs, &spec.epilog_slurmctld_script_refs}) {
     for (const api::LocalObjectReference& ref : *refs) names.insert(ref.name);
   }
+  return names;
+}
+
+/// The user's files first: where two ConfigMaps have the same one, that of the later name is there. slurm.conf comes last: no
+/// file of a user can stand in its place.
+core::Json etc_sources(const Observed& observed, const ConfigState& state) {
+  const api::ControllerSpec& spec = observed.controller.spec;
   core::Json sources = core::Json::array();
-  for (const std::string& name : names) sources.push_back(project_config_map(name));
-  if (spec.jwks_key_ref) {
-    sources.push_back(project_config_map(spec.jwks_key_ref->name, item(spec.jwks_key_ref->key, "jwks.json")));
+  if (mounts_copies(observed, state)) {
+    sources.push_back(project_config_map(config_files_name(observed.object->meta.name)));
+  } else if (!knows_files(state)) {
+    for (const std::string& name : names_of_etc(spec)) sources.push_back(project_config_map(name));
+    if (spec.jwks_key_ref)
+      sources.push_back(project_config_map(spec.jwks_key_ref->name, item(spec.jwks_key_ref->key, "jwks.json")));
   }
   const std::string ours = config_map_name(observed.object->meta.name);
   sources.push_back(project_config_map(ours, item(kCgroupConf, kCgroupConf), true));
@@ -321,6 +334,11 @@ bool makes_claim(const api::ControllerPersistence& persistence) {
 }
 
 }  // namespace
+
+bool mounts_copies(const Observed& observed, const ConfigState& state) {
+  if (knows_files(state)) return has_file_copies(state);
+  return has_source(observed, project_config_map(config_files_name(observed.object->meta.name)));
+}
 
 std::string state_directory(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;

@@ -27,6 +27,12 @@ namespace conf = slurm::conf;
 constexpr std::string_view kEtc = "/etc/slurm/";
 /// Files that are the operator's own, whatever a ConfigMap of the user holds.
 constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
+bool is_reserved(std::string_view file) {
+  return std::ranges::find(kReserved, file) != std::end(kReserved);
+}
+
+/// Together: so much a ConfigMap has room for, names not counted (MaxSecretSize in Kubernetes).
+constexpr std::size_t kMostFiles = 1024 * 1024;
 
 /// Seconds. A slurmctld that takes longer to reload its state, when it is reconfigured, needs more: a backup would take over
 /// meanwhile.
@@ -60,29 +66,70 @@ std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observ
 }
 
 void check_hidden(const Observed& observed, std::vector<Problem>& warnings) {
-  std::map<std::string_view, const NamedFiles*> seen;
+  struct Seen {
+    std::string_view map, text;
+  };
+  std::map<std::string_view, Seen> seen;
+  const auto check = [&](const std::string& map, const std::string& file, const std::string& text) {
+    if (is_reserved(file)) {
+      warnings.push_back({"FileReserved", "ConfigMap " + map + ": its file " + file +
+                                              " is ignored, because the operator writes that file itself"});
+      return;
+    }
+    const auto [other, first] = seen.try_emplace(file, Seen{map, text});
+    if (!first && other->second.text != text) {
+      warnings.push_back({"FileHidden", "ConfigMaps " + std::string(other->second.map) + " and " + map + " both have a file " +
+                                            file + ": in /etc/slurm the one of " + map +
+                                            " hides the other, so rename one of them"});
+    }
+    other->second = {map, text};
+  };
   for (const auto& [name, map] : maps_of_etc(observed)) {
-    for (const auto& [file, text] : map->files) {
-      if (std::ranges::find(kReserved, file) != std::end(kReserved)) {
-        warnings.push_back({"FileReserved", "ConfigMap " + map->name + ": its file " + file +
-                                                " is ignored, because the operator writes that file itself"});
-        continue;
-      }
-      const NamedFiles*& other = seen[file];
-      if (other != nullptr && other->files.at(file) != text) {
-        warnings.push_back({"FileHidden", "ConfigMaps " + other->name + " and " + map->name + " both have a file " + file +
-                                              ": in /etc/slurm the one of " + map->name +
-                                              " hides the other, so rename one of them"});
-      }
-      other = map;
+    for (const auto* files : {&map->files, &map->binary}) {
+      for (const auto& [file, text] : *files) check(map->name, file, text);
     }
   }
+}
+
+/// The files of users as slurmctld is to have them; see kUsers. Of two with the same name, that of the later ConfigMap.
+void add_files(const Observed& observed, Rendered& out) {
+  struct Source {
+    std::string_view map;
+    std::size_t size;
+  };
+  std::map<std::string_view, Source> sources;  // By file.
+  const std::string text_prefix(kUsers), binary_prefix = text_prefix + text_prefix;
+  const auto add = [&](std::string_view map, std::string_view file, const std::string& content, bool binary) {
+    if (is_reserved(file)) return;
+    const std::string name(file);
+    out.files.erase((binary ? text_prefix : binary_prefix) + name);
+    out.files[(binary ? binary_prefix : text_prefix) + name] = content;
+    sources.insert_or_assign(file, Source{map, binary ? content.size() / 4 * 3 : content.size()});
+  };
+  for (const auto& [name, map] : maps_of_etc(observed)) {
+    for (const auto& [file, text] : map->files) add(name, file, text, false);
+    for (const auto& [file, base64] : map->binary) add(name, file, base64, true);
+  }
+  if (observed.jwks)
+    add(observed.jwks->name, "jwks.json", observed.jwks->files.at(observed.controller.spec.jwks_key_ref->key), false);
+  out.files.emplace(kUsers, "");
+
+  std::size_t size = 0;
+  for (const auto& [file, source] : sources) size += source.size;
+  if (size <= kMostFiles) return;
+  const auto largest = std::ranges::max_element(sources, {}, [](const auto& item) { return item.second.size; });
+  out.problems.push_back(
+      {"FilesTooLarge", fmt::format("the files and scripts that the spec names have {} KiB together, and the operator keeps "
+                                    "copies of {} KiB at most: the largest one is {} of ConfigMap {}/{}, with {} KiB",
+                                    (size + 1023) / 1024, kMostFiles / 1024, largest->first, observed.object->meta.ns,
+                                    largest->second.map, (largest->second.size + 1023) / 1024)});
 }
 
 std::vector<std::string> script_names(const std::vector<NamedFiles>& maps) {
   std::set<std::string> names;
   for (const NamedFiles& map : maps) {
     for (const auto& [name, text] : map.files) names.insert(name);
+    for (const auto& [name, text] : map.binary) names.insert(name);
   }
   return {names.begin(), names.end()};
 }
@@ -298,6 +345,11 @@ std::string cgroup_conf(const Observed& observed) {
 std::string other_inputs(const Observed& observed, const std::string& topology) {
   core::Json out = core::Json::object();
   for (const NamedFiles& map : observed.config_files) out["files"][map.name] = map.files;
+  for (const auto* maps : {&observed.config_files, &observed.prolog, &observed.epilog}) {
+    for (const NamedFiles& map : *maps) {
+      if (!map.binary.empty()) out["binary"][map.name] = map.binary;
+    }
+  }
   // slurmctld hands these to every slurmd along with the configuration; slurmctld's own scripts it reads when it runs them.
   for (const NamedFiles& map : observed.prolog) out["prolog"][map.name] = map.files;
   for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
@@ -311,7 +363,10 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
 std::string asked_digest(const Observed& observed) {
   core::Json asked = core::Json::object();
   if (const core::Json* spec = core::find(observed.object->body, {"spec"})) asked["spec"] = *spec;
-  for (const auto& [name, map] : maps_of_etc(observed)) asked["files"][std::string(name)] = map->files;
+  for (const auto& [name, map] : maps_of_etc(observed)) {
+    asked["files"][std::string(name)] = map->files;
+    if (!map->binary.empty()) asked["binary"][std::string(name)] = map->binary;
+  }
   if (observed.jwks) asked["jwks"] = observed.jwks->files;
   for (const NodeSetFacts& nodeset : observed.nodesets) {
     asked["nodesets"][nodeset.slurm_name] = {nodeset.partition, nodeset.partition_config, nodeset.ending};
@@ -340,9 +395,12 @@ void add_problems(const std::vector<conf::Problem>& found, Rendered& out) {
 
 }  // namespace
 
-bool names_own_map(const Observed& observed) {
-  const std::string own = config_map_name(observed.object->meta.name);
-  return maps_of_etc(observed).contains(own) || (observed.jwks && observed.jwks->name == own);
+std::string own_map_named(const Observed& observed) {
+  const std::string& own = observed.object->meta.name;
+  for (std::string name : {config_map_name(own), config_files_name(own), accepted_files_name(own)}) {
+    if (maps_of_etc(observed).contains(name) || (observed.jwks && observed.jwks->name == name)) return name;
+  }
+  return "";
 }
 
 std::string log_hint(const Observed& observed, std::string_view refusal) {
@@ -374,7 +432,10 @@ std::string topology_hint(const Observed& observed) {
 std::string scripts_digest(const Observed& observed) {
   core::Json out = core::Json::object();
   for (const auto* maps : {&observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
-    for (const NamedFiles& map : *maps) out[map.name] = map.files;
+    for (const NamedFiles& map : *maps) {
+      out[map.name] = map.files;
+      if (!map.binary.empty()) out["binary/" + map.name] = map.binary;
+    }
   }
   return out.empty() ? "" : core::short_digest(core::canonical(out));
 }
@@ -395,10 +456,11 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
                                                          " has no data under the key " + spec.jwks_key_ref->key});
     }
   }
-  if (names_own_map(observed)) {
+  if (const std::string own = own_map_named(observed); !own.empty()) {
     out.problems.push_back(
-        {"ConfigMapReserved", "ConfigMap " + ns + "/" + config_map_name(observed.object->meta.name) +
-                                  " is written by the operator: put your files into a ConfigMap with another name"});
+        {"ConfigMapReserved", "ConfigMap " + ns + "/" + own +
+                                  " is written by the operator: put your files into a ConfigMap with another "
+                                  "name"});
   }
   check_hidden(observed, out.warnings);
   TopologyFile topology = topology_file(observed, state);
@@ -422,7 +484,11 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   withhold_tables(merged.conf, observed, state, out.warnings);
   if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
   for (const auto* problems : {&user.problems, &merged.problems}) add_problems(*problems, out);
-  if (!out.ok()) return out;
+  if (out.ok()) add_files(observed, out);
+  if (!out.ok()) {
+    out.files.clear();
+    return out;
+  }
 
   out.asked = asked_digest(observed);
   std::string text = merged.conf.render();
@@ -431,6 +497,9 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
+  // slurmctld would not start without it.
+  if (const std::string* kept = file_copy(state, kTopologyYaml); out.keeps_pod && kept != nullptr)
+    out.files.emplace(std::string(kUsers) + std::string(kTopologyYaml), *kept);
   return out;
 }
 

@@ -47,9 +47,9 @@ Rendered render_config(const Observed& observed, const ConfigState& state);
 /// merged over it; that slurmctld itself reads none of this.
 Rendered render_external(const Observed& observed);
 
-/// The spec names the ConfigMap that the operator writes. What is written there would be read as the user's, and be another
-/// configuration each time.
-bool names_own_map(const Observed& observed);
+/// The ConfigMap that the spec names although the operator writes it; "": none. What is written there would be read as the
+/// user's, and be another configuration each time.
+std::string own_map_named(const Observed& observed);
 
 /// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message. "" for
 /// a slurmctld that has ended: its last words are told, and its log goes with its pod.

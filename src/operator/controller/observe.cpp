@@ -22,11 +22,15 @@ NamedFiles read_files(kube::Recorder& recorder, const std::string& ns, const std
   const kube::Named<kube::Object> named = recorder.config_map({ns, name});
   NamedFiles out{name, named.presence, {}};
   if (named.presence != kube::Presence::kPresent) return out;
-  if (const core::Json* data = core::find(named.record->body, {"data"}); data != nullptr && data->is_object()) {
+  const auto read = [&](std::string_view field, std::map<std::string, std::string>& to) {
+    const core::Json* data = core::find(named.record->body, {field});
+    if (data == nullptr || !data->is_object()) return;
     for (const auto& [file, text] : data->items()) {
-      if (text.is_string()) out.files[file] = text.get<std::string>();
+      if (text.is_string()) to[file] = text.get<std::string>();
     }
-  }
+  };
+  read("data", out.files);
+  read("binaryData", out.binary);
   return out;
 }
 
@@ -266,6 +270,8 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->workers_service = caches_.services.find(named(workers_service_name(key.name)));
   out->workers_pdb = caches_.pod_disruption_budgets.find(named(workers_pdb_name(key.name)));
   out->config_map = caches_.config_maps.find(named(config_map_name(key.name)));
+  out->file_copies = caches_.config_maps.find(named(config_files_name(key.name)));
+  out->accepted_copies = caches_.config_maps.find(named(accepted_files_name(key.name)));
   out->stateful_set = caches_.stateful_sets.find(named(controller_object_name(key.name)));
   out->backup_set = caches_.stateful_sets.find(named(backup_object_name(key.name)));
   for (const std::string& pod : addressed_pods(*out)) {

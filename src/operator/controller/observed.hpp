@@ -23,6 +23,7 @@ struct NamedFiles {
   std::string name;
   kube::Presence presence = kube::Presence::kUnknown;
   std::map<std::string, std::string> files;
+  std::map<std::string, std::string> binary{};  ///< Those that are no text, in base64.
 };
 
 /// What slurm.conf says of a NodeSet.
@@ -96,7 +97,8 @@ struct Observed {
 
   std::vector<StaleRecord> stale_records;  ///< None is known while Slurm does not answer.
 
-  kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, stateful_set;
+  kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, file_copies, accepted_copies,
+      stateful_set;
   kube::Presence service_monitors =
       kube::Presence::kAbsent;  ///< Of that kind; read only where metrics are, or were, asked for.
   kube::ObjectPtr service_monitor;

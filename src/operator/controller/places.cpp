@@ -8,6 +8,7 @@
 #include "cluster/worker_names.hpp"
 #include "cluster/workers.hpp"
 #include "core/hostlist.hpp"
+#include "operator/controller/build.hpp"
 #include "operator/controller/named_nodes.hpp"
 #include "operator/controller/prologs.hpp"
 #include "slurm/acts.hpp"
@@ -49,16 +50,23 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   using Kind = TopologyOfUser::Kind;
   TopologyOfUser out;
   if (observed.controller.spec.topology) return out;
-  // By their names, as they are laid over each other.
-  std::map<std::string, const NamedFiles*> maps;
-  for (const NamedFiles& map : observed.config_files) {
-    if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
-    maps[map.name] = &map;
-  }
   const std::string *yaml = nullptr, *conf = nullptr;
-  for (const auto& [name, map] : maps) {
-    if (const auto it = map->files.find(std::string(kTopologyYaml)); it != map->files.end()) yaml = &it->second;
-    if (const auto it = map->files.find("topology.conf"); it != map->files.end()) conf = &it->second;
+  if (knows_files(state.offered)) {
+    // What the user's ConfigMaps have by now may be refused.
+    yaml = file_copy(state, kTopologyYaml);
+    conf = file_copy(state, "topology.conf");
+  } else {
+    if (mounts_copies(observed, state)) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
+    // By their names, as they are laid over each other.
+    std::map<std::string, const NamedFiles*> maps;
+    for (const NamedFiles& map : observed.config_files) {
+      if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
+      maps[map.name] = &map;
+    }
+    for (const auto& [name, map] : maps) {
+      if (const auto it = map->files.find(std::string(kTopologyYaml)); it != map->files.end()) yaml = &it->second;
+      if (const auto it = map->files.find("topology.conf"); it != map->files.end()) conf = &it->second;
+    }
   }
   NamedNodes named;
   if (conf != nullptr && reads_topology_conf(state)) {
@@ -183,8 +191,9 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
 
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   if (!state.places || !state.places->due) return;
-  // What slurmctld would read may be refused, or something else than it runs with: that is settled first.
-  if (!state.refused_hash.empty() || state.tries_partition() || !holds_offered(observed, state)) return;
+  // What slurmctld would read may be something else than it runs with, and be refused: that is settled first.
+  const bool reads_refused = !state.refused_hash.empty() && !mounts_copies(observed, state);
+  if (reads_refused || state.tries_partition() || !holds_offered(observed, state)) return;
   core::Duration left{0};
   if (recent_try(observed, &left) != nullptr) return plan.wake_after(left, "places are given once a minute at most");
   const core::WallTime due = *state.places->due;

@@ -167,22 +167,43 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
            ", or when the Controller has the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
-/// ConfigMap and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
+/// The ConfigMap `name`, which is `there` or null, with the copies of the user's files in `content`. What others have put
+/// beside them goes: slurmctld would find it in its /etc/slurm.
+std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigState& state, const std::string& name,
+                                      const kube::ObjectPtr& there, const std::map<std::string, std::string>& content) {
+  if (!there && !mounts_copies(observed, state)) return {};
+  // What is not known any more stays as it is: slurmctld may need it.
+  if (!content.empty() && !knows_files(content)) return {};
+  const core::Json wanted = build_file_copies(observed, name, content);
+  auto apply = apply_step(kube::resources::kConfigMap, wanted, there.get(), kManagerController);
+  if (apply || !there || there->meta.terminating()) return apply;
+  core::Json strays = core::Json::object();
+  for (const char* field : {"data", "binaryData"}) {
+    const core::Json* members = core::find(there->body, {field});
+    if (members == nullptr || !members->is_object()) continue;
+    for (const auto& [file, text] : members->items()) {
+      if (core::find(wanted, {field, file}) == nullptr) strays[field][file] = nullptr;
+    }
+  }
+  if (strays.empty()) return {};
+  return plan::Step{{"take strays out of", "ConfigMap", name},
+                    "somebody has put files beside those that slurmctld is to have",
+                    kube::patch_any_version(kube::resources::kConfigMap, there->meta, std::move(strays))};
+}
+
+/// ConfigMaps and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
 std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const Observed& observed = draft.observed;
-  const ConfigState now = read_config_state(observed.config_map.get());
+  const ConfigState now = read_config_state(observed);
   const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
   if ((observed.stopped || keyring.freezes) && now.exists() && observed.stateful_set) return {now, render(now)};
   ConfigState next = next_config_state(now, render, read_slurmctld(observed, now));
   Rendered wanted = render(next);
   const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
-  const bool users = names_own_map(observed) && (owner == nullptr || owner->uid != observed.object->meta.uid);
+  const bool users = !own_map_named(observed).empty() && (owner == nullptr || owner->uid != observed.object->meta.uid);
   if (!next.exists() || users) return {std::move(next), std::move(wanted)};
   add_crash_mark(observed, now, draft.plan);
-  if (wanted.ok()) {
-    add_script_refresh(observed, now, draft.plan);
-    next.scripts_hash = scripts_digest(observed);
-  }
+  if (wanted.ok()) next.scripts_hash = scripts_digest(observed);
 
   // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
   // it.
@@ -208,9 +229,21 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   plan::Lane& lane = draft.plan.lane("pod");
   auto config_map =
       apply_step(kube::resources::kConfigMap, build_config_map(observed, next), observed.config_map.get(), kManagerController);
-  const bool settled = !config_map;
+  const std::string& name = observed.object->meta.name;
+  auto copies = keep_copies(observed, next, config_files_name(name), observed.file_copies, next.offered);
+  const auto apart = accepted_apart(next);
+  auto accepted = keep_copies(observed, next, accepted_files_name(name), observed.accepted_copies, apart);
+  const bool settled = !config_map && !copies;
+  // What was accepted has its copies before others take their place, and loses them when nothing tells of them any more.
+  if (!apart.empty()) lane.add(std::exchange(accepted, {}));
+  lane.then();
+  lane.add(std::move(copies));
+  lane.then();
   lane.add(std::move(config_map));
   tell_config_changes(draft, now, next);
+  lane.then();
+  lane.add(std::move(accepted));
+  if (wanted.ok()) lane.add(script_refresh(observed, now));
   lane.then();
   if (made) {
     bool backups_change = false;

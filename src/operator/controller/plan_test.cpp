@@ -413,7 +413,7 @@ TEST(Withheld, ThatSlurmctldHasRunIsRememberedWhereNothingElseTellsOfIt) {
     const auto render = [&](const ConfigState& state) { return render_config(observed, state); };
     const ConfigState next = next_config_state(now, render, read_slurmctld(observed, now));
     const auto written = kube::record_from_json<kube::Object>(build_config_map(observed, next));
-    EXPECT_EQ(read_config_state(written->get()), next);
+    EXPECT_EQ(read_config_state(written->get(), nullptr, nullptr), next);
     return next.ran;
   };
   ConfigState state;
@@ -829,6 +829,53 @@ TEST(PartitionRetry, WhatIsToldStaysMeanwhile) {
   EXPECT_TRUE(condition(rests, "Degraded").starts_with("True PartitionInvalid: ")) << condition(rests, "Degraded");
   for (const char* type : {"Ready", "Progressing", "Degraded", "ConfigAccepted", "Reconfigured"})
     EXPECT_EQ(condition(tries, type), condition(rests, type));
+}
+
+TEST(Files, OfAllThatTheSpecNamesFitIntoOneConfigMap) {
+  Observed observed = observed_of(Json::object());
+  const auto files = [](const char* map, const char* file, std::size_t size) {
+    return NamedFiles{map, kube::Presence::kPresent, {{file, std::string(size, 'x')}}};
+  };
+  observed.config_files = {files("small", "a.conf", 24), files("big", "job_submit.lua", 900 * 1024)};
+  observed.prolog = {files("scripts", "prolog.sh", 100 * 1024)};
+  // It stands in for the one of another ConfigMap.
+  observed.epilog = {files("as-well", "job_submit.lua", 900 * 1024)};
+  observed.prolog_slurmctld = {files("more", "ctld.sh", 24 * 1024 - 24)};
+  EXPECT_TRUE(render_config(observed, ConfigState{}).ok());
+  observed.epilog_slurmctld = {{"one-byte", kube::Presence::kPresent, {{"end.sh", "x"}}}};
+  const Rendered large = render_config(observed, ConfigState{});
+  ASSERT_EQ(large.problems.size(), 1U);
+  EXPECT_EQ(large.problems.front().reason, "FilesTooLarge");
+  EXPECT_EQ(
+      large.problems.front().message,
+      "the files and scripts that the spec names have 1025 KiB together, and the operator keeps copies of 1024 KiB at most: "
+      "the largest one is job_submit.lua of ConfigMap ns/big, with 900 KiB");
+  EXPECT_TRUE(large.files.empty());
+  // What is no text is counted as the file that it is.
+  observed.epilog_slurmctld = {{"one-byte", kube::Presence::kPresent, {}, {{"plugin.so", std::string(1024, 'A')}}}};
+  observed.prolog_slurmctld = {files("more", "ctld.sh", 23 * 1024 + 256 - 24)};
+  EXPECT_TRUE(render_config(observed, ConfigState{}).ok());
+}
+
+TEST(Files, OfTwoConfigMapsTheLaterOneHides) {
+  Observed observed = observed_of(Json::object());
+  observed.config_files = {
+      {"b", kube::Presence::kPresent, {{"x", "of b"}, {"slurm.conf", "no"}, {"accepted.x", "too"}}, {{"y", "AAAA"}}},
+      {"a", kube::Presence::kPresent, {{"x", "of a"}, {"y", "text"}}, {{"slurm.key", "AAAA"}}}};
+  Rendered rendered = render_config(observed, ConfigState{});
+  for (const char* ours : {"slurm.conf", "cgroup.conf"}) EXPECT_EQ(rendered.files.erase(ours), 1U);
+  EXPECT_EQ(rendered.files,
+            (std::map<std::string, std::string>{{"/", ""}, {"/x", "of b"}, {"//y", "AAAA"}, {"/accepted.x", "too"}}));
+  std::vector<std::string> told;
+  for (const Problem& warning : rendered.warnings) told.push_back(warning.reason + ": " + warning.message);
+  EXPECT_EQ(told,
+            (std::vector<std::string>{
+                "FileReserved: ConfigMap a: its file slurm.key is ignored, because the operator writes that file itself",
+                "FileReserved: ConfigMap b: its file slurm.conf is ignored, because the operator writes that file itself",
+                "FileHidden: ConfigMaps a and b both have a file x: in /etc/slurm the one of b hides the other, so rename "
+                "one of them",
+                "FileHidden: ConfigMaps a and b both have a file y: in /etc/slurm the one of b hides the other, so rename "
+                "one of them"}));
 }
 
 /// slurmctld says in its log only what it stumbled on.

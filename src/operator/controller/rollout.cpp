@@ -357,8 +357,53 @@ bool ConfigState::tries_partition() const {
 
 namespace {
 
+using Files = std::map<std::string, std::string>;
+
+/// Of the files of users, or of all others; without the entry that says that the former are known.
+Files part_of(const Files& content, bool users) {
+  Files out;
+  for (const auto& [name, text] : content) {
+    if (name.starts_with(kUsers) == users && name != kUsers) out.emplace(name, text);
+  }
+  return out;
+}
+
 std::string data_digest(const ConfigState& state) {
-  return core::short_digest(core::canonical(core::Json::array({core::Json(state.offered), core::Json(state.accepted)})));
+  return core::short_digest(core::canonical(
+      core::Json::array({core::Json(part_of(state.offered, false)), core::Json(part_of(state.accepted, false))})));
+}
+
+std::string users_digest(const Files& users) {
+  return core::short_digest(core::canonical(core::Json(users)));
+}
+
+/// As they stand in a ConfigMap.
+core::Json members_of(const core::Json& config_map) {
+  const core::Json none = core::Json::object();
+  return core::Json::array({config_map.value("data", none), config_map.value("binaryData", none)});
+}
+
+std::string members_digest(const core::Json& config_map) {
+  return core::short_digest(core::canonical(members_of(config_map)));
+}
+
+/// It is there, as it was written.
+bool is_whole(const kube::Object* copies) {
+  return copies != nullptr && copies->meta.annotation(api::kAnnotationDataHash) == members_digest(copies->body);
+}
+
+Files read_copies(const kube::Object* copies) {
+  Files out;
+  if (copies == nullptr) return out;
+  std::string prefix;
+  for (const core::Json& members : members_of(copies->body)) {
+    prefix += kUsers;
+    if (!members.is_object()) continue;
+    for (const auto& [name, text] : members.items()) {
+      if (text.is_string()) out[prefix + name] = text.get<std::string>();
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -410,10 +455,73 @@ ConfigState read_config_state(const kube::Object* config_map) {
   return out;
 }
 
+ConfigState read_config_state(const kube::Object* config_map, const kube::Object* copies, const kube::Object* accepted) {
+  ConfigState out = read_config_state(config_map);
+  if (config_map == nullptr || !out.exists()) return out;
+  const std::string of_offered(config_map->meta.annotation(api::kAnnotationFilesHash));
+  const std::string of_accepted(config_map->meta.annotation(api::kAnnotationAcceptedFilesHash));
+  const std::string of_none = users_digest({});
+  const auto lacks = [&](const std::string& digest, const kube::Object* there) {
+    return !digest.empty() && digest != of_none && !is_whole(there);
+  };
+  if (lacks(of_offered, copies) || (of_accepted != of_offered && lacks(of_accepted, accepted))) {
+    out.offered.clear();
+    out.accepted.clear();
+    for (std::string* hash : {&out.offered_hash, &out.accepted_hash, &out.offered_asked, &out.refused_by}) hash->clear();
+    out.forget_refusal();
+    return out;
+  }
+  const std::vector<Files> there{{}, read_copies(copies), read_copies(accepted)};
+  const auto add = [&](Files& to, const std::string& digest) {
+    const auto users = std::ranges::find(there, digest, users_digest);
+    if (to.empty() || users == there.end()) return;
+    to.insert(users->begin(), users->end());
+    to.emplace(kUsers, "");
+  };
+  add(out.offered, of_offered);
+  add(out.accepted, of_accepted);
+  return out;
+}
+
+ConfigState read_config_state(const Observed& observed) {
+  return read_config_state(observed.config_map.get(), observed.file_copies.get(), observed.accepted_copies.get());
+}
+
+bool knows_files(const Files& content) {
+  return content.contains(std::string(kUsers));
+}
+
+bool knows_files(const ConfigState& state) {
+  return knows_files(state.offered) && (state.accepted.empty() || knows_files(state.accepted));
+}
+
+bool has_file_copies(const ConfigState& state) {
+  return !part_of(state.offered, true).empty() || !part_of(state.accepted, true).empty();
+}
+
+Files accepted_apart(const ConfigState& state) {
+  const bool same = knows_files(state) && part_of(state.accepted, true) == part_of(state.offered, true);
+  return same ? Files{} : state.accepted;
+}
+
+const std::string* file_copy(const ConfigState& state, std::string_view file) {
+  const auto found = state.offered.find(std::string(kUsers) + std::string(file));
+  return found == state.offered.end() ? nullptr : &found->second;
+}
+
+void write_file_copies(const Files& content, core::Json& config_map) {
+  const std::string binary = std::string(kUsers) + std::string(kUsers);
+  for (const auto& [name, text] : part_of(content, true)) {
+    const bool is_text = !name.starts_with(binary);
+    config_map[is_text ? "data" : "binaryData"][name.substr(is_text ? kUsers.size() : binary.size())] = text;
+  }
+  config_map["metadata"]["annotations"][std::string(api::kAnnotationDataHash)] = members_digest(config_map);
+}
+
 void write_config_state(const ConfigState& state, core::Json& config_map) {
   core::Json data = core::Json::object();
-  for (const auto& [name, text] : state.offered) data[name] = text;
-  for (const auto& [name, text] : state.accepted) data[std::string(kAcceptedPrefix) + name] = text;
+  for (const auto& [name, text] : part_of(state.offered, false)) data[name] = text;
+  for (const auto& [name, text] : part_of(state.accepted, false)) data[std::string(kAcceptedPrefix) + name] = text;
   config_map["data"] = std::move(data);
   core::Json& annotations = config_map["metadata"]["annotations"];
   const auto annotate = [&](std::string_view name, const std::string& value) {
@@ -422,6 +530,11 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationDataHash, data_digest(state));
   annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
+  // Copies are made once both are known. Until then, that they are missing is nobody's deed.
+  if (knows_files(state)) {
+    annotate(api::kAnnotationFilesHash, users_digest(part_of(state.offered, true)));
+    if (!state.accepted.empty()) annotate(api::kAnnotationAcceptedFilesHash, users_digest(part_of(state.accepted, true)));
+  }
   annotate(api::kAnnotationRefusedConfigHash, state.refused_hash);
   annotate(api::kAnnotationRefusedReason, state.refused_reason);
   annotate(api::kAnnotationAskedHash, state.offered_asked);
@@ -653,12 +766,12 @@ bool awaits_load(const Observed& observed, const ConfigState& state) {
   return loaded ? *loaded != state.offered_hash : state.offered_hash != state.accepted_hash;
 }
 
-void add_script_refresh(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
+std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
-  if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return;
+  if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
   // A count more with the same hash: for the configuration this means nothing.
-  plan.lane("load").add(refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1}));
+  return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan) {

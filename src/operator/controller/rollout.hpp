@@ -23,6 +23,13 @@
 //                held-since                         since when a reconfigure or restart waits for jobs that are starting
 //                cut-short-jobs                     jobs that were starting when it was not waited for any longer, with when
 //                data-hash                            of the data: where it is another, somebody edited it, and all is offered anew
+//                files-hash, accepted-files-hash      of the user's files that belong to what is offered, and to what was accepted
+//
+// With slurm.conf goes all that users name in configFileRefs, script refs and jwksKeyRef: a slurmctld that starts is to find the
+// set that was last taken, whatever has become of these ConfigMaps. Copies of what is offered stand in the ConfigMap
+// "X-config-files", which is projected into the pod, and those of what was accepted, while they are others, in
+// "X-config-files-accepted". They are found by their digests, for the three ConfigMaps are not written at once: the copies are
+// written before "X-config" tells of them, and those of what was accepted go only after it does not any more.
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
 // wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a file, a plugin or a
@@ -57,7 +64,11 @@ inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configur
 /// How the refusal begins of a slurmctld that does not get up.
 inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
-/// The ConfigMap's content as data.
+/// Among files by name, those of users have this before their names, and twice what is no text, which is in base64. Where a
+/// content has an entry of this name alone, its files of users are known, be there any or none.
+inline constexpr std::string_view kUsers = "/";
+
+/// The ConfigMaps' content as data.
 struct ConfigState {
   std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
@@ -93,9 +104,27 @@ struct ConfigState {
   void forget_refusal();
   friend bool operator==(const ConfigState&, const ConfigState&) = default;
 };
+/// Without the files of users.
 ConfigState read_config_state(const kube::Object* config_map);
-/// Writes data and annotations into the ConfigMap that is to be applied.
+/// With them, where they are known. Where their copies are gone or were edited, nothing is known of either content.
+/// `copies`: the ConfigMap that is projected; `accepted`: the other one.
+ConfigState read_config_state(const kube::Object* config_map, const kube::Object* copies, const kube::Object* accepted);
+ConfigState read_config_state(const Observed& observed);
+/// Writes data and annotations into the ConfigMap that is to be applied: all but the files of users.
 void write_config_state(const ConfigState& state, core::Json& config_map);
+/// And these, of one content, into another one.
+void write_file_copies(const std::map<std::string, std::string>& content, core::Json& config_map);
+/// The files of users are known that belong to this content.
+bool knows_files(const std::map<std::string, std::string>& content);
+/// That belong to each of them.
+bool knows_files(const ConfigState& state);
+/// There are any, in one of them.
+bool has_file_copies(const ConfigState& state);
+/// What was accepted, where its files of users are others than those that are offered, and need a ConfigMap of their own;
+/// empty.
+std::map<std::string, std::string> accepted_apart(const ConfigState& state);
+/// One that is offered, and is text; null: there is none.
+const std::string* file_copy(const ConfigState& state, std::string_view file);
 
 /// What is known of slurmctld.
 struct SlurmctldFacts {
@@ -174,9 +203,8 @@ bool needs_load(const Observed& observed, const ConfigState& state);
 /// True while a running slurmctld has yet to load what is offered.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
-/// Adds a step that makes the kubelet refresh the volume at once when slurmctld's own scripts have changed. `state`: as it
-/// stands.
-void add_script_refresh(const Observed& observed, const ConfigState& state, plan::Plan& plan);
+/// The step that makes the kubelet refresh the volume at once when slurmctld's own scripts have changed. `state`: as it stands.
+std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigState& state);
 
 /// Adds a step that makes the pod remember with which content it was first seen to fail. `state`: as it stands.
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/hash.hpp"
 
@@ -74,6 +75,127 @@ TEST(ConfigState, WhatSomebodyEditedIsNeverOfferedNorGoneBackTo) {
   }
   map["data"]["notes.txt"] = "of somebody's, and no concern of ours";
   EXPECT_EQ(read(), state);
+}
+
+/// The ConfigMaps of a state, and the way back.
+struct Written {
+  explicit Written(const ConfigState& state) {
+    core::Json config{{"metadata", {{"name", "x-config"}}}}, offered{{"metadata", {{"name", "x-config-files"}}}},
+        before{{"metadata", {{"name", "x-config-files-accepted"}}}};
+    write_config_state(state, config);
+    write_file_copies(state.offered, offered);
+    write_file_copies(state.accepted, before);
+    map = {kube::parse_meta(config), config};
+    copies = {kube::parse_meta(offered), offered};
+    accepted = {kube::parse_meta(before), before};
+  }
+  [[nodiscard]] ConfigState read() const { return read_config_state(&map, &copies, &accepted); }
+  kube::Object map, copies, accepted;
+};
+
+/// A content with files of users: a configuration, a script, and one that is no text.
+std::map<std::string, std::string> with_files(const std::string& text) {
+  return {{"slurm.conf", "# " + text}, {"/", ""}, {"/gres.conf", text}, {"/prolog.sh", "run " + text}, {"//plugin.so", "AAAA"}};
+}
+
+ConfigState with_two_contents() {
+  ConfigState state;
+  state.offered = with_files("new");
+  state.offered.erase("//plugin.so");
+  state.accepted = with_files("old");
+  state.offered_hash = "hash-new";
+  state.accepted_hash = "hash-old";
+  return state;
+}
+
+TEST(ConfigState, HasTheFilesOfUsersInConfigMapsOfTheirOwn) {
+  const ConfigState state = with_two_contents();
+  const Written written(state);
+  EXPECT_EQ(written.map.body["data"], (core::Json{{"slurm.conf", "# new"}, {"accepted.slurm.conf", "# old"}}));
+  EXPECT_EQ(written.copies.body["data"], (core::Json{{"gres.conf", "new"}, {"prolog.sh", "run new"}}));
+  EXPECT_FALSE(written.copies.body.contains("binaryData"));
+  EXPECT_EQ(written.accepted.body["data"], (core::Json{{"gres.conf", "old"}, {"prolog.sh", "run old"}}));
+  EXPECT_EQ(written.accepted.body["binaryData"], (core::Json{{"plugin.so", "AAAA"}}));
+  EXPECT_EQ(written.read(), state);
+  EXPECT_TRUE(knows_files(state));
+  EXPECT_TRUE(has_file_copies(state));
+  ASSERT_NE(file_copy(state, "gres.conf"), nullptr);
+  EXPECT_EQ(*file_copy(state, "gres.conf"), "new");
+  EXPECT_EQ(file_copy(state, "plugin.so"), nullptr);
+}
+
+/// The process may end between any two of the writes.
+TEST(ConfigState, FindsTheFilesOfUsersWhateverWasWrittenLast) {
+  const ConfigState both = with_two_contents();
+  ConfigState old_one, new_one;
+  old_one.offered = both.accepted;
+  new_one.offered = both.offered;
+  old_one.offered_hash = old_one.accepted_hash = both.accepted_hash;
+  new_one.offered_hash = new_one.accepted_hash = both.offered_hash;
+  const auto read = [](const ConfigState& map, const ConfigState& copies, const ConfigState& accepted) {
+    const Written one(map), second(copies), third(accepted);
+    return read_config_state(&one.map, &second.copies, &third.accepted);
+  };
+  EXPECT_EQ(read(old_one, old_one, both), old_one) << "another content is about to be offered: the former one has its copy";
+  EXPECT_EQ(read(old_one, both, both), old_one) << "and the other one is there";
+  EXPECT_EQ(read(new_one, both, both), new_one) << "it has been accepted, and the copy of the former one is about to go";
+  const ConfigState back = read(both, old_one, both);
+  EXPECT_EQ(back.accepted, both.accepted) << "it is about to be gone back to";
+  EXPECT_FALSE(knows_files(back.offered)) << "and of the other one the files are not known";
+  EXPECT_FALSE(knows_files(back));
+  EXPECT_EQ(read(old_one, old_one, both), old_one) << "it has been gone back to";
+}
+
+TEST(ConfigState, HasTheSameFilesOfUsersOnce) {
+  ConfigState state = with_two_contents();
+  EXPECT_EQ(accepted_apart(state), state.accepted);
+  state.accepted = state.offered;
+  state.accepted["slurm.conf"] = "# old";
+  EXPECT_TRUE(accepted_apart(state).empty());
+  const Written written(state);
+  EXPECT_EQ(read_config_state(&written.map, &written.copies, nullptr), state);
+  state.accepted.erase("/");
+  EXPECT_EQ(accepted_apart(state), state.accepted) << "not known is not the same";
+}
+
+TEST(ConfigState, WithoutCopiesOfAnEarlierReleaseIsNotKnown) {
+  ConfigState state = with_two_contents();
+  const auto without = [](std::map<std::string, std::string>& content) {
+    std::erase_if(content, [](const auto& file) { return file.first.starts_with("/"); });
+  };
+  without(state.offered);
+  without(state.accepted);
+  const auto without_copies = [&] {
+    const Written written(state);
+    return read_config_state(&written.map, nullptr, nullptr);
+  };
+  EXPECT_EQ(without_copies(), state);
+  EXPECT_FALSE(knows_files(state));
+  // One that knows that there are none needs no other ConfigMap.
+  state.offered["/"] = state.accepted["/"] = "";
+  EXPECT_EQ(without_copies(), state);
+  EXPECT_TRUE(knows_files(state));
+  EXPECT_FALSE(has_file_copies(state));
+}
+
+TEST(ConfigState, WhatSomebodyDidToTheCopiesMakesNothingKnown) {
+  ConfigState state = with_two_contents();
+  state.refused_hash = state.offered_hash;
+  state.scripts_hash = "s";
+  ConfigState rest;
+  rest.scripts_hash = "s";
+  const auto edited = [&](const std::function<void(Written&)>& edit) {
+    Written written(state);
+    edit(written);
+    return written.read();
+  };
+  EXPECT_EQ(edited([](Written& written) { written.copies.body["data"]["gres.conf"] = "edited"; }), rest);
+  EXPECT_EQ(edited([](Written& written) { written.copies.body["data"]["stray"] = "x"; }), rest);
+  EXPECT_EQ(edited([](Written& written) { written.copies.body["binaryData"]["stray"] = "AAAA"; }), rest);
+  EXPECT_EQ(edited([](Written& written) { written.accepted.body.erase("binaryData"); }), rest);
+  const Written written(state);
+  EXPECT_EQ(read_config_state(&written.map, nullptr, &written.accepted), rest);
+  EXPECT_EQ(read_config_state(&written.map, &written.copies, nullptr), rest);
 }
 
 TEST(ConfigState, IsOfferedAcceptedAndReplaced) {

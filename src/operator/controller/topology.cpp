@@ -83,12 +83,16 @@ void refuse_files(const Observed& observed, std::vector<Problem>& problems) {
   }
 }
 
-/// slurmctld's pod has files of a ConfigMap that the spec does not name any more: it may have its topology.yaml from there.
-bool mounts_unnamed(const Observed& observed) {
+/// slurmctld's pod has files of a ConfigMap that the spec does not name any more: it has, or may have, its topology.yaml from
+/// there.
+bool mounts_unnamed(const Observed& observed, const ConfigState& state) {
+  const auto has_topology = [](const NamedFiles& map) { return map.files.contains(std::string(kTopologyYaml)); };
+  if (file_copy(state, kTopologyYaml) != nullptr) return std::ranges::none_of(observed.config_files, has_topology);
   const core::Json* volumes =
       observed.stateful_set ? core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"}) : nullptr;
   if (volumes == nullptr || !volumes->is_array()) return false;
-  std::set<std::string> named{config_map_name(observed.object->meta.name)};
+  const std::string& own = observed.object->meta.name;
+  std::set<std::string> named{config_map_name(own), config_files_name(own)};
   if (observed.jwks) named.insert(observed.jwks->name);
   for (const auto* maps :
        {&observed.config_files, &observed.prolog, &observed.epilog, &observed.prolog_slurmctld, &observed.epilog_slurmctld}) {
@@ -136,7 +140,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   }
   // Kubernetes has nodes: unknown is not empty. And what Slurm nodes name is known only while Slurm answers.
   if (observed.no_kube_nodes || (!answers(observed) && state.exists())) {
-    out.keeps_pod = out.text.empty() && mounts_unnamed(observed);
+    out.keeps_pod = out.text.empty() && mounts_unnamed(observed, state);
     return out;
   }
 
