@@ -1,10 +1,10 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build demo test test-cluster test-long sim soak bench format
+.PHONY: help up down status build demo demo-accounting test test-cluster test-long sim soak bench format
 
 help: ## This list
-	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- The local cluster ----
 
@@ -24,6 +24,9 @@ build: ## The operator's binary and kubectl-slurm, in build/release
 
 demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 workers (SLURM=24.11 for the older release)
 	@dev/demo.sh
+
+demo-accounting: ## The same with slurmdbd and a MariaDB: an account, jobs, and their records in sacct
+	@dev/demo-accounting.sh
 
 test: ## The gate: what each change has to pass, in some 20 minutes; SUITES="unit sim" for some of it, KEEP_GOING=1 past a failure
 	@dev/test.sh $(SUITES)

@@ -4,6 +4,7 @@
 #   build.sh                                  the Slurm images, of all releases that can be had
 #   build.sh TAG...                           of these releases (24.11, 26.05), and all of them or it fails
 #   build.sh --operator BINARY                local/slurm-operator:dev, from a binary that was built already
+#   build.sh --database                       local/mariadb:dev, over the base of a release that was made already
 #   build.sh --image NAME:TAG --binary FILE   any other one-binary image, started as /NAME
 #   build.sh --refresh [TAG...]               either; install the packages again, though nothing of ours has changed
 #
@@ -340,9 +341,41 @@ binary_archive() {
   tars+=("$target")
 }
 
+# database_archive: a MariaDB, of the oldest suite that there is a base of.
+database_archive() {
+  local base extra target stage root id from to context=$DEV/images file=$DEV/images/mariadb/Containerfile
+  base=$(readlink -f "$(find "$cache" -maxdepth 1 -type l -name 'slurm-[0-9]*' | sort -V | head -n1)")
+  [[ -f $base/layer.tar ]] || fail "there are no Slurm images yet, whose base this one shares: run dev/images/build.sh first"
+  extra_layer "$base" "$file"
+  target=$cache/mariadb-$(content_hash "$(<"$base/digest")" "$(<"$extra/digest")" "$context/mariadb" \
+    "$(declare -f database_archive image_config add_image archive layer_of)").tar
+  if [[ ! -f $target ]]; then
+    stage=$(mktemp -d "$cache/tmp-stage-XXXXXX")
+    manifest=''
+    root=$stage/root
+    while read -r from to; do
+      install -D -m 0755 "$context/$from" "$root$to"
+    done < <(sed -n 's/^COPY //p' "$file")
+    layer_of "$root" "$stage/layer" --owner=0 --group=0
+    rm -rf "$root"
+    id=$(digest_of "$stage/layer")
+    mv "$stage/layer" "$stage/$id.tar"
+    ln -s "$base/layer.tar" "$stage/$(<"$base/digest").tar"
+    ln -s "$extra/layer.tar" "$stage/$(<"$extra/digest").tar"
+    add_image "$stage" "$file" local/mariadb:dev "$(<"$base/digest")" "$(<"$extra/digest")" "$id"
+    archive "$stage" "$target"
+    rm -rf "$stage"
+    find "$cache" -maxdepth 1 -name 'mariadb-*.tar' ! -name "${target##*/}" -delete
+  fi
+  touch "$extra"
+  say "local/mariadb:dev: $(du -m "$target" | cut -f1) MB"
+  tars+=("$target")
+}
+
 # --- the command line ---------------------------------------------------------------------------------------------
 
 refresh=0
+database=0
 name=''
 binary=''
 tags=()
@@ -352,6 +385,7 @@ while (($# > 0)); do
     --image) name=${2:?--image needs NAME:TAG}; shift ;;
     --binary) binary=${2:?--binary needs a file}; shift ;;
     --refresh) refresh=1 ;;
+    --database) database=1 ;;
     -h | --help) sed -n '2,/^$/{s/^# \{0,1\}//;/^\. /d;p}' "$0"; exit 0 ;;
     -*) fail "unknown option $1" ;;
     *)
@@ -372,7 +406,9 @@ rm -rf --one-file-system "$cache"/tmp-* "$cache"/*.tmp-*
 tars=()
 made=()
 missing=()
-if [[ -n $name || -n $binary ]]; then
+if ((database)); then
+  database_archive
+elif [[ -n $name || -n $binary ]]; then
   [[ -n $name && -n $binary ]] || fail "--image and --binary go together"
   binary_archive "$name" "$binary"
 else

@@ -36,6 +36,8 @@ History::History(World& world)
       random_(world.random().fork()),
       logins_(world.options().seed ^ 0x6c6f67696e),
       with_logins_(logins_.chance(0.3)),
+      accounting_(world.options().seed ^ 0x7361636374),
+      with_accounting_(accounting_.chance(0.3)),
       more_(~world.options().seed),
       drains_(world.options().seed ^ kDrainStream),
       volumes_(world.options().seed * 3 + 1),
@@ -176,6 +178,7 @@ void History::storm() {
     }
     act(actions_, random_);
     if (with_logins_ && logins_.chance(0.1)) touch_logins();
+    if (with_accounting_ && accounting_.chance(0.05)) touch_accounting();
     if (!extra_.empty() && more_.chance(0.15)) act(extra_, more_);
     if (!draining_.empty() && drains_.chance(0.12)) act(draining_, drains_);
     if (with_volumes_ && volumes_.chance(0.08)) {
@@ -270,6 +273,9 @@ void History::calm() {
   const Json* named = world_.find(op::resources::kController, World::kCluster);
   if (core::get_string(*named, {"spec", "extraConf"}) == kRefusedConf)
     world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
+  // Nor does an Accounting that is named come by itself.
+  if (with_accounting_ && world_.find(op::resources::kAccounting, World::kAccounting) == nullptr)
+    world_.apply(accounting_json());
   for (const std::string& name : world_.names(op::resources::kNodeSet)) {
     world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
     if (!updating_.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"updateStrategy", nullptr}}}});

@@ -70,6 +70,8 @@ class History {
   /// A user does something to the LoginSet.
   void touch_logins();
   void touch_sshd(const std::string& nodeset);
+  /// A user gives the cluster accounting, or takes it away.
+  void touch_accounting();
   /// A child of each kind, while all else is quiet: only its own watch tells of it. What does not come back.
   std::vector<std::string> harm_one_by_one();
   /// Workers that a user let their NodeSet leave behind.
@@ -87,6 +89,8 @@ class History {
   std::vector<Action> actions_;
   SeededRandom logins_;  ///< What befalls login nodes, apart from all else as well.
   bool with_logins_;
+  SeededRandom accounting_;  ///< Likewise, of what users do about accounting.
+  bool with_accounting_;
   SeededRandom more_;             ///< Apart from all else: half of the histories go without, and are what they were.
   std::vector<Action> extra_;     ///< Drawn by it.
   SeededRandom drains_;           ///< Likewise, of what users say of drains.

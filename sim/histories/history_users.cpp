@@ -45,6 +45,27 @@ void History::touch_sshd(const std::string& nodeset) {
   world_.merge(op::resources::kNodeSet, nodeset, {{"spec", {{"ssh", ssh}}}});
 }
 
+void History::touch_accounting() {
+  const kube::Resource& kind = op::resources::kAccounting;
+  const bool there = world_.find(kind, World::kAccounting) != nullptr;
+  const auto names = [&](const Json& ref) {
+    if (world_.find(op::resources::kController, World::kCluster) != nullptr)
+      world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"accountingRef", ref}}}});
+  };
+  switch (accounting_.below(5)) {
+    case 0:
+      return there ? world_.remove(kind, World::kAccounting) : world_.apply(accounting_json());
+    case 1:
+      if (there)
+        world_.merge(kind, World::kAccounting, {{"spec", {{"externalConfig", {{"port", accounting_.between(7000, 7003)}}}}}});
+      return;
+    case 2:
+      return names(nullptr);
+    default:
+      return names({{"name", World::kAccounting}});
+  }
+}
+
 void History::fill_user_actions() {
   const auto any_nodeset = [this] { return some(world_.names(op::resources::kNodeSet)); };
   actions_.push_back({14, [=, this] {

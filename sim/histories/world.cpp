@@ -211,7 +211,7 @@ namespace {
 const kube::Resource* resource_of(const Json& object) {
   for (const kube::Resource* resource :
        {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet, &op::resources::kLoginSet,
-        &op::resources::kToken, &kinds::kConfigMap, &kinds::kSecret}) {
+        &op::resources::kAccounting, &op::resources::kToken, &kinds::kConfigMap, &kinds::kSecret}) {
     if (core::get_string(object, {"kind"}) == resource->kind) return resource;
   }
   return nullptr;
@@ -340,6 +340,13 @@ Json loginset_json(int replicas) {
            {{"controllerRef", {{"name", World::kCluster}}},
             {"replicas", replicas},
             {"rootSshAuthorizedKeys", "ssh-ed25519 AAAA root\n"}}}};
+}
+
+Json accounting_json() {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", "Accounting"},
+          {"metadata", {{"name", World::kAccounting}}},
+          {"spec", {{"external", true}, {"externalConfig", {{"host", "slurmdbd.example.com"}, {"port", 6819}}}}}};
 }
 
 Json token_json(const std::string& name, const std::string& secret, const std::string& key) {

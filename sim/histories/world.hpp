@@ -108,6 +108,7 @@ class World {
   static constexpr const char* kNamespace = "default";
   static constexpr const char* kCluster = "demo";
   static constexpr const char* kLogin = "login";  ///< The LoginSet.
+  static constexpr const char* kAccounting = "records";
   static constexpr const char* kOtherNamespace = "other";
 
  private:
@@ -157,6 +158,8 @@ core::Json controller_json(const std::string& extra_conf = "");
 core::Json restapi_json();
 core::Json nodeset_json(const std::string& name, int replicas);
 core::Json loginset_json(int replicas);
+/// Its slurmdbd is outside of Kubernetes.
+core::Json accounting_json();
 /// Signed by a Secret's key.
 core::Json token_json(const std::string& name, const std::string& secret, const std::string& key);
 /// `data`: as text, by key.

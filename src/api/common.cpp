@@ -63,6 +63,51 @@ core::Json service_spec_schema() {
 
 }  // namespace
 
+core::Json claim_properties() {
+  using core::Json;
+  const Json text = {{"type", "string"}};
+  const Json texts = {{"type", "array"}, {"items", text}, {"x-kubernetes-list-type", "atomic"}};
+  const Json quantity = {
+      {"anyOf", {{{"type", "integer"}}, {{"type", "string"}}}},
+      {"pattern",
+       R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)"},
+      {"maxLength", 64},
+      {"x-kubernetes-int-or-string", true}};
+  const Json quantities = {{"type", "object"}, {"additionalProperties", quantity}};
+  const Json expression = {{"type", "object"},
+                           {"properties", {{"key", text}, {"operator", text}, {"values", texts}}},
+                           {"required", {"key", "operator"}}};
+  const Json selector = {
+      {"type", "object"},
+      {"x-kubernetes-map-type", "atomic"},
+      {"properties",
+       {{"matchLabels", {{"type", "object"}, {"additionalProperties", text}}},
+        {"matchExpressions", {{"type", "array"}, {"items", expression}, {"x-kubernetes-list-type", "atomic"}}}}}};
+  const Json source = {{"apiGroup", text}, {"kind", text}, {"name", text}};
+  Json source_ref = source;
+  source_ref["namespace"] = text;
+  const auto described = [](Json schema, const char* words) {
+    schema["description"] = words;
+    return schema;
+  };
+  return {
+      {"accessModes", described(texts, "The access modes that the volume must have.")},
+      {"storageClassName", described(text, "The StorageClass. Absent: the cluster's default.")},
+      {"resources", described({{"type", "object"}, {"properties", {{"limits", quantities}, {"requests", quantities}}}},
+                              "How large the volume is.")},
+      {"selector", described(selector, "Which volumes may be bound.")},
+      {"volumeName", described(text, "The PersistentVolume to bind.")},
+      {"volumeMode", described(text, "Filesystem or Block.")},
+      {"volumeAttributesClassName", described(text, "The VolumeAttributesClass.")},
+      {"dataSource",
+       described(
+           {{"type", "object"}, {"properties", source}, {"required", {"kind", "name"}}, {"x-kubernetes-map-type", "atomic"}},
+           "What to fill the volume from.")},
+      {"dataSourceRef", described({{"type", "object"}, {"properties", source_ref}, {"required", {"kind", "name"}}},
+                                  "What to fill the volume from.")},
+  };
+}
+
 core::Json container_schema() {
   const core::Json text{{"type", "string"}};
   core::Json properties{{"name", or_null(text)}, {"image", or_null(text)}, {"args", list_of(text)}};

@@ -84,6 +84,9 @@ struct ExternalConfig {
 /// server when the pod is made.
 core::Json container_schema();
 
+/// The members of a core/v1 PersistentVolumeClaimSpec, for fields that stand beside others: see embed_raw.
+core::Json claim_properties();
+
 /// For the root of a kind from whose name others are made: a DNS label of at most that many characters. Only for objects
 /// without a status, so new ones: those of before the rule must still be able to lose their finalizers.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);

@@ -5,51 +5,6 @@ namespace {
 
 using core::Json;
 
-/// The fields of a core/v1 PersistentVolumeClaimSpec.
-Json claim_properties() {
-  const Json text = {{"type", "string"}};
-  const Json texts = {{"type", "array"}, {"items", text}, {"x-kubernetes-list-type", "atomic"}};
-  const Json quantity = {
-      {"anyOf", {{{"type", "integer"}}, {{"type", "string"}}}},
-      {"pattern",
-       R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)"},
-      {"maxLength", 64},
-      {"x-kubernetes-int-or-string", true}};
-  const Json quantities = {{"type", "object"}, {"additionalProperties", quantity}};
-  const Json expression = {{"type", "object"},
-                           {"properties", {{"key", text}, {"operator", text}, {"values", texts}}},
-                           {"required", {"key", "operator"}}};
-  const Json selector = {
-      {"type", "object"},
-      {"x-kubernetes-map-type", "atomic"},
-      {"properties",
-       {{"matchLabels", {{"type", "object"}, {"additionalProperties", text}}},
-        {"matchExpressions", {{"type", "array"}, {"items", expression}, {"x-kubernetes-list-type", "atomic"}}}}}};
-  const Json source = {{"apiGroup", text}, {"kind", text}, {"name", text}};
-  Json source_ref = source;
-  source_ref["namespace"] = text;
-  const auto described = [](Json schema, const char* words) {
-    schema["description"] = words;
-    return schema;
-  };
-  return {
-      {"accessModes", described(texts, "The access modes that the volume must have.")},
-      {"storageClassName", described(text, "The StorageClass. Absent: the cluster's default.")},
-      {"resources", described({{"type", "object"}, {"properties", {{"limits", quantities}, {"requests", quantities}}}},
-                              "How large the volume is.")},
-      {"selector", described(selector, "Which volumes may be bound.")},
-      {"volumeName", described(text, "The PersistentVolume to bind.")},
-      {"volumeMode", described(text, "Filesystem or Block.")},
-      {"volumeAttributesClassName", described(text, "The VolumeAttributesClass.")},
-      {"dataSource",
-       described(
-           {{"type", "object"}, {"properties", source}, {"required", {"kind", "name"}}, {"x-kubernetes-map-type", "atomic"}},
-           "What to fill the volume from.")},
-      {"dataSourceRef", described({{"type", "object"}, {"properties", source_ref}, {"required", {"kind", "name"}}},
-                                  "What to fill the volume from.")},
-  };
-}
-
 /// slurm.conf names each slurmctld, and only a restart of all of them brings another list into force.
 Rule ha_unchanged() {
   const auto backups = [](const std::string& of) {
@@ -151,8 +106,8 @@ const FieldList& field_list(const ControllerSpec*) {
           .add(field("jwksKeyRef", &ControllerSpec::jwks_key_ref)
                    .describe("The ConfigMap's key that holds a JWKS file, for tokens that others sign."))
           .add(field("accountingRef", &ControllerSpec::accounting_ref)
-                   .not_acted_on()
-                   .describe("The Accounting to which the cluster belongs."))
+                   .describe("The Accounting whose slurmdbd keeps the records of the cluster's jobs. Setting, changing or "
+                             "removing it restarts slurmctld once; jobs run on."))
           .add(field("external", &ControllerSpec::external)
                    .has_default()
                    .describe("Whether slurmctld is run by somebody else, at the address in externalConfig. The operator then "

@@ -1,5 +1,6 @@
 #include "api/kinds.hpp"
 
+#include "api/accounting.hpp"
 #include "api/controller.hpp"
 #include "api/loginset.hpp"
 #include "api/nodeset.hpp"
@@ -128,6 +129,30 @@ spec:
   return kind;
 }
 
+Kind accounting_kind() {
+  return {"Accounting",
+          "accountings",
+          "accounting",
+          {"slurmdbd"},
+          &Codec<Accounting>::list(),
+          {kReady, kAge},
+          false,
+          R"(apiVersion: slinky.slurm.net/v1beta1
+kind: Accounting
+metadata:
+  name: slurm
+spec:
+  slurmdbd:
+    image: ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu26.04
+  storageConfig:
+    host: mariadb
+    username: slurm
+    passwordKeyRef:
+      name: mariadb-password
+      key: password
+)"};
+}
+
 Kind token_kind() {
   Kind kind = {
       "Token", "tokens", "token", {"tokens", "jwt"}, &Codec<Token>::list(), {}, false, R"(apiVersion: slinky.slurm.net/v1beta1
@@ -164,7 +189,8 @@ void make_conditions_a_map(Json& schema) {
 }  // namespace
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(), nodeset_kind(), loginset_kind(), token_kind()};
+  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(),    nodeset_kind(),
+                                           loginset_kind(),   accounting_kind(), token_kind()};
   return kKinds;
 }
 

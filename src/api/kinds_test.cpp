@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "api/accounting.hpp"
 #include "api/controller.hpp"
 #include "api/loginset.hpp"
 #include "api/nodeset.hpp"
@@ -69,8 +70,11 @@ void walk(const Json& schema, const std::string& path, const Visit& visit) {
 
 TEST(Kinds, EveryFieldIsDescribed) {
   for (const Kind& kind : kinds()) {
-    std::vector<std::string> core_types{"spec.persistence.resources.", "spec.persistence.selector.",
-                                        "spec.persistence.dataSource.", "spec.persistence.dataSourceRef."};
+    std::vector<std::string> core_types;
+    for (const char* claim : {"spec.persistence.", "spec.storageConfig.persistence."}) {
+      for (const char* field : {"resources.", "selector.", "dataSource.", "dataSourceRef."})
+        core_types.push_back(std::string(claim) + field);
+    }
     walk(object_schema(kind), "", [&](const std::string& path, const Json& schema) {
       if (schema.value("x-kubernetes-preserve-unknown-fields", false)) core_types.push_back(path + ".");
       const bool passed_on = std::any_of(core_types.begin(), core_types.end(),
@@ -329,6 +333,14 @@ TEST(Kinds, EveryFieldOfALoginSetSurvivesARoundTrip) {
   EXPECT_THAT(mutation.changed, Contains("spec.authorizedKeysRefs"));
   EXPECT_THAT(mutation.changed, Contains("spec.strategy"));
   EXPECT_GT(mutation.changed.size(), 12u);
+}
+TEST(Kinds, EveryFieldOfAnAccountingSurvivesARoundTrip) {
+  const Json schema = object_schema(*find_kind("Accounting"));
+  const Json all = {{"spec", other_value(schema["properties"]["spec"], Json())}};
+  const Mutation<Accounting> mutation(*find_kind("Accounting"), all);
+  EXPECT_THAT(mutation.changed, Contains("spec.storageConfig.passwordKeyRef.name"));
+  EXPECT_THAT(mutation.changed, Contains("spec.externalConfig.host"));
+  EXPECT_GT(mutation.changed.size(), 30u);
 }
 TEST(Kinds, EveryFieldOfATokenSurvivesARoundTrip) {
   const Json spec = {{"username", "u"}, {"jwtKeyRef", {{"name", "n"}, {"key", "k"}}}};

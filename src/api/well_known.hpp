@@ -97,6 +97,9 @@ inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/k
 /// On X-config: the uid of slurmctld's pod that was last up, where its state goes with it.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
+/// Of slurmdbd's pod: of the ConfigMap with slurmdbd.conf, and of the password of its database.
+inline constexpr std::string_view kAnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash";
+inline constexpr std::string_view kAnnotationStoragePasswordHash = "slinky.slurm.net/storage-password-hash";
 inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
 inline constexpr std::string_view kAnnotationSshdConfig = "slinky.slurm.net/sshd-config";
 inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
@@ -164,6 +167,9 @@ inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";  //
 inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< Controller: see operator/controller/prologs.hpp.
 inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are asked for.
 inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: another auth/slurm key waits.
+inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: its slurmdbd answers.
+inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its server.
+inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: with accountingRef.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
 /// Pod condition: since when Slurm has had the worker's node, as its message says; see cluster/workers.hpp.
@@ -174,6 +180,7 @@ inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 // Ports and names of the container contract.
 inline constexpr int kPortSlurmctld = 6817;
 inline constexpr int kPortSlurmd = 6818;
+inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr int kPortSsh = 22;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.

@@ -6,7 +6,8 @@
 namespace op {
 namespace {
 
-constexpr std::string_view kChildSelector = "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmrestd,slurmd,login)";
+constexpr std::string_view kChildSelector =
+    "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmdbd,slurm-mariadb,slurmrestd,slurmd,login)";
 constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld,slurmd)";
 constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
 
@@ -14,6 +15,12 @@ std::vector<std::string> controller_of(const kube::Object& object) {
   const kube::Key key = controller_ref(object);
   if (key.name.empty()) return {};
   return {cluster_key(key.ns, key.name)};
+}
+
+std::vector<std::string> accounting_of(const kube::Object& controller) {
+  const kube::Key key = accounting_ref(controller);
+  if (key.name.empty()) return {};
+  return {key.str()};
 }
 
 template <class Record>
@@ -49,10 +56,11 @@ std::vector<std::string> ownerless_instance(const kube::Object& revision) {
 
 namespace caches {
 namespace kinds = kube::resources;
-const CacheOf<kube::Object> kControllers{resources::kController};
+const CacheOf<kube::Object> kControllers{resources::kController, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::Object> kRestApis{resources::kRestApi, "", {{kIndexController, controller_of}}};
 const CacheOf<kube::Object> kNodeSets{resources::kNodeSet, "", {{kIndexController, controller_of}}};
 const CacheOf<kube::Object> kLoginSets{resources::kLoginSet, "", {{kIndexController, controller_of}}};
+const CacheOf<kube::Object> kAccountings{resources::kAccounting};
 const CacheOf<kube::Object> kTokens{resources::kToken};
 const CacheOf<kube::PodRecord> kPods{kinds::kPod,
                                      kChildSelector,
@@ -78,6 +86,10 @@ std::string instance_key(std::string_view ns, std::string_view app, std::string_
 
 kube::Key controller_ref(const kube::Object& object) {
   return {object.meta.ns, core::get_string(object.body, {"spec", "controllerRef", "name"})};
+}
+
+kube::Key accounting_ref(const kube::Object& controller) {
+  return {controller.meta.ns, core::get_string(controller.body, {"spec", "accountingRef", "name"})};
 }
 
 bool intent_changed(const kube::Object& before, const kube::Object& after) {

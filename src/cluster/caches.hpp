@@ -27,9 +27,9 @@ struct CacheOf {
 
 namespace caches {
 // Our kinds, whole.
-extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kTokens;
+extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens;
 // Children, those with the label app.kubernetes.io/name of one of Slurm's daemons.
-extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmrestd, login nodes and all workers.
+extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
     kControllerRevisions;
 /// slurmctld's, for the StatefulSet controller puts the selector's labels on those that it makes; and workers'.
@@ -46,12 +46,16 @@ inline constexpr std::string_view kIndexCluster = "cluster";
 inline constexpr std::string_view kIndexNode = "node";
 /// Index of RestApis, NodeSets and LoginSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
+/// Index of Controllers by the key of the Accounting that they name, "ns/name".
+inline constexpr std::string_view kIndexAccounting = "accounting";
 /// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
 
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
 /// The Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
+/// The Accounting that a Controller names; its name is "" where it names none.
+kube::Key accounting_ref(const kube::Object& controller);
 /// Somebody changed what is wanted: the spec, or whether it is to go. Status alone does not count.
 bool intent_changed(const kube::Object& before, const kube::Object& after);
 

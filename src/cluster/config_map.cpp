@@ -61,6 +61,25 @@ std::string restart_digest(std::string_view text) {
   return core::short_digest(values);
 }
 
+std::string slurmdbd_of(std::string_view text) {
+  // Most clusters have none, and reading takes its time.
+  if (text.find(kSlurmdbdStorage) == std::string_view::npos) return "";
+  const slurm::conf::Conf parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
+  if (parsed.get("AccountingStorageType") != kSlurmdbdStorage) return "";
+  return parsed.get("AccountingStorageHost").value_or("localhost") + ":" +
+         parsed.get("AccountingStoragePort").value_or(std::to_string(api::kPortSlurmdbd));
+}
+
+std::string joined_slurmdbd(const kube::Object& config_map) {
+  const bool seen = !config_map.meta.annotation(api::kAnnotationAcceptedConfigHash).empty();
+  return slurmdbd_of(seen ? loaded_file(config_map, kSlurmConf) : core::get_string(config_map.body, {"data", kSlurmConf}));
+}
+
+std::string slurmrestd_digest(std::string_view text) {
+  const std::string slurmdbd = slurmdbd_of(text);
+  return slurmdbd.empty() ? restart_digest(text) : core::short_digest(restart_digest(text) + " " + slurmdbd);
+}
+
 core::Duration slurmd_timeout(const slurm::conf::Conf& conf) {
   constexpr std::uint16_t kSlurms = 300;
   return std::chrono::seconds{number<std::uint16_t>(conf, "SlurmdTimeout").value_or(kSlurms)};

@@ -15,6 +15,8 @@ namespace op {
 inline constexpr std::string_view kSlurmConf = "slurm.conf";
 inline constexpr std::string_view kCgroupConf = "cgroup.conf";
 inline constexpr std::string_view kTopologyYaml = "topology.yaml";
+/// AccountingStorageType of clusters that have a slurmdbd.
+inline constexpr std::string_view kSlurmdbdStorage = "accounting_storage/slurmdbd";
 /// What the keys of the content that slurmctld had loaded begin with, while another one is offered.
 inline constexpr std::string_view kAcceptedPrefix = "accepted.";
 
@@ -30,6 +32,15 @@ slurm::conf::Conf offered_conf(const kube::Object& config_map);
 /// A digest of those values in the text of a slurm.conf that only a restart of slurmctld brings into force. Two texts with the
 /// same digest differ by nothing but what a reconfigure loads.
 std::string restart_digest(std::string_view text);
+
+/// Where the text of a slurm.conf has slurmdbd, as "host:port"; "": there is no accounting.
+std::string slurmdbd_of(std::string_view text);
+
+/// The same of the slurm.conf that slurmctld has loaded; that it is offered, where nobody sees what it loads.
+std::string joined_slurmdbd(const kube::Object& config_map);
+
+/// A digest of what slurmrestd reads in the text of a slurm.conf, once: restart_digest, and where slurmdbd is.
+std::string slurmrestd_digest(std::string_view text);
 
 /// SlurmdTimeout of a slurm.conf: after it slurmctld takes a slurmd that does not answer for lost, with its jobs.
 /// 0: never.

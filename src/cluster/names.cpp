@@ -25,6 +25,7 @@ const kube::Resource kController = own("Controller", "controllers");
 const kube::Resource kRestApi = own("RestApi", "restapis");
 const kube::Resource kNodeSet = own("NodeSet", "nodesets");
 const kube::Resource kLoginSet = own("LoginSet", "loginsets");
+const kube::Resource kAccounting = own("Accounting", "accountings");
 const kube::Resource kToken = own("Token", "tokens");
 const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
 }  // namespace resources
@@ -59,6 +60,14 @@ kube::StringMap restapi_labels(std::string_view restapi) {
 
 kube::StringMap loginset_labels(std::string_view loginset) {
   return component_labels(kAppLogin, loginset, "login");
+}
+
+kube::StringMap accounting_labels(std::string_view accounting) {
+  return component_labels(kAppAccounting, accounting, "accounting");
+}
+
+kube::StringMap database_labels(std::string_view accounting) {
+  return component_labels(kAppDatabase, accounting, "database");
 }
 
 kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller) {
@@ -99,6 +108,12 @@ std::string generated_jwt_key_name(std::string_view controller) {
 }
 std::string restapi_object_name(std::string_view restapi) {
   return text(restapi) + "-restapi";
+}
+std::string accounting_object_name(std::string_view accounting) {
+  return text(accounting) + "-accounting";
+}
+std::string database_object_name(std::string_view accounting) {
+  return text(accounting) + "-mariadb";
 }
 std::string ssh_host_keys_name(std::string_view loginset) {
   return text(loginset) + "-ssh-host-keys";
@@ -161,6 +176,11 @@ std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, s
       out += Endpoint{slurmctld_address(pod, ns), api::kPortSlurmctld}.str() + ",";
   }
   return out + controller_endpoint(spec, ns, controller).str();
+}
+
+Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting) {
+  if (spec.external && spec.external_config) return {spec.external_config->host, spec.external_config->port};
+  return {accounting_object_name(accounting) + "." + text(ns), spec.service.port != 0 ? spec.service.port : api::kPortSlurmdbd};
 }
 
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/accounting.hpp"
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
@@ -17,7 +18,7 @@ namespace op {
 
 /// Our own kinds, as the API server serves them.
 namespace resources {
-extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kToken;
+extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken;
 /// The Prometheus operator's, which may be absent; and the name of its definition.
 extern const kube::Resource kServiceMonitor;
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
@@ -30,12 +31,15 @@ inline constexpr std::string_view kAppBackup = "slurmctld-backup";
 inline constexpr std::string_view kAppRestApi = "slurmrestd";
 inline constexpr std::string_view kAppWorker = "slurmd";
 inline constexpr std::string_view kAppLogin = "login";
+inline constexpr std::string_view kAppAccounting = "slurmdbd";
+inline constexpr std::string_view kAppDatabase = "slurm-mariadb";
 inline constexpr std::string_view kAppToken = "slurm-token";
 
 /// Server-side apply: one manager a controller.
 inline constexpr std::string_view kManagerController = "slurm-operator-controller";
 inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
 inline constexpr std::string_view kManagerLoginSet = "slurm-operator-loginset";
+inline constexpr std::string_view kManagerAccounting = "slurm-operator-accounting";
 
 /// What selects a component's pods: name and instance. Never changes: selectors are immutable.
 kube::StringMap selector_labels(std::string_view app, std::string_view instance);
@@ -47,6 +51,8 @@ kube::StringMap backup_labels(std::string_view controller);
 kube::StringMap slurmctld_selector(std::string_view controller);
 kube::StringMap restapi_labels(std::string_view restapi);
 kube::StringMap loginset_labels(std::string_view loginset);
+kube::StringMap accounting_labels(std::string_view accounting);
+kube::StringMap database_labels(std::string_view accounting);
 /// The labels of a worker pod: NodeSet as instance, and slinky.slurm.net/cluster.
 kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller);
 
@@ -71,6 +77,10 @@ std::string generated_slurm_key_name(std::string_view controller);
 std::string generated_jwt_key_name(std::string_view controller);
 /// "X-restapi": the Deployment and its Service.
 std::string restapi_object_name(std::string_view restapi);
+/// "X-accounting": the StatefulSet, its Service, and the ConfigMap with slurmdbd.conf.
+std::string accounting_object_name(std::string_view accounting);
+/// "X-mariadb": the StatefulSet of a managed MariaDB, its Service, and the Secret with its password.
+std::string database_object_name(std::string_view accounting);
 /// "X-ssh-host-keys": the Secret with the host keys of a LoginSet. Its Deployment and Service are named as it is.
 std::string ssh_host_keys_name(std::string_view loginset);
 /// "X-ssh-config": the ConfigMap with sshd_config and root's authorized keys.
@@ -113,6 +123,8 @@ std::vector<std::string> slurmctld_pods(std::string_view controller, int backups
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
 /// What --conf-server of slurmd and sackd says: controller_endpoint; with backups, each slurmctld before it.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
+/// Where clusters reach slurmdbd: "X-accounting.ns" and the Service's port (or externalConfig).
+Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
 
 /// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes,
@@ -123,13 +135,17 @@ std::string slurm_node_set_name(const kube::Object& nodeset);
 
 /// Default images: the public ones.
 inline constexpr std::string_view kDefaultSlurmctldImage = "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultSlurmdbdImage = "ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultMariadbImage = "docker.io/library/mariadb:11.8";
 inline constexpr std::string_view kDefaultSlurmrestdImage = "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu24.04";
 inline constexpr std::string_view kDefaultSlurmdImage = "ghcr.io/slinkyproject/slurmd:26.05-ubuntu24.04";
 inline constexpr std::string_view kDefaultLoginImage = "ghcr.io/slinkyproject/login:26.05-ubuntu24.04";
 
-/// User and group of slurmctld in the images; slurmrestd is nobody.
+/// User and group of slurmctld and slurmdbd in the images; slurmrestd is nobody.
 inline constexpr int kSlurmUid = 401;
 inline constexpr int kNobodyUid = 65534;
+/// User and group mysql of MariaDB's image.
+inline constexpr int kMariadbUid = 999;
 
 /// What a slurmd says of its reason when it registers drained, as others had drained its node before: one word, which no image
 /// takes apart. It is not the operator's word, so that nothing resumes the node if the rest is forgotten.

@@ -58,10 +58,10 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  kube::App app(
-      {.name = "slurm-operator",
-       .version = SLURM_OPERATOR_VERSION,
-       .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Token) a running Slurm cluster."});
+  kube::App app({.name = "slurm-operator",
+                 .version = SLURM_OPERATOR_VERSION,
+                 .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Accounting, Token) a "
+                          "running Slurm cluster."});
   op::OperatorOptions options;
   bool only_remove_budgets = false;
   std::string unless_operator;

@@ -4,7 +4,7 @@
 // log or scenario holds them. In a Secret's "data":
 //
 //   {"$generate": {"bytes": 32}}
-//     Random bytes, base64.
+//     Random bytes, base64. With "as": "hex", their hexadecimal digits, for what has to be text.
 //   {"$sshKey": {"type": "rsa" | "ecdsa" | "ed25519", "publicKey": DATA_KEY, "comment": ...}}
 //     A new SSH key, base64, in OpenSSH's format; and its public key under another data key of the same Secret.
 //   {"$mintToken": {"keyRef": {"namespace", "name", "key"}, "claims": {...}, "lifetimeSeconds": 900}}

@@ -88,6 +88,7 @@ struct ContainerState {
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
   std::string message;         ///< Of the waiting state; of one that crashed or ended, what it said at its end.
+  std::string last_message{};  ///< Of one that runs: what it said when it last ended with an error.
   /// It ended with an error more than once and does not run: CrashLoopBackOff, or the time until that shows.
   bool crashed = false;
 };

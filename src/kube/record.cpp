@@ -98,6 +98,10 @@ ContainerState container_state(dom::element status, bool init) {
   if (status["state"].get(state) != simdjson::SUCCESS) return result;
   if (began(state)) result.started_once = true;
   dom::element inner;
+  if (has_last && state["running"].get(inner) == simdjson::SUCCESS && last["terminated"].get(inner) == simdjson::SUCCESS &&
+      integer(inner, "exitCode") != 0) {
+    result.last_message = text(inner, "message");
+  }
   if (state["waiting"].get(inner) == simdjson::SUCCESS) {
     result.waiting_reason = text(inner, "reason");
     result.message = text(inner, "message");

@@ -95,6 +95,11 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         if (count < 1 || count > 1 << 20)
           return then(core::fail(core::ErrorCode::kInvalid, "$generate of " + name + ": bad number of bytes"));
         std::string bytes = random.bytes(static_cast<std::size_t>(count));
+        if (core::get_string(value, {kGenerate, "as"}) == "hex") {
+          std::string digits = core::hex(bytes);
+          bytes.swap(digits);
+          OPENSSL_cleanse(digits.data(), digits.size());
+        }
         object["data"][name] = core::base64_encode(bytes);
         OPENSSL_cleanse(bytes.data(), bytes.size());
         return fill(resource, std::move(object), std::move(then));

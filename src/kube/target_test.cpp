@@ -373,6 +373,14 @@ TEST_F(TargetTest, GeneratedValuesAreFilledInAndNotSaid) {
   EXPECT_EQ(act->describe()["object"], secret);
 }
 
+TEST_F(TargetTest, GeneratedValuesMayBeText) {
+  run(create(resources::kSecret, {{"metadata", {{"namespace", "ns"}, {"name", "k"}}},
+                                  {"data", {{"password", {{"$generate", {{"bytes", 16}, {"as", "hex"}}}}}}}}));
+  const std::string text = *core::base64_decode(api.take("POST").body()["data"]["password"].get<std::string>());
+  EXPECT_EQ(text.size(), 32U);
+  EXPECT_EQ(text.find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
 TEST_F(TargetTest, SshKeysComeWithTheirPublicKeys) {
   const auto body = [](const char* type, const char* public_key) {
     const Json recipe = {{"type", type}, {"publicKey", public_key}, {"comment", "host"}};

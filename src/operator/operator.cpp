@@ -5,6 +5,7 @@
 #include "cluster/local_wiring.hpp"
 #include "cluster/slurm_connections.hpp"
 #include "cluster/wiring.hpp"
+#include "operator/accounting/observe.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/loginset/observe.hpp"
 #include "operator/nodeset/observe.hpp"
@@ -18,11 +19,13 @@ namespace {
 /// Every controller. What each of them needs is in its declaration.cpp.
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
-      : controller(wiring),
+      : accounting(wiring),
+        controller(wiring),
         restapi(wiring),
         token(wiring),
         loginset(wiring, of_nodesets.cluster_domain),
         nodeset(wiring, std::move(of_nodesets)) {}
+  accounting::AccountingController accounting;
   controller::ControllerController controller;
   restapi::RestApiController restapi;
   token::TokenController token;

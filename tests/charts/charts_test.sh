@@ -198,14 +198,6 @@ released() { # RELEASE [ANNOTATIONS]: the metadata of an object of that release
 }
 kept='"helm.sh/resource-policy": "keep"'
 
-# A release of slurm-operator 1.x, and what becomes of its definitions that this chart does not have.
-definition() { echo "[{\"apiVersion\": \"apiextensions.k8s.io/v1\", \"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"accountings.slinky.slurm.net\"${1:+, $1}}}]"; }
-served "$(definition "$(released slurm-operator-crds)")" \
-  refuses slurm-operator-crds "accountings.slinky.slurm.net belongs to this release and is not part of this chart"
-served "$(definition "$(released slurm-operator-crds "$kept")")" shows slurm-operator-crds 'len(o)' 5
-served "$(definition "$(released slurm-operator)")" shows slurm-operator-crds 'len(o)' 5
-served "$(definition)" shows slurm-operator-crds 'len(o)' 5
-
 # The operator's chart itself can hold the definitions. Its release does not lose them, be it of slurm-operator 1.x or of this chart.
 definitions() { # RELEASE [ANNOTATIONS]: two of them
   local IFS=, name all=()
@@ -222,8 +214,6 @@ done
 served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len(o) > 0' true --is-upgrade
 served "$(definitions other)" shows slurm-operator 'len(o) > 0' true --is-upgrade
 served "$(definitions slurm-operator)" shows slurm-operator 'len(o) > 0' true
-served "$(definitions slurm-operator)" refuses slurm-operator "accountings.slinky.slurm.net belongs to this release and is not part of this chart" \
-  --is-upgrade --set crds.enabled=true
 served "$(definitions slurm-operator "$kept")" shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} \
   --is-upgrade --set crds.enabled=true
 
@@ -257,21 +247,11 @@ served "[$(key both a "$(released slurm)")]" shows slurm "$secrets" "$(whole bot
 served "[$(key slurm-both a "$(released slurm)")]" shows slurm "[k for k in o if k.startswith('Secret')], o['Secret/slurm-both'].get('immutable')" \
   '[["Secret/slurm-both"], null]' --set slurmKey.secretRef.name=slurm-both,slurmKey.secretRef.key=a \
   --set-json 'extraObjects=[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"{{ .Release.Name }}-both"},"data":{"a":"eA=="}}]'
-# What else it had is not deleted before somebody has said what becomes of it.
 extra() { # KIND NAME METADATA
   echo "{\"apiVersion\": \"slinky.slurm.net/v1beta1\", \"kind\": \"$1\", \"metadata\": {\"name\": \"$2\", \"namespace\": \"ns\", $3}}"
 }
-has=(--api-versions slinky.slurm.net/v1beta1/Accounting)
-lost() { # WORDS OBJECT...
-  local words=$1 IFS=,
-  served "[${*:2}]" refuses slurm "$words" --is-upgrade "${has[@]}" --set accounting.enabled=true
-}
-lost 'to keep it, run: kubectl annotate -n ns accountings/a accountings/c helm.sh/resource-policy=keep' \
-  "$(extra Accounting a "$(released slurm)")" "$(extra Accounting b "$(released other)")" "$(extra Accounting c "$(released slurm)")"
-lost 'accounting.enabled: must be false' "$(extra Accounting slurm "$(released slurm "$kept")")"
-served "[$(extra Accounting a "$(released other)")]" shows slurm 'len(o)' 2 --is-upgrade "${has[@]}"
-served "[]" shows slurm 'len(o)' 2 --is-upgrade
-# Nor is a cluster that another name, or namespace, would replace.
+has=()
+# A cluster is not deleted for one of another name or namespace.
 has+=(--api-versions slinky.slurm.net/v1beta1/Controller)
 renamed() { served "[$(extra Controller "$1" "$(released slurm ${2:+"$2"})")]" "${@:3}" --is-upgrade "${has[@]}"; }
 renamed slurm '' shows slurm 'len(o)' 2
@@ -372,7 +352,20 @@ shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.
 # A new version of a chart must not replace pods: nothing that names it may reach them.
 shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
 shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm", "app.kubernetes.io/name": "slurmrestd"}' --set restapi.pdb.enabled=true
-refuses slurm 'accounting.enabled: must be false' --set accounting.enabled=true
+accounting='o["Accounting/slurm"]["spec"]'
+shows slurm "$accounting" \
+  '{"slurmdbd": {"image": "ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu26.04", "imagePullPolicy": "IfNotPresent"}, "storageConfig": {"database": "slurm_acct_db", "host": "mariadb", "passwordKeyRef": {"key": "password", "name": "mariadb-password"}, "port": 3306, "username": "slurm"}, "template": {"metadata": {}, "spec": {"nodeSelector": {"kubernetes.io/os": "linux"}}}}' \
+  --set accounting.enabled=true
+shows slurm "[$accounting, $spec['accountingRef']]" '[{"external": true, "externalConfig": {"host": "h", "port": 6819}}, {"name": "slurm"}]' \
+  --set accounting.enabled=true,accounting.external=true,accounting.externalConfig.host=h
+shows slurm "[$accounting[k] == $spec[k] for k in ('slurmKeyRef', 'jwtKeyRef', 'jwksKeyRef')]" '[true, true, true]' \
+  --set accounting.enabled=true,slurmKey.secretRef.name=a,jwtKey.secretRef.name=b,jwksKeys.enabled=true
+shows slurm "[$accounting['storageConfig'][k] for k in ('managed', 'database', 'username', 'mariadb', 'template', 'persistence')] + ['host' in $accounting['storageConfig']]" \
+  '[true, "slurm_acct_db", "slurm", {"image": "docker.io/library/mariadb:11.8", "imagePullPolicy": "IfNotPresent"}, {"metadata": {}, "spec": {"imagePullSecrets": [{"name": "s"}]}}, {"storageClassName": "fast"}, false]' \
+  --set accounting.enabled=true,accounting.storageConfig.managed=true,accounting.storageConfig.persistence.storageClassName=fast,imagePullSecrets[0].name=s
+refuses slurm 'accounting.storageConfig.mariadb.image.tag' --set accounting.enabled=true,accounting.storageConfig.managed=true \
+  --set-json accounting.storageConfig.mariadb.image.tag=11.8
+refuses slurm 'accounting.externalConfig.host: required when accounting.external is true' --set accounting.enabled=true,accounting.external=true
 refuses slurm 'loginsets.a.login.image.tag: required, unless there is a digest' --set loginsets.a.login.image.tag=null
 login='o["LoginSet/slurm-login-a"]["spec"]'
 shows slurm "[$login, [k for k in o if k.startswith('Secret')]]" \

@@ -75,7 +75,7 @@ definitions() {
     fi
   done
   kubectl wait --for=condition=Established --timeout=120s \
-    crd/{controllers,restapis,nodesets,loginsets,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
+    crd/{controllers,restapis,nodesets,loginsets,accountings,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
 }
 
 controllers() {
@@ -160,6 +160,29 @@ loginsets() {
   change loginsets '{"spec":{"replicas":1}}'
   change loginsets '{"spec":{"controllerRef":{"name":"other"}}}' spec.controllerRef 'cannot be changed'
   columns loginsets 'NAME REPLICAS READY AGE'
+}
+
+accountings() {
+  local storage='storageConfig: {host: db, passwordKeyRef: {name: p, key: k}}'
+  accept Accounting "{$storage}"
+  accept Accounting '{storageConfig: {host: 10.0.0.1, port: 3307, database: a_b$1, username: "u@x", passwordKeyRef: {name: p, key: k}}, slurmKeyRef: {name: s, key: k}, jwtKeyRef: {name: j, key: k}, jwksKeyRef: {name: w, key: k}, slurmdbd: {image: i}, template: {spec: {}}, extraConf: A=1, service: {nodePort: 30000}}'
+  accept Accounting '{external: true, externalConfig: {host: h, port: 6819}}'
+  refuse Accounting '{}' spec.storageConfig 'required when external is false'
+  refuse Accounting '{external: true}' spec.externalConfig 'required when external is true'
+  accept Accounting '{storageConfig: {managed: true, mariadb: {image: i}, template: {spec: {}}, persistence: {storageClassName: fast, resources: {requests: {storage: 9Gi}}}}}'
+  refuse Accounting '{storageConfig: {host: db}}' spec.storageConfig.passwordKeyRef 'required when managed is false'
+  refuse Accounting '{storageConfig: {passwordKeyRef: {name: p, key: k}}}' spec.storageConfig.host 'required when managed is false'
+  refuse Accounting '{storageConfig: {host: db, passwordKeyRef: {key: k}}}' spec.storageConfig.passwordKeyRef.name 'must not be empty'
+  refuse Accounting '{storageConfig: {host: "a b", passwordKeyRef: {name: p, key: k}}}' spec.storageConfig.host 'should match'
+  refuse Accounting '{storageConfig: {host: db, database: a-b, passwordKeyRef: {name: p, key: k}}}' spec.storageConfig.database 'should match'
+  refuse Accounting '{storageConfig: {host: db, port: 0, passwordKeyRef: {name: p, key: k}}}' spec.storageConfig.port 'should be greater than or equal to 1'
+  refuse Accounting "{$storage, slurmKeyRef: {key: k}}" spec.slurmKeyRef.name 'must not be empty'
+  refuse Accounting "{$storage}" metadata.name 'at most 41 characters' a12345678901234567890123456789012345678901
+  manifest Accounting "{$storage}" | kubectl create -f - >/dev/null || fail "create an Accounting" ""
+  change accountings '{"spec":{"storageConfig":{"host":"other"}}}'
+  change accountings '{"spec":{"storageConfig":{"managed":true}}}' spec.storageConfig.managed 'cannot be changed'
+  change accountings '{"spec":{"external":true,"externalConfig":{"host":"h","port":1}}}' spec.external 'cannot be changed'
+  columns accountings 'NAME READY AGE'
 }
 
 restapis() {
@@ -292,6 +315,8 @@ all_defaults() {
   defaults Controller '{persistence: {}, metrics: {serviceMonitor: {}}, ha: {}}' '{.spec.persistence.enabled} {.spec.metrics} {.spec.ha}' \
     'true {"enabled":false,"serviceMonitor":{"enabled":false}} {"backups":1,"enabled":false}'
   defaults LoginSet "{$ref}" '{.spec.replicas}' 1
+  defaults Accounting '{storageConfig: {host: db, passwordKeyRef: {name: p, key: k}}}' '{.spec.external} {.spec.storageConfig.managed} {.spec.storageConfig.port} {.spec.storageConfig.database}' \
+    'false false 3306 slurm_acct_db'
   defaults RestApi "{$ref}" '{.spec.replicas}' 1
   defaults NodeSet "{$ref}" '{.spec.replicas} {.spec.scalingMode} {.spec.workloadDisruptionProtection} {.spec.pruneSlurmNodeRecords} {.spec.pinToNode} {.spec.oversubscribeNode} {.spec.ordinalPadding} {.spec.revisionHistoryLimit}' \
     '1 StatefulSet true Never false false 0 0'
@@ -305,6 +330,7 @@ kubectl version >/dev/null || exit 1
 definitions
 kubectl create namespace "$namespace" >/dev/null || exit 1
 controllers
+accountings
 loginsets
 restapis
 nodesets

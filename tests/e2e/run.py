@@ -34,7 +34,8 @@ import typing
 import urllib.parse
 import urllib.request
 
-import faults  # pylint: disable=unused-import  # Its tests register themselves.
+import accounting  # pylint: disable=unused-import  # Its tests register themselves.
+import faults  # pylint: disable=unused-import  # Likewise.
 import metrics_of
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,

@@ -216,6 +216,15 @@ key: {{ $ref.key | default (printf "%s.key" .part) | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* The reference of the JWKS file, or nothing. */}}
+{{- define "slurm.jwksKeyRef" -}}
+{{- if .Values.jwksKeys.enabled }}
+{{- $ref := .Values.jwksKeys.configMapRef | default dict }}
+name: {{ $ref.name | default (printf "%s-auth-jwks" (include "slurm.fullname" .)) | quote }}
+key: {{ $ref.key | default "jwks.json" | quote }}
+{{- end }}
+{{- end }}
+
 {{- /* Where sssd.conf is, as the field sssdConfRef of a resource; nothing where the users of the image are all there are. */}}
 {{- define "slurm.sssdConfRef" -}}
 {{- $sssd := .Values.sssd | default dict }}

@@ -92,6 +92,18 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
   return plan::Step{std::move(id), why, std::move(act)};
 }
 
+void keep_fixed_fields(core::Json& spec, const kube::Object* observed) {
+  if (observed == nullptr) return;
+  for (const char* fixed : {"serviceName", "podManagementPolicy", "volumeClaimTemplates"}) {
+    const core::Json* value = core::find(observed->body, {"spec", fixed});
+    if (value == nullptr) {
+      spec.erase(fixed);
+    } else if (!spec.contains(fixed) || !core::contains(*value, spec[fixed])) {
+      spec[fixed] = *value;
+    }
+  }
+}
+
 std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
                                            const kube::Object* observed, const plan::Outcomes& outcomes) {
   if (observed == nullptr || observed->meta.terminating()) return {};

@@ -29,6 +29,10 @@ core::Json owned_child(const kube::Resource& resource, const kube::Key& key, con
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 
+/// Takes into the spec of a StatefulSet what is never changed once it is made, as it is: other versions of the operator made it
+/// otherwise. `observed` null: it does not exist.
+void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
+
 /// Goes before the apply of a workload (a StatefulSet or Deployment): takes probes away that have another handler than the one
 /// wanted. A probe may have one only, server-side apply leaves those that others have set, and the API server refuses the two.
 /// Our own are changed by the apply itself: of a child that we applied before, it is done once that was refused, as `outcomes`

@@ -12,6 +12,15 @@ bool rolled_out(const kube::Object* deployment, std::int64_t replicas) {
          core::get_int(body, {"status", "readyReplicas"}) >= replicas;
 }
 
+std::string made_image(const kube::Object& workload, std::string_view container) {
+  const core::Json* containers = core::find(workload.body, {"spec", "template", "spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return "";
+  for (const core::Json& one : *containers) {
+    if (core::get_string(one, {"name"}) == container) return core::get_string(one, {"image"});
+  }
+  return "";
+}
+
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out) {
   if (rolled_out)
     std::erase_if(pods, [](const kube::PodPtr& pod) { return pod->phase == "Failed" || pod->phase == "Succeeded"; });

@@ -1,8 +1,10 @@
-// What a Deployment of ours says of its pods.
+// What a Deployment or StatefulSet of ours says of its pods.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/status.hpp"
@@ -12,6 +14,9 @@ namespace op {
 
 /// So many pods of the template that is wanted are ready. `deployment` null: there is none.
 bool rolled_out(const kube::Object* deployment, std::int64_t replicas);
+
+/// The image of that container in the template of a Deployment or StatefulSet that exists; "": there is no such container.
+std::string made_image(const kube::Object& workload, std::string_view container);
 
 /// Those whose state says something of the owner. ReplicaSets keep pods that were evicted, or whose node ended them, for hours
 /// beside those in their place.

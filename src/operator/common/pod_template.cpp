@@ -79,6 +79,21 @@ core::Json merge_container(core::Json base, const core::Json& over) {
   return core::merge(std::move(base), wanted);
 }
 
+const core::Json* container_in(const api::PodTemplate& over, std::string_view name) {
+  const core::Json* containers = core::find(over.spec, {"containers"});
+  if (containers == nullptr || !containers->is_array()) return nullptr;
+  const auto found =
+      std::ranges::find_if(*containers, [&](const core::Json& theirs) { return core::get_string(theirs, {"name"}) == name; });
+  return found == containers->end() ? nullptr : &*found;
+}
+
+std::string container_image(const api::PodTemplate& over, std::string_view name, const core::Json& container,
+                            std::string_view fallback) {
+  const core::Json* theirs = container_in(over, name);
+  const std::string image = theirs == nullptr ? "" : core::get_string(*theirs, {"image"});
+  return image.empty() ? core::get_string(container, {"image"}, fallback) : image;
+}
+
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations) {
   core::Json wanted = over.spec.is_object() ? core::without_unsaid(over.spec) : core::Json::object();

@@ -6,6 +6,7 @@
 // Types are as the schema has let them through; nothing here relies on it.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "api/common.hpp"
@@ -16,6 +17,13 @@ namespace op {
 
 /// A container of ours with the user's container merged over it. The name stays ours.
 core::Json merge_container(core::Json base, const core::Json& over);
+
+/// What users write in the pod template of the container with this name, or null.
+const core::Json* container_in(const api::PodTemplate& over, std::string_view name);
+/// The image that this container will run with: that of the template, of `container` (what stands beside the template), or
+/// `fallback`.
+std::string container_image(const api::PodTemplate& over, std::string_view name, const core::Json& container,
+                            std::string_view fallback);
 
 /// {"metadata", "spec"}: the pod spec with the user's template merged over it. The owner's labels and annotations are the
 /// pods' too, but for those that tools keep there; the template's stand over them. `labels` cannot be overridden: selectors

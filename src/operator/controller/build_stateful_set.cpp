@@ -8,6 +8,7 @@
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/sssd.hpp"
+#include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/keyring.hpp"
@@ -210,8 +211,9 @@ core::Json reconfigure_container(const api::ControllerSpec& spec) {
   return merge_container(std::move(out), spec.reconfigure);
 }
 
-core::Json init_containers(const Observed& observed, Role role) {
+core::Json init_containers(const Observed& observed, const ConfigState& state, Role role) {
   const api::ControllerSpec& spec = observed.controller.spec;
+  const std::string directory = state_directory(observed);
   core::Json out = core::Json::array();
   if (spec.inplace_reconfigure && role == Role::kPrimary) out.push_back(reconfigure_container(spec));
   if (!spec.logfile.empty()) {
@@ -225,12 +227,18 @@ core::Json init_containers(const Observed& observed, Role role) {
     out.push_back(merge_container(std::move(sidecar), spec.logfile));
   }
   if (role == Role::kPrimary && backups(observed) > 0) {
-    const std::string state = state_directory(observed);
     out.push_back(
         {{"name", kWaitBackup},
          {"image", slurmctld_image(spec)},
-         {"command", core::Json::array({"sh", "-c", wait_backup_script(state)})},
-         {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kStateVolume, state, true)})}});
+         {"command", core::Json::array({"sh", "-c", wait_backup_script(directory)})},
+         {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kStateVolume, directory, true)})}});
+  }
+  // After the last backup has ended.
+  if (const std::string slurmdbd = joins(observed, state); role == Role::kPrimary && !slurmdbd.empty()) {
+    out.push_back({{"name", "accounting"},
+                   {"image", slurmctld_image(spec)},
+                   {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd})},
+                   {"volumeMounts", core::Json::array({mount(kStateVolume, directory)})}});
   }
   const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
   if (role == Role::kBackup && rotation) {
@@ -279,7 +287,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       {"volumes", volumes(observed, state)},
   };
   if (backups(observed) > 0) pod["affinity"] = apart(observed.object->meta);
-  core::Json init = init_containers(observed, role);
+  core::Json init = init_containers(observed, state, role);
   if (!init.empty()) pod["initContainers"] = std::move(init);
   if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec));
   // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
@@ -354,13 +362,7 @@ core::Json topology_source(const Observed& observed) {
 }
 
 std::string slurmctld_image(const api::ControllerSpec& spec) {
-  if (const core::Json* containers = core::find(spec.pod_template.spec, {"containers"}); containers && containers->is_array()) {
-    for (const core::Json& container : *containers) {
-      const std::string image = core::get_string(container, {"image"});
-      if (core::get_string(container, {"name"}) == kAppController && !image.empty()) return image;
-    }
-  }
-  return core::get_string(spec.slurmctld, {"image"}, kDefaultSlurmctldImage);
+  return container_image(spec.pod_template, kAppController, spec.slurmctld, kDefaultSlurmctldImage);
 }
 
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest) {
@@ -378,17 +380,7 @@ core::Json build_stateful_set(const Observed& observed, const ConfigState& state
   };
   if (makes_claim(observed.controller.spec.persistence))
     spec["volumeClaimTemplates"] = core::Json::array({claim_template(observed)});
-  if (observed.stateful_set) {
-    // Never changed once made; other versions of the operator made them otherwise.
-    for (const char* fixed : {"serviceName", "podManagementPolicy", "volumeClaimTemplates"}) {
-      const core::Json* value = core::find(observed.stateful_set->body, {"spec", fixed});
-      if (value == nullptr) {
-        spec.erase(fixed);
-      } else if (!spec.contains(fixed) || !core::contains(*value, spec[fixed])) {
-        spec[fixed] = *value;
-      }
-    }
-  }
+  keep_fixed_fields(spec, observed.stateful_set.get());
   out["spec"] = std::move(spec);
   return out;
 }

@@ -10,6 +10,7 @@
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/metrics.hpp"
@@ -37,8 +38,6 @@ constexpr std::size_t kMostFiles = 1024 * 1024;
 /// Seconds. A slurmctld that takes longer to reload its state, when it is reconfigured, needs more: a backup would take over
 /// meanwhile.
 constexpr int kSlurmctldTimeout = 6;
-
-constexpr std::string_view kNoAccounting = "accounting_storage/none";
 
 /// The default of the Go operator; IgnoreSystemd because there is no systemd in a pod.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
@@ -188,23 +187,8 @@ conf::Conf base_conf(const Observed& observed) {
   }
   set_auth(out, spec.jwks_key_ref.has_value());
   out.set("SlurmctldParameters", "enable_configless,reconfig_on_restart");
-  out.set("AccountingStorageType", std::string(kNoAccounting));
+  out.set("AccountingStorageType", "accounting_storage/none");
   return out;
-}
-
-/// Accounting is not built. What slurmctld has of it already, from another operator, it keeps: without it jobs would end
-/// unrecorded.
-void keep_accounting(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
-  if (!observed.controller.spec.accounting_ref) return;
-  const conf::Conf before = conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
-  for (const char* key : {"AccountingStorageType", "AccountingStorageHost", "AccountingStoragePort"}) {
-    if (const auto value = before.get(key)) out.set(key, *value);
-  }
-  const std::string type = out.get("AccountingStorageType").value_or("");
-  rendered.warnings.push_back(
-      {"AccountingNotSupported", "spec.accountingRef has no effect in this release: slurmctld " +
-                                     (type == kNoAccounting ? "runs without accounting, and jobs are not recorded"
-                                                            : "keeps the accounting that it already has, " + type)});
 }
 
 void add_scripts(conf::Conf& out, const Observed& observed) {
@@ -360,7 +344,7 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
 }
 
 /// See Rendered::asked.
-std::string asked_digest(const Observed& observed) {
+std::string asked_digest(const Observed& observed, const std::string& slurmdbd) {
   core::Json asked = core::Json::object();
   if (const core::Json* spec = core::find(observed.object->body, {"spec"})) asked["spec"] = *spec;
   for (const auto& [name, map] : maps_of_etc(observed)) {
@@ -372,6 +356,7 @@ std::string asked_digest(const Observed& observed) {
     asked["nodesets"][nodeset.slurm_name] = {nodeset.partition, nodeset.partition_config, nodeset.ending};
   }
   asked["places"] = observed.places;
+  if (!slurmdbd.empty()) asked["slurmdbd"] = slurmdbd;
   asked["removeNow"] = observed.object->meta.annotation(api::kAnnotationRemoveNow);
   return core::short_digest(core::canonical(asked));
 }
@@ -472,7 +457,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   check_cluster_name(observed, out);
 
   conf::Conf ours = base_conf(observed);
-  keep_accounting(ours, observed, state, out);
+  add_accounting(ours, observed, state, out);
   add_metrics(ours, observed, state);
   add_scripts(ours, observed);
   add_nodesets(ours, observed, state, out);
@@ -483,6 +468,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   std::ranges::move(withhold_resources(merged.conf, observed, state), std::back_inserter(out.withheld));
   withhold_tables(merged.conf, observed, state, out.warnings);
   if (auto problem = probes_problem(observed, user.conf)) merged.problems.push_back(std::move(*problem));
+  std::ranges::move(accounting_settings(observed, user.conf), std::back_inserter(merged.problems));
   for (const auto* problems : {&user.problems, &merged.problems}) add_problems(*problems, out);
   if (out.ok()) add_files(observed, out);
   if (!out.ok()) {
@@ -490,8 +476,9 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
     return out;
   }
 
-  out.asked = asked_digest(observed);
   std::string text = merged.conf.render();
+  if (observed.accounting) out.slurmdbd = slurmdbd_of(text);
+  out.asked = asked_digest(observed, out.slurmdbd);
   out.hash = core::short_digest(text + "\n" + other_inputs(observed, topology.text));
   if (!text.empty() && text.back() != '\n') text += '\n';
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
@@ -511,9 +498,11 @@ Rendered render_external(const Observed& observed) {
   conf::Conf ours;
   set_cluster(ours, observed, slurmctld.host, slurmctld.port);
   set_auth(ours, false);
+  add_accounting(ours, observed, read_config_state(observed.config_map.get()), out);
   const conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
   const conf::Merged merged = conf::merge(ours, user.conf);
-  for (const auto* problems : {&user.problems, &merged.problems}) add_problems(*problems, out);
+  const std::vector<conf::Problem> twice = accounting_settings(observed, user.conf);
+  for (const auto* problems : {&user.problems, &merged.problems, &twice}) add_problems(*problems, out);
   if (!out.ok()) return out;
   const std::string text = merged.conf.render();
   out.hash = core::short_digest(text);

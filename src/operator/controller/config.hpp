@@ -29,6 +29,7 @@ struct Rendered {
   /// Digest of what people ask for: the same, whatever Slurm answers, and whether it does. The content may be another then, as
   /// what jobs or Slurm nodes still need stays in it.
   std::string asked;
+  std::string slurmdbd;  ///< Where it is by spec.accountingRef, as "host:port"; "": that names none that is there.
   /// topology.yaml may change by what Slurm says of its nodes.
   bool topology_may_change = false;
   /// slurmctld would not start with the files that the spec asks its pod to mount: see topology.hpp.

@@ -4,6 +4,7 @@
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
 #include "cluster/workers.hpp"
+#include "operator/common/deployments.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/controller/observe.hpp"
 
@@ -27,6 +28,19 @@ bool some_appears_or_goes(const slurm::Change& change) {
                              [&](const std::string& node) { return has(change.before, node) != has(change.now, node); });
 }
 
+/// What slurm.conf is made from.
+bool accounting_changed(const Object& before, const Object& after) {
+  const auto serving = [](const Object& accounting) -> std::string {
+    const core::Json* conditions = core::find(accounting.body, {"status", "conditions"});
+    if (conditions == nullptr || !conditions->is_array()) return "";
+    for (const core::Json& condition : *conditions) {
+      if (core::get_string(condition, {"type"}) == api::kConditionServing) return core::get_string(condition, {"status"});
+    }
+    return "";
+  };
+  return intent_changed(before, after) || serving(before) != serving(after);
+}
+
 bool appears_or_goes(const PodRecord&, const PodRecord&) {
   return false;
 }
@@ -35,6 +49,7 @@ bool appears_or_goes(const PodRecord&, const PodRecord&) {
 
 Caches::Caches(Wiring& wiring)
     : controllers(wiring.cache(caches::kControllers)),
+      accountings(wiring.cache(caches::kAccountings)),
       nodesets(wiring.cache(caches::kNodeSets)),
       restapis(wiring.cache(caches::kRestApis)),
       services(wiring.cache(caches::kServices)),
@@ -47,8 +62,8 @@ Caches::Caches(Wiring& wiring)
       reads_nodes(wiring.reads_nodes()) {}
 
 bool Caches::synced() const {
-  return controllers.synced() && nodesets.synced() && restapis.synced() && services.synced() && config_maps.synced() &&
-         stateful_sets.synced() && pod_disruption_budgets.synced() && claims.synced() && pods.synced();
+  return controllers.synced() && accountings.synced() && nodesets.synced() && restapis.synced() && services.synced() &&
+         config_maps.synced() && stateful_sets.synced() && pod_disruption_budgets.synced() && claims.synced() && pods.synced();
 }
 
 ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), caches_(wiring) {
@@ -65,6 +80,20 @@ ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), ca
   wiring.reads(kube::resources::kCustomResourceDefinition);
 
   wiring.wakes<Object>(*this, caches_.controllers, kube::self<Object>());
+  wiring.wakes<Object>(
+      *this, caches_.accountings,
+      [this](const Object& object) { return keys_of(caches_.controllers.by_index(kIndexAccounting, object.meta.key().str())); },
+      accounting_changed);
+  wiring.wakes<Object>(
+      *this, caches_.stateful_sets,
+      [this](const Object& object) {
+        const kube::OwnerReference* owner = object.meta.controller_owner();
+        if (owner == nullptr || owner->kind != resources::kAccounting.kind) return Keys{};
+        return keys_of(caches_.controllers.by_index(kIndexAccounting, kube::Key{object.meta.ns, owner->name}.str()));
+      },
+      [](const Object& before, const Object& after) {
+        return made_image(before, kAppAccounting) != made_image(after, kAppAccounting);
+      });
   const auto referenced = [](const Object& object) { return Keys{controller_ref(object)}; };
   wiring.wakes<Object>(*this, caches_.nodesets, referenced, intent_changed);
   wiring.wakes<Object>(*this, caches_.restapis, referenced, intent_changed);

@@ -56,6 +56,36 @@ TEST_F(ControllerWakes, OnTheLastWorkers) {
   EXPECT_EQ(wiring_.woken, itself_) << "the Controller waits for it";
 }
 
+TEST_F(ControllerWakes, OnTheAccountingThatItNames) {
+  put(caches_.controllers,
+      {{"kind", "Controller"}, {"metadata", {{"name", "x"}}}, {"spec", {{"accountingRef", {{"name", "db"}}}}}});
+  const auto accounting = [&](int generation, const char* serving, const char* reason) {
+    const Json told{{"type", "Serving"}, {"status", serving}, {"reason", reason}};
+    put(caches_.accountings, {{"kind", "Accounting"},
+                              {"metadata", {{"name", "db"}, {"generation", generation}}},
+                              {"status", {{"conditions", Json::array({told})}}}});
+    return wiring_.woken;
+  };
+  const auto slurmdbd = [&](const char* image, int replicas) {
+    const Json owner{
+        {"apiVersion", "slinky.slurm.net/v1beta1"}, {"kind", "Accounting"}, {"name", "db"}, {"uid", "d"}, {"controller", true}};
+    const Json container{{"name", "slurmdbd"}, {"image", image}};
+    put(caches_.stateful_sets,
+        {{"kind", "StatefulSet"},
+         {"metadata", {{"name", "db-accounting"}, {"ownerReferences", Json::array({owner})}}},
+         {"spec", {{"replicas", replicas}, {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}});
+    return wiring_.woken;
+  };
+  const std::vector<std::string> for_both{"controller ns/x", "controller ns/x"};  // Before and after.
+  EXPECT_EQ(accounting(1, "False", "Waiting"), itself_);
+  EXPECT_EQ(accounting(1, "True", "Serving"), for_both);
+  EXPECT_EQ(accounting(1, "True", "Again"), none_);
+  EXPECT_EQ(accounting(2, "True", "Again"), for_both);
+  EXPECT_EQ(slurmdbd("a:24.11", 1), itself_);
+  EXPECT_EQ(slurmdbd("a:24.11", 0), none_);
+  EXPECT_EQ(slurmdbd("a:26.05", 0), for_both);
+}
+
 TEST_F(ControllerWakes, WhenAWorkerThatIsProbedByHttpGoes) {
   put(caches_.nodesets, {{"kind", "NodeSet"}, {"metadata", {{"name", "cpu"}}}, {"spec", {{"controllerRef", {{"name", "x"}}}}}});
   const Json slurmd{{"name", "slurmd"}, {"livenessProbe", {{"httpGet", {{"port", 6818}}}}}};
@@ -152,8 +182,8 @@ TEST_F(ControllerWakes, OnWorkersThatMayBeGivenPlaces) {
 
 TEST_F(ControllerWakes, NoClusterWaitsForKubernetesNodes) {
   for (kube::Cache<kube::Object>* cache :
-       {&caches_.controllers, &caches_.nodesets, &caches_.restapis, &caches_.services, &caches_.config_maps,
-        &caches_.stateful_sets, &caches_.pod_disruption_budgets, &caches_.claims}) {
+       {&caches_.controllers, &caches_.accountings, &caches_.nodesets, &caches_.restapis, &caches_.services,
+        &caches_.config_maps, &caches_.stateful_sets, &caches_.pod_disruption_budgets, &caches_.claims}) {
     cache->replace({}, "1");
   }
   caches_.pods.replace({}, "1");

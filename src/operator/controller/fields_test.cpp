@@ -38,6 +38,9 @@ World begin(const Json& spec) {
   world.put({{"kind", "ConfigMap"}, {"metadata", {{"name", "files"}}}, {"data", {{"10-a.sh", "#!/bin/sh\n"}}}});
   world.put({{"kind", "CustomResourceDefinition"},
              {"metadata", {{"name", "servicemonitors.monitoring.coreos.com"}, {"namespace", ""}}}});
+  world.put({{"kind", "Accounting"},
+             {"metadata", {{"name", "db"}}},
+             {"spec", {{"external", true}, {"externalConfig", {{"host", "db.example.org"}, {"port", 6819}}}}}});
   world.slurmctld = Slurmctld::kObeys;
   return world;
 }
@@ -69,7 +72,6 @@ TEST(Fields, EachOfAControllerHasAnEffectThatIsTakenBack) {
       "enabled": true, "labels": {"b": "c"}, "annotations": {"d": "e"}, "interval": "30s", "scrapeTimeout": "10s",
       "endpoints": [{"path": "/metrics/jobs"}], "tokenSecretRef": {"name": "mine", "key": "k"}}}})");
   Findings wanted{
-      {"accountingRef.name", "told"},
       {"deletionPolicy", "no effect"},  // At the end: scenario deletion.
       {"externalConfig", "no effect"},  // With external, below.
   };
@@ -88,8 +90,7 @@ TEST(Fields, EachOfAControllerHasAnEffectThatIsTakenBack) {
 TEST(Fields, EachOfAControllerThatIsNearlyEmptyHasAnEffectThatIsTakenBack) {
   const Json base =
       Json::parse(R"({"jwtHs256KeyRef": {"name": "mine", "key": "k"}, "persistence": {"storageClassName": "fast"}})");
-  const Findings wanted{{"accountingRef", "told, and has an effect"},  // It is Degraded: AccountingNotSupported.
-                        {"deletionPolicy", "no effect"},
+  const Findings wanted{{"deletionPolicy", "no effect"},
                         {"externalConfig", "no effect"},
                         {"jwtHs256KeyRef.optional", "told"},
                         {"reconfigure", "no effect"}};  // With inplaceReconfigure.
@@ -104,8 +105,7 @@ TEST(Fields, EachOfAnExternalControllerHasAnEffectThatIsTakenBack) {
     "externalConfig": {"host": "h.example.org", "port": 6900}, "clusterName": "site"})");
   Findings wanted{{"deletionPolicy", "no effect"}};  // It is Drain.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
-  for (const char* field : {"accountingRef",
-                            "configFileRefs",
+  for (const char* field : {"configFileRefs",
                             "epilogScriptRefs",
                             "epilogSlurmctldScriptRefs",
                             "ha",

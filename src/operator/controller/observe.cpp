@@ -9,6 +9,8 @@
 #include "cluster/worker_names.hpp"
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/accountings.hpp"
+#include "operator/common/deployments.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
@@ -65,12 +67,14 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   return facts;
 }
 
+/// Slurm's name of a cluster whose other fields may not be readable.
+std::string name_of(const kube::Object& controller) {
+  const std::string given = core::get_string(controller.body, {"spec", "clusterName"});
+  return given.empty() ? controller.meta.ns + "_" + controller.meta.name : given;
+}
+
 /// Two clusters of one name are one to accounting, and to whoever looks at its figures.
 std::string find_older_cluster(const Caches& caches, const Observed& self) {
-  const auto name_of = [](const kube::Object& object) {
-    const std::string given = core::get_string(object.body, {"spec", "clusterName"});
-    return given.empty() ? object.meta.ns + "_" + object.meta.name : given;
-  };
   const kube::ObjectMeta& ours = self.object->meta;
   const std::string name = name_of(*self.object);
   if (self.controller.spec.external) return "";
@@ -81,6 +85,30 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
       return theirs.key().str();
   }
   return "";
+}
+
+std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recorder& recorder, const kube::Object& self) {
+  const kube::Key key = accounting_ref(self);
+  if (key.name.empty()) return {};
+  AccountingFacts out{.name = key.name, .error = {}, .slurmdbd = {}, .slurm_key = {}, .namesake = {}};
+  const kube::ObjectPtr object = caches.accountings.find(key);
+  if (!object) return out;
+  out.exists = true;
+  api::Accounting accounting;
+  out.error = read_object(*object, accounting);
+  out.slurmdbd = accounting_endpoint(accounting.spec, key.ns, key.name);
+  out.external = accounting.spec.external;
+  const api::Condition* serving = api::find_condition(accounting.status.conditions, api::kConditionServing);
+  out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue;
+  const std::vector<kube::ObjectPtr> clusters = clusters_of(caches.controllers, key);
+  if (!out.external) out.slurm_key = read_accounting_keys(recorder, key.ns, accounting.spec, clusters).slurm;
+  if (const kube::ObjectPtr set = caches.stateful_sets.find({key.ns, accounting_object_name(key.name)}); set && !out.external)
+    out.slurmdbd_release = slurm_release(made_image(*set, kAppAccounting));
+  for (const kube::ObjectPtr& cluster : clusters) {
+    if (cluster->meta.uid == self.meta.uid) break;
+    if (name_of(*cluster) == name_of(self)) out.namesake = cluster->meta.name;
+  }
+  return out;
 }
 
 /// That it was a worker is told by our comment, or by our reason.
@@ -217,6 +245,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->epilog_slurmctld = read_all(recorder, key.ns, spec.epilog_slurmctld_script_refs);
   if (spec.jwks_key_ref) out->jwks = read_files(recorder, key.ns, spec.jwks_key_ref->name);
 
+  out->accounting = read_accounting(caches_, recorder, *out->object);
   out->older_cluster = find_older_cluster(caches_, *out);
   const core::Json none = core::Json::object();
   out->missing = missing_objects(recorder, key.ns, spec.pod_template,

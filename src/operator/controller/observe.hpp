@@ -15,8 +15,8 @@ namespace op::controller {
 /// What it reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&controllers, &nodesets, &restapis, &services, &config_maps, &stateful_sets, &pod_disruption_budgets,
-      &claims;
+  kube::Cache<kube::Object>&controllers, &accountings, &nodesets, &restapis, &services, &config_maps, &stateful_sets,
+      &pod_disruption_budgets, &claims;
   kube::Cache<kube::PodRecord>& pods;
   kube::Cache<kube::NodeRecord>& nodes;
   bool reads_nodes;

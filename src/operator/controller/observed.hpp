@@ -11,6 +11,7 @@
 #include "cluster/evidence.hpp"
 #include "cluster/keys.hpp"
 #include "cluster/names.hpp"
+#include "cluster/releases.hpp"
 #include "kube/controller.hpp"
 #include "kube/object.hpp"
 #include "slurm/evidence.hpp"
@@ -57,6 +58,19 @@ struct StaleRecord {
   std::optional<slurm::LeftBehind> evidence;  ///< None while what Slurm said is too old.
 };
 
+/// The Accounting that spec.accountingRef names.
+struct AccountingFacts {
+  std::string name;
+  bool exists = false;
+  std::string error;                     ///< Not empty: its spec cannot be read.
+  Endpoint slurmdbd;                     ///< Where it is, or will be.
+  bool external = false;                 ///< It is not known whether its slurmdbd answers.
+  bool serving = false;                  ///< Its slurmdbd answers.
+  std::optional<SecretFacts> slurm_key;  ///< That its slurmdbd is to have; nullopt: it is not known, or not ours to know.
+  ImageRelease slurmdbd_release{};       ///< By the image of its StatefulSet; {0, 0}: not known.
+  std::string namesake;                  ///< An older Controller that names it as well, and has the same cluster name.
+};
+
 struct Observed {
   kube::Context context;
   slurm::ClusterKey cluster;
@@ -77,6 +91,7 @@ struct Observed {
   bool reads_kube_nodes = true;  ///< The operator has the right to.
   bool no_kube_nodes = false;    ///< Kubernetes has not told of its nodes yet, or says that it has none at all.
 
+  std::optional<AccountingFacts> accounting;
   std::string older_cluster;           ///< "ns/name" of an older Controller with the same cluster name.
   std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
   std::vector<RestApiFacts> restapis;

@@ -10,6 +10,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/events.hpp"
+#include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
@@ -483,6 +484,7 @@ void plan_running(Draft& draft) {
   Conditions conditions = conditions_of(observed);
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, draft, wanted);
+  set_accounting_condition(conditions, observed, state, wanted);
   set_jobs_in_doubt(conditions, state);
   set_places_condition(conditions, observed, state);
   set_secrets_condition(conditions, draft);
@@ -502,6 +504,8 @@ void plan_running(Draft& draft) {
     draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
   if (std::ranges::find(wanted.warnings, kTableTooSmall, &Problem::reason) != wanted.warnings.end())
     draft.plan.wake_after(kLookAgain, "a table may have room");
+  if (observed.accounting && !observed.accounting->namesake.empty())
+    draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
   append(draft.problems, wanted.problems);
   append(draft.problems, wanted.warnings);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cluster/releases.hpp"
+#include "operator/common/deployments.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 
@@ -30,6 +31,18 @@ std::string why_refused(const Observed& observed, const ConfigState& state) {
       image, to_string(slurm_release(image)), state.served_release, why);
 }
 
+/// Why slurmdbd would not understand it, or "".
+std::string why_slurmdbd_first(const Observed& observed) {
+  if (!observed.accounting) return "";
+  const std::string image = slurmctld_image(observed.controller.spec);
+  if (releases_between(observed.accounting->slurmdbd_release, slurm_release(image)) <= 0) return "";
+  return fmt::format(
+      "spec.slurmctld.image {} is of Slurm {}, and the slurmdbd of Accounting {}/{} of {}, which does not understand it: set "
+      "spec.slurmdbd.image of that one first. slurmctld keeps its image",
+      image, to_string(slurm_release(image)), observed.object->meta.ns, observed.accounting->name,
+      to_string(observed.accounting->slurmdbd_release));
+}
+
 }  // namespace
 
 bool changes_release(const Observed& observed, const ConfigState& state) {
@@ -44,6 +57,8 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
   const bool scaled_to_0 = observed.pods.empty() && core::get_int(observed.stateful_set->body, {"spec", "replicas"}, 1) == 0;
   if (std::string why = scaled_to_0 ? "" : why_refused(observed, state); !why.empty()) {
     problem = Problem{"ReleaseRefused", std::move(why)};
+  } else if (std::string first = why_slurmdbd_first(observed); !first.empty()) {
+    problem = Problem{"SlurmdbdFirst", std::move(first)};
   } else if (!primary_ready(observed) && !observed.backup_pods.empty()) {
     problem =
         Problem{"ReleaseWaits",
@@ -53,7 +68,7 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
   }
   if (!problem) return {};
   HeldRelease out{observed, *std::move(problem)};
-  out.observed.controller.spec.slurmctld["image"] = made_image(*observed.stateful_set);
+  out.observed.controller.spec.slurmctld["image"] = made_image(*observed.stateful_set, kAppController);
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Another release of Slurm for slurmctld: only one that can read the state, and never beside a backup of the former release.
+// Another release of Slurm for slurmctld: only one that can read the state, never beside a backup of
+// the former release, and after slurmdbd.
 #pragma once
 
 #include <optional>

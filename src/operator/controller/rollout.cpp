@@ -8,6 +8,7 @@
 #include "cluster/workers.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/deployments.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/keyring.hpp"
 #include "operator/controller/prologs.hpp"
@@ -173,6 +174,8 @@ bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core
 /// slurmctld, which runs, does not restart for it: that would be an outage with each try.
 bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
   if (!try_due(state.refused_at, state.refusals, now)) return false;
+  // slurmctld joins an Accounting with a restart: see accounting.hpp.
+  if (!wanted.slurmdbd.empty() && slurmdbd_of(slurm_conf(state.offered)) != wanted.slurmdbd) return false;
   // Another set of files is mounted by another pod.
   const std::string topology(kTopologyYaml);
   return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files)) &&
@@ -652,7 +655,7 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
       observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
       // Before there is a StatefulSet, another cluster answers.
       observed.stateful_set && has_run(observed, state),
-      known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set)))) : std::nullopt,
+      known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set, kAppController)))) : std::nullopt,
       ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
       words_of_crashes(observed, state).has_value(),
       pod != nullptr && crashing(*pod) && !read_refresh(*pod).hash.empty() && read_refresh(*pod).hash != state.offered_hash};
@@ -665,15 +668,6 @@ std::optional<std::string> loaded_config_hash(const Observed& observed) {
 
 bool refused(const plan::Outcome* outcome) {
   return outcome != nullptr && outcome->error && outcome->error->code == core::ErrorCode::kInvalid;
-}
-
-std::string made_image(const kube::Object& stateful_set) {
-  const core::Json* containers = core::find(stateful_set.body, {"spec", "template", "spec", "containers"});
-  if (containers == nullptr || !containers->is_array()) return "";
-  for (const core::Json& container : *containers) {
-    if (core::get_string(container, {"name"}) == kAppController) return core::get_string(container, {"image"});
-  }
-  return "";
 }
 
 bool runs(const Observed& observed) {

@@ -166,8 +166,6 @@ bool restart_crashed(const Observed& observed, const ConfigState& state);
 inline const plan::StepId kReconfigure{"reconfigure"};
 /// slurmctld has refused the configuration.
 bool refused(const plan::Outcome* outcome);
-/// The image of slurmctld in the StatefulSet; "": it has none.
-std::string made_image(const kube::Object& stateful_set);
 /// Slurm has answered, and lately.
 bool answers(const Observed& observed);
 /// slurmctld's pod that runs; null: there is none.

@@ -102,7 +102,7 @@ std::vector<std::string> in_the_way(const Observed& observed) {
   if (conf.find("enable_stepmgr") != std::string_view::npos)
     out.emplace_back("slurmstepds, which keep the key (remove enable_stepmgr from SlurmctldParameters)");
   if (conf.find("accounting_storage/slurmdbd") != std::string_view::npos)
-    out.emplace_back("slurmdbd, whose key the operator does not see (AccountingStorageType)");
+    out.emplace_back("slurmdbd, which has one key at a time (AccountingStorageType)");
   if (conf.find("ttl=") != std::string_view::npos || conf.find("cred_expire=") != std::string_view::npos)
     out.emplace_back("messages that may be on their way for long (remove ttl= and cred_expire= from AuthInfo)");
   if (!answers(observed)) {

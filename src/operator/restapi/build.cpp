@@ -34,25 +34,10 @@ int port_of(const core::Json& container) {
   return 0;
 }
 
-/// What users write of the container in the pod template, or null.
-const core::Json* in_template(const api::RestApiSpec& spec) {
-  const core::Json* containers = core::find(spec.pod_template.spec, {"containers"});
-  if (containers == nullptr || !containers->is_array()) return nullptr;
-  const auto found = std::ranges::find_if(
-      *containers, [](const core::Json& theirs) { return core::get_string(theirs, {"name"}) == kAppRestApi; });
-  return found == containers->end() ? nullptr : &*found;
-}
-
-std::string image_of(const api::RestApiSpec& spec) {
-  const core::Json* theirs = in_template(spec);
-  const std::string image = theirs == nullptr ? "" : core::get_string(*theirs, {"image"});
-  return image.empty() ? core::get_string(spec.slurmrestd, {"image"}, kDefaultSlurmrestdImage) : image;
-}
-
 /// Where slurmrestd listens: at the port of the container, which the Service and probes find by its name, and which users may
 /// set to another one in two places.
 int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
-  if (const core::Json* theirs = in_template(spec)) {
+  if (const core::Json* theirs = container_in(spec.pod_template, kAppRestApi)) {
     if (const int port = port_of(*theirs); port != 0) return port;
   }
   const int port = port_of(container);
@@ -95,13 +80,14 @@ std::string_view any_address(const Observed& observed) {
   return both ? "[::]" : "0.0.0.0";
 }
 
+/// Without accounting, the plugin for slurmdbd would end the process.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{
       {"name", kAppRestApi},
       {"image", kDefaultSlurmrestdImage},
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
-      {"args", core::Json::array({"-s", "openapi/slurmctld"})},
+      {"args", core::Json::array({"-s", observed.accounting ? "openapi/slurmctld,openapi/slurmdbd" : "openapi/slurmctld"})},
       {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
                                  {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}},
                                  // It is asked every second, and would log every question.
@@ -117,7 +103,7 @@ core::Json slurmrestd_container(const Observed& observed) {
   out = merge_container(std::move(out), spec.slurmrestd);
   // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
   const int port = listening_port(out, spec);
-  const core::Json* theirs = in_template(spec);
+  const core::Json* theirs = container_in(spec.pod_template, kAppRestApi);
   if (!listens_at(out, port) && (theirs == nullptr || !listens_at(*theirs, port)))
     out["args"].push_back(fmt::format("{}:{}", any_address(observed), port));
   return out;
@@ -150,6 +136,7 @@ core::Json build_service(const Observed& observed) {
 core::Json build_deployment(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   const kube::ObjectMeta& meta = observed.object->meta;
+  const std::string text = core::get_string(observed.config_map->body, {"data", kSlurmConf});
   core::Json pod{
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
@@ -157,14 +144,19 @@ core::Json build_deployment(const Observed& observed) {
       {"containers", core::Json::array({slurmrestd_container(observed)})},
       {"volumes", core::Json::array({etc_volume(observed)})},
   };
-  if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, image_of(spec));
+  if (spec.sssd_conf_ref) {
+    add_sssd_sidecar(pod, *spec.sssd_conf_ref,
+                     container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage));
+  }
   // slurmrestd reads its configuration once, and has no auth/slurm key: it speaks with its callers' tokens. Of the
-  // configuration only that matters to it which slurmctld restarts for as well; for an external one nobody but slurmrestd reads
-  // it.
-  const std::string text = core::get_string(observed.config_map->body, {"data", kSlurmConf});
+  // configuration only that matters to it which slurmctld restarts for as well, and where slurmdbd is; for an external one
+  // nobody but slurmrestd reads it.
+  const std::string digest = observed.external     ? core::short_digest(text)
+                             : observed.accounting ? slurmrestd_digest(text)
+                                                   : restart_digest(text);
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppRestApi)},
-      {std::string(api::kAnnotationRestartHash), observed.external ? core::short_digest(text) : restart_digest(text)},
+      {std::string(api::kAnnotationRestartHash), digest},
   };
   if (spec.sssd_conf_ref) annotations.emplace(api::kAnnotationSssdConfHash, salted_digest(meta, observed.sssd_conf.content));
   core::Json out = owned_child(kube::resources::kDeployment, {meta.ns, restapi_object_name(meta.name)}, resources::kRestApi,

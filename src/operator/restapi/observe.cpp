@@ -1,5 +1,6 @@
 #include "operator/restapi/observe.hpp"
 
+#include "cluster/config_map.hpp"
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
@@ -28,6 +29,7 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
     out->controller_exists = true;
     if (const auto spec = api::from_json<api::Controller>(owner->body)) {
       out->external = spec->spec.external;
+      out->accounting = spec->spec.accounting_ref.has_value();
       if (owner->meta.terminating() && spec->spec.drains_on_deletion()) {
         for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexCluster, cluster_key(key.ns, controller))) {
           out->ending_workers.push_back(pod->meta.name);
@@ -38,6 +40,8 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
     }
   }
   out->config_map = caches_.config_maps.find({key.ns, config_map_name(controller)});
+  out->accounting =
+      out->accounting && out->config_map && !slurmdbd_of(core::get_string(out->config_map->body, {"data", kSlurmConf})).empty();
   out->newer = newer_than_slurmctld("spec.slurmrestd.image",
                                     core::get_string(out->restapi.spec.slurmrestd, {"image"}, kDefaultSlurmrestdImage),
                                     out->config_map.get());

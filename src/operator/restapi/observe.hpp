@@ -22,6 +22,7 @@ struct Observed {
 
   bool controller_exists = false;
   bool external = false;         ///< Its slurmctld is outside of Kubernetes.
+  bool accounting = false;       ///< It names an Accounting, and slurm.conf has a slurmdbd.
   std::string controller_error;  ///< The Controller's spec cannot be read.
   std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
   SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.

@@ -35,9 +35,9 @@ template <class... Lists>
 consteval bool sorted(const Lists&... lists) {
   return (std::ranges::is_sorted(lists, precedes) && ...);
 }
-static_assert(sorted(kSlurmKeys, kCgroupKeys, kRecordKeys, kNodeParameters, kNodeSetParameters, kPartitionParameters,
-                     kDownNodesParameters, kPowerActionParameters, kSlurmNumbers, kCgroupNumbers, kNodeNumbers,
-                     kPartitionNumbers, kYesNo),
+static_assert(sorted(kSlurmKeys, kCgroupKeys, kSlurmdbdKeys, kRecordKeys, kNodeParameters, kNodeSetParameters,
+                     kPartitionParameters, kDownNodesParameters, kPowerActionParameters, kSlurmNumbers, kCgroupNumbers,
+                     kSlurmdbdNumbers, kNodeNumbers, kPartitionNumbers, kYesNo),
               "find_name searches them");
 
 bool one_of(Names names, std::string_view key) {
@@ -53,6 +53,22 @@ std::string_view find_name(Names names, std::string_view key) {
 constexpr auto kOwnedKeys =
     std::to_array<std::string_view>({"AuthType", "ClusterName", "CredType", "SlurmctldAddr", "SlurmctldHost", "SlurmctldPort",
                                      "SlurmdPort", "SlurmdUser", "SlurmUser", "StateSaveLocation"});
+/// Of slurmdbd.conf, with the field of an Accounting that says it.
+constexpr auto kOwnedByAccounting =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"AuthType", ""},
+                                                                  {"DbdAddr", ""},
+                                                                  {"DbdBackupHost", ""},
+                                                                  {"DbdHost", ""},
+                                                                  {"DbdPort", "spec.service.port"},
+                                                                  {"PidFile", ""},
+                                                                  {"SlurmUser", ""},
+                                                                  {"StorageHost", "spec.storageConfig.host"},
+                                                                  {"StorageLoc", "spec.storageConfig.database"},
+                                                                  {"StoragePass", "spec.storageConfig.passwordKeyRef"},
+                                                                  {"StoragePassScript", "spec.storageConfig.passwordKeyRef"},
+                                                                  {"StoragePort", "spec.storageConfig.port"},
+                                                                  {"StorageType", ""},
+                                                                  {"StorageUser", "spec.storageConfig.username"}});
 constexpr auto kUnitedKeys =
     std::to_array<std::string_view>({"AuthAltParameters", "AuthAltTypes", "AuthInfo", "SlurmctldParameters"});
 constexpr auto kRepeatedKeys =
@@ -112,7 +128,7 @@ void settle_key(Setting& setting, Names names, std::string_view what, std::vecto
   const std::string_view meant = nearest(names, setting.key);
   if (meant.empty()) {
     problems.push_back(
-        {setting.line, setting.key, "not a known " + std::string(what) + "; slurmctld decides whether it is valid", false});
+        {setting.line, setting.key, "not a known " + std::string(what) + "; Slurm decides whether it is valid", false});
   } else {
     problems.push_back(
         {setting.line, setting.key, "not a known " + std::string(what) + ", did you mean " + std::string(meant) + "?"});
@@ -414,25 +430,58 @@ std::string Conf::render() const {
   return out;
 }
 
+namespace {
+
+struct Vocabulary {
+  Names keys, numbers;
+  std::string_view what;
+};
+
+Vocabulary vocabulary_of(Kind kind) {
+  switch (kind) {
+    case Kind::kCgroup:
+      return {kCgroupKeys, kCgroupNumbers, "key of cgroup.conf"};
+    case Kind::kSlurmdbd:
+      return {kSlurmdbdKeys, kSlurmdbdNumbers, "key of slurmdbd.conf"};
+    case Kind::kSlurm:
+      break;
+  }
+  return {kSlurmKeys, kSlurmNumbers, "key of slurm.conf"};
+}
+
+/// Why a setting is not the user's; nullopt: it is.
+std::optional<std::string> why_owned(Kind kind, std::string_view key) {
+  if (kind != Kind::kSlurmdbd) return one_of(kOwnedKeys, key) ? std::optional("set by the operator; remove it") : std::nullopt;
+  const auto found = std::ranges::find_if(kOwnedByAccounting, [&](const auto& owned) { return same(owned.first, key); });
+  if (found == kOwnedByAccounting.end()) return {};
+  if (found->second.empty()) return "set by the operator; remove it";
+  return "set by the operator; remove it, and set " + std::string(found->second);
+}
+
+}  // namespace
+
 Parsed parse(Kind kind, std::string_view text) {
+  const Vocabulary vocabulary = vocabulary_of(kind);
   Parsed out;
   std::map<std::pair<std::string, std::string>, int> records;
   for (const auto& [number, line] : logical_lines(text)) {
     const std::string_view content = trim(line);
     if (content.empty()) continue;
     if (same(content.substr(0, content.find_first_of(" \t=")), "Include")) {
-      out.problems.push_back({number, "Include", "other files cannot be included; use ConfigMaps in configFileRefs"});
+      out.problems.push_back({number, "Include",
+                              kind == Kind::kSlurmdbd ? "other files cannot be included"
+                                                      : "other files cannot be included; use ConfigMaps in "
+                                                        "configFileRefs"});
       continue;
     }
     std::vector<Setting> settings = split_words(content, number, out.problems);
     // A record takes what is behind it on its line.
-    const auto record = kind == Kind::kCgroup ? settings.end() : std::ranges::find_if(settings, [](const Setting& setting) {
+    const auto record = kind != Kind::kSlurm ? settings.end() : std::ranges::find_if(settings, [](const Setting& setting) {
       return one_of(kRecordKeys, setting.key);
     });
-    const Names names = kind == Kind::kSlurm ? Names(kSlurmKeys) : Names(kCgroupKeys);
     for (auto setting = settings.begin(); setting != record; ++setting) {
-      settle_key(*setting, names, kind == Kind::kSlurm ? "key of slurm.conf" : "key of cgroup.conf", out.problems);
-      check_value(*setting, kind == Kind::kSlurm ? Names(kSlurmNumbers) : Names(kCgroupNumbers), out.problems);
+      settle_key(*setting, vocabulary.keys, vocabulary.what, out.problems);
+      check_value(*setting, vocabulary.numbers, out.problems);
       out.conf.add({{std::move(*setting)}});
     }
     if (record == settings.end()) continue;
@@ -449,7 +498,7 @@ Parsed parse(Kind kind, std::string_view text) {
   return out;
 }
 
-Merged merge(const Conf& base, const Conf& user) {
+Merged merge(const Conf& base, const Conf& user, Kind kind) {
   Merged out{base, {}};
   for (const Entry& entry : user.entries()) {
     const Setting& head = entry.head();
@@ -460,8 +509,8 @@ Merged merge(const Conf& base, const Conf& user) {
       } else {
         out.conf.add(entry);
       }
-    } else if (one_of(kOwnedKeys, head.key)) {
-      out.problems.push_back({head.line, head.key, "set by the operator; remove it"});
+    } else if (auto why = why_owned(kind, head.key)) {
+      out.problems.push_back({head.line, head.key, std::move(*why)});
     } else if (same(head.key, "SelectType") && !same(head.value, "select/cons_tres")) {
       // node_mgr.c, create_dynamic_reg_node and delete_nodes: "only compatible with select/cons_tres".
       out.problems.push_back(

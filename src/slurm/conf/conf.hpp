@@ -1,4 +1,4 @@
-// slurm.conf and cgroup.conf as a model: read, check, merge by rule, and render in a stable order.
+// slurm.conf, cgroup.conf and slurmdbd.conf as a model: read, check, merge by rule, and render in a stable order.
 //
 //   conf::Parsed user = conf::parse(conf::Kind::kSlurm, spec.extra_conf);
 //   conf::Merged merged = conf::merge(base, user.conf);
@@ -16,7 +16,7 @@
 
 namespace slurm::conf {
 
-enum class Kind { kSlurm, kCgroup };
+enum class Kind { kSlurm, kCgroup, kSlurmdbd };
 
 struct Setting {
   std::string key;    ///< In Slurm's own spelling where we know the key.
@@ -80,8 +80,8 @@ struct Merged {
 /// Puts a user's configuration over the operator's. A user's value wins, except: keys that the operator owns are refused; comma
 /// lists of parameters (AuthInfo, AuthAltParameters, AuthAltTypes, SlurmctldParameters) are united, the operator's entry
 /// winning; keys that may stand more than once (Prolog, Epilog ...) and records are added, a record of a known kind and name
-/// being refused.
-Merged merge(const Conf& base, const Conf& user);
+/// being refused. Of slurmdbd.conf, what an Accounting's spec.storageConfig says is refused with that field's name.
+Merged merge(const Conf& base, const Conf& user, Kind kind = Kind::kSlurm);
 
 /// The keys that only a restart of slurmctld brings into force.
 const std::vector<std::string_view>& restart_keys();

@@ -111,6 +111,34 @@ TEST(Parse, NamesLineKeyAndNearestKnownKey) {
                           "line 3: Nods: not a known parameter of PartitionName, did you mean Nodes?"));
 }
 
+TEST(Parse, KnowsTheKeysOfSlurmdbd) {
+  const auto read = [](std::string_view text) { return parse(Kind::kSlurmdbd, text); };
+  EXPECT_THAT(words_of(read("commitdelay=1\nPurgeJobAfter=12month\nTrackWCKey=yes\n").problems), IsEmpty());
+  EXPECT_EQ(read("commitdelay=1\n").conf.render(), "CommitDelay=1\n");
+  EXPECT_THAT(
+      words_of(read("CommitDelay=soon\nArchiveJobs=maybe\nPurgeJobAftr=1\nInclude x\n").problems),
+      ElementsAre("line 1: CommitDelay: \"soon\" is not a whole number", "line 2: ArchiveJobs: \"maybe\" is neither yes nor no",
+                  "line 3: PurgeJobAftr: not a known key of slurmdbd.conf, did you mean PurgeJobAfter?",
+                  "line 4: Include: other files cannot be included"));
+  EXPECT_EQ(read("NodeName=a\n").problems.size(), 1U) << "there are no records";
+}
+
+TEST(Merge, OfSlurmdbdRefusesWhatFieldsSay) {
+  Conf base;
+  base.set("DbdHost", "x-accounting-0");
+  base.set("StorageHost", "db");
+  base.set("AuthAltParameters", "jwt_key=/etc/slurm/jwt.key");
+  const Conf user =
+      parse(Kind::kSlurmdbd, "DebugLevel=debug\nstoragehost=other\nDbdHost=h\nAuthAltParameters=userclaimfield=sub\n").conf;
+  const Merged merged = merge(base, user, Kind::kSlurmdbd);
+  EXPECT_THAT(words_of(merged.problems),
+              ElementsAre("line 2: StorageHost: set by the operator; remove it, and set spec.storageConfig.host",
+                          "line 3: DbdHost: set by the operator; remove it"));
+  EXPECT_EQ(merged.conf.render(),
+            "DbdHost=x-accounting-0\nStorageHost=db\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key,userclaimfield=sub\n"
+            "DebugLevel=debug\n");
+}
+
 TEST(Parse, LeavesKeysThatResembleNoneToSlurmctld) {
   const Parsed parsed = parse(Kind::kSlurm, "QuantumEntanglement=yes\n");
   ASSERT_EQ(parsed.problems.size(), 1U);
@@ -181,8 +209,12 @@ TEST(KnownKeys, WhatIsANumberOrYesOrNoIsAKey) {
   for (const std::string_view key : kPartitionNumbers) EXPECT_TRUE(among(kPartitionParameters, key)) << key;
   for (const std::string_view key : kNodeNumbers) EXPECT_TRUE(among(kNodeParameters, key)) << key;
   for (const std::string_view key : kCgroupNumbers) EXPECT_TRUE(among(kCgroupKeys, key)) << key;
-  for (const std::string_view key : kYesNo)
-    EXPECT_TRUE(among(kSlurmKeys, key) || among(kPartitionParameters, key) || among(kCgroupKeys, key)) << key;
+  for (const std::string_view key : kSlurmdbdNumbers) EXPECT_TRUE(among(kSlurmdbdKeys, key)) << key;
+  for (const std::string_view key : kYesNo) {
+    EXPECT_TRUE(among(kSlurmKeys, key) || among(kPartitionParameters, key) || among(kCgroupKeys, key) ||
+                among(kSlurmdbdKeys, key))
+        << key;
+  }
 }
 
 TEST(Parse, KnowsCgroupConf) {

@@ -1,4 +1,4 @@
-// The keys of Slurm 24.11 to 26.05, from the option tables of its parser (read_config.c, cgroup.c).
+// The keys of Slurm 24.11 to 26.05, from the option tables of its parser (read_config.c, cgroup.c, slurmdbd/read_config.c).
 #pragma once
 
 #include <array>
@@ -350,6 +350,80 @@ constexpr auto kCgroupKeys = std::to_array<std::string_view>({"AllowedDevicesFil
                                                               "SignalChildrenProcesses",
                                                               "SystemdTimeout"});
 
+/// Settings of slurmdbd.conf.
+constexpr auto kSlurmdbdKeys = std::to_array<std::string_view>({"AllowNoDefAcct",
+                                                                "AllResourcesAbsolute",
+                                                                "ArchiveDir",
+                                                                "ArchiveEvents",
+                                                                "ArchiveJobEnv",
+                                                                "ArchiveJobs",
+                                                                "ArchiveJobScript",
+                                                                "ArchiveResvs",
+                                                                "ArchiveScript",
+                                                                "ArchiveSteps",
+                                                                "ArchiveSuspend",
+                                                                "ArchiveTXN",
+                                                                "ArchiveUsage",
+                                                                "AuthAltParameters",
+                                                                "AuthAltTypes",
+                                                                "AuthInfo",
+                                                                "AuthType",
+                                                                "CommitDelay",
+                                                                "CommunicationParameters",
+                                                                "DbdAddr",
+                                                                "DbdBackupHost",
+                                                                "DbdHost",
+                                                                "DbdPort",
+                                                                "DebugFlags",
+                                                                "DebugLevel",
+                                                                "DebugLevelSyslog",
+                                                                "DefaultQOS",
+                                                                "DisableArchiveCommands",
+                                                                "DisableCoordDBD",
+                                                                "DisableRollups",
+                                                                "HashPlugin",
+                                                                "JobPurge",
+                                                                "LogFile",
+                                                                "LogTimeFormat",
+                                                                "MaxPurgeLimit",
+                                                                "MaxQueryTimeRange",
+                                                                "MessageTimeout",
+                                                                "Parameters",
+                                                                "PidFile",
+                                                                "PluginDir",
+                                                                "PrivateData",
+                                                                "PurgeEventAfter",
+                                                                "PurgeEventMonths",
+                                                                "PurgeJobAfter",
+                                                                "PurgeJobEnvAfter",
+                                                                "PurgeJobMonths",
+                                                                "PurgeJobScriptAfter",
+                                                                "PurgeResvAfter",
+                                                                "PurgeStepAfter",
+                                                                "PurgeStepMonths",
+                                                                "PurgeSuspendAfter",
+                                                                "PurgeSuspendMonths",
+                                                                "PurgeTXNAfter",
+                                                                "PurgeTXNMonths",
+                                                                "PurgeUsageAfter",
+                                                                "PurgeUsageMonths",
+                                                                "SlurmUser",
+                                                                "StepPurge",
+                                                                "StorageBackupHost",
+                                                                "StorageHost",
+                                                                "StorageLoc",
+                                                                "StorageParameters",
+                                                                "StoragePass",
+                                                                "StoragePassScript",
+                                                                "StoragePort",
+                                                                "StorageType",
+                                                                "StorageUser",
+                                                                "TCPTimeout",
+                                                                "TLSParameters",
+                                                                "TLSType",
+                                                                "TrackSlurmctldDown",
+                                                                "TrackWCKey"});
+
 /// Settings of slurm.conf that are whole numbers.
 constexpr auto kSlurmNumbers = std::to_array<std::string_view>({"AccountingStoragePort",
                                                                 "AcctGatherNodeFreq",
@@ -431,9 +505,25 @@ constexpr auto kNodeNumbers = std::to_array<std::string_view>(
 /// Settings of cgroup.conf that are.
 constexpr auto kCgroupNumbers = std::to_array<std::string_view>({"MemorySwappiness", "MinRAMSpace", "SystemdTimeout"});
 
+/// Settings of slurmdbd.conf that are.
+constexpr auto kSlurmdbdNumbers = std::to_array<std::string_view>(
+    {"CommitDelay", "DbdPort", "JobPurge", "MaxPurgeLimit", "MessageTimeout", "PurgeEventMonths", "PurgeJobMonths",
+     "PurgeStepMonths", "PurgeSuspendMonths", "PurgeTXNMonths", "PurgeUsageMonths", "StepPurge", "StoragePort", "TCPTimeout"});
+
 /// Settings and parameters of all of these that are yes or no.
 constexpr auto kYesNo = std::to_array<std::string_view>({"AccountingStoreJobComment",
+                                                         "AllowNoDefAcct",
                                                          "AllowSpecResourcesUsage",
+                                                         "AllResourcesAbsolute",
+                                                         "ArchiveEvents",
+                                                         "ArchiveJobEnv",
+                                                         "ArchiveJobs",
+                                                         "ArchiveJobScript",
+                                                         "ArchiveResvs",
+                                                         "ArchiveSteps",
+                                                         "ArchiveSuspend",
+                                                         "ArchiveTXN",
+                                                         "ArchiveUsage",
                                                          "CgroupAutomount",
                                                          "CgroupJobIdPaths",
                                                          "ConstrainCores",
@@ -441,6 +531,9 @@ constexpr auto kYesNo = std::to_array<std::string_view>({"AccountingStoreJobComm
                                                          "ConstrainRAMSpace",
                                                          "ConstrainSwapSpace",
                                                          "Default",
+                                                         "DisableArchiveCommands",
+                                                         "DisableCoordDBD",
+                                                         "DisableRollups",
                                                          "DisableRootJobs",
                                                          "EnableControllers",
                                                          "ExclusiveTopo",
@@ -455,6 +548,7 @@ constexpr auto kYesNo = std::to_array<std::string_view>({"AccountingStoreJobComm
                                                          "ReqResv",
                                                          "RootOnly",
                                                          "SignalChildrenProcesses",
+                                                         "TrackSlurmctldDown",
                                                          "TrackWCKey",
                                                          "UsePAM"});
 

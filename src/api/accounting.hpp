@@ -1,0 +1,72 @@
+// Accounting: the slurmdbd of one or several Controllers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/common.hpp"
+#include "api/field.hpp"
+
+namespace api {
+
+/// Pods of the StatefulSet "X-accounting" are labelled with "X-accounting-" and a hash of 10 characters: 63 at most.
+inline constexpr std::size_t kMaxAccountingName = 41;
+
+/// The volume of a MariaDB that the operator runs.
+struct StoragePersistence {
+  core::Json claim = core::Json::object();  ///< A core/v1 PersistentVolumeClaimSpec; its fields stand beside the others.
+};
+
+/// The MariaDB or MySQL behind slurmdbd.
+struct StorageConfig {
+  bool managed = false;  ///< The operator runs a MariaDB; `host`, `port` and `password_key_ref` are its own.
+  std::string host;
+  std::int32_t port = 3306;  ///< slurmdbd.conf(5), StoragePort.
+  std::string database = "slurm_acct_db";
+  std::string username;  ///< "": slurm.
+  std::optional<SecretKeySelector> password_key_ref;
+  // Of a managed one:
+  core::Json mariadb = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  PodTemplate pod_template;
+  StoragePersistence persistence;
+};
+
+struct AccountingSpec {
+  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: that of the Controllers which name it.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: likewise.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
+  std::optional<ConfigMapKeySelector> jwks_key_ref;
+  bool external = false;
+  std::optional<ExternalConfig> external_config;
+  core::Json slurmdbd = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  PodTemplate pod_template;
+  std::optional<StorageConfig> storage_config;
+  std::string extra_conf;
+  ServiceSpec service;
+
+  /// The JWT key's reference under either name, or null.
+  [[nodiscard]] const SecretKeySelector* jwt_key() const {
+    if (jwt_key_ref) return &*jwt_key_ref;
+    return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;
+  }
+};
+
+struct AccountingStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<Condition> conditions;
+};
+
+struct Accounting {
+  AccountingSpec spec;
+  AccountingStatus status;
+};
+
+const FieldList& field_list(const StoragePersistence*);
+const FieldList& field_list(const StorageConfig*);
+const FieldList& field_list(const AccountingSpec*);
+const FieldList& field_list(const AccountingStatus*);
+const FieldList& field_list(const Accounting*);
+
+}  // namespace api

@@ -1,0 +1,54 @@
+// What the Accounting controller reads, what wakes it, and the rights that it needs.
+#include "api/well_known.hpp"
+#include "cluster/config_map.hpp"
+#include "operator/accounting/observe.hpp"
+#include "operator/common/watches.hpp"
+
+namespace op::accounting {
+
+using kube::Object;
+using kube::PodRecord;
+
+Caches::Caches(Wiring& wiring)
+    : accountings(wiring.cache(caches::kAccountings)),
+      controllers(wiring.cache(caches::kControllers)),
+      services(wiring.cache(caches::kServices)),
+      config_maps(wiring.cache(caches::kConfigMaps)),
+      stateful_sets(wiring.cache(caches::kStatefulSets)),
+      pods(wiring.cache(caches::kPods)) {}
+
+bool Caches::synced() const {
+  return accountings.synced() && controllers.synced() && services.synced() && config_maps.synced() && stateful_sets.synced() &&
+         pods.synced();
+}
+
+AccountingController::AccountingController(Wiring& wiring) : caches_(wiring) {
+  wiring.run(*this);
+  wiring.reconciles(resources::kAccounting);
+  wiring.makes(kube::resources::kService);
+  wiring.makes(kube::resources::kConfigMap);
+  wiring.makes(kube::resources::kStatefulSet);
+  // The password of a managed MariaDB; and, read, keys, a password of the user's, and what pod templates name.
+  wiring.makes(kube::resources::kSecret);
+
+  wiring.wakes<Object>(*this, caches_.accountings, kube::self<Object>());
+  const auto named_by = [](const Object& controller) -> Keys {
+    const kube::Key key = accounting_ref(controller);
+    return key.name.empty() ? Keys{} : Keys{key};
+  };
+  wiring.wakes<Object>(*this, caches_.controllers, named_by, intent_changed);
+  // Whether a cluster is with it stands in the configuration that its slurmctld has loaded.
+  wiring.wakes<Object>(
+      *this, caches_.config_maps, of_owner([this, named_by](const kube::Key& key) {
+        const kube::ObjectPtr controller = caches_.controllers.find(key);
+        return controller ? named_by(*controller) : Keys{};
+      }),
+      [](const Object& before, const Object& after) { return joined_slurmdbd(before) != joined_slurmdbd(after); });
+  for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.stateful_sets}) {
+    wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kAccounting.kind));
+  }
+  wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppAccounting));
+  wiring.wakes<PodRecord>(*this, caches_.pods, instance_of(kAppDatabase));
+}
+
+}  // namespace op::accounting

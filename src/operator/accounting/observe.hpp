@@ -1,0 +1,67 @@
+// Accounting: the slurmdbd of one or several Controllers. Key: "ns/name" of the Accounting. What wakes it is in
+// declaration.cpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/accounting.hpp"
+#include "cluster/keys.hpp"
+#include "cluster/wiring.hpp"
+#include "kube/controller.hpp"
+
+namespace op::accounting {
+
+/// A Controller that names this Accounting.
+struct Cluster {
+  std::string name;  ///< Of the Controller.
+  SecretFacts slurm_key, jwt_key, keyring;
+  bool external = false;  ///< Its slurmctld is outside of Kubernetes: what that has loaded is not known.
+  bool joined = false;    ///< Its slurmctld has loaded a slurm.conf with this slurmdbd.
+};
+
+struct Observed {
+  kube::Context context;
+  kube::ObjectPtr object;
+  api::Accounting accounting;
+  std::string parse_error;
+
+  std::vector<Cluster> clusters;  ///< The oldest first; none that is being deleted.
+  /// See AccountingKeys.
+  std::optional<SecretFacts> slurm_key, jwt_key;
+  SecretFacts password;
+  std::optional<std::string> jwks;  ///< The text that spec.jwksKeyRef names.
+  std::vector<Problem> missing;     ///< Of the Secrets and ConfigMaps that are named beside the keys.
+
+  kube::ObjectPtr service, config_map, stateful_set;
+  std::vector<kube::PodPtr> pods;
+  // Of a MariaDB that the operator runs: see database.hpp.
+  kube::ObjectPtr database_service, database_set;
+  std::vector<kube::PodPtr> database_pods;
+};
+
+/// What it reads.
+struct Caches {
+  explicit Caches(Wiring& wiring);
+  kube::Cache<kube::Object>&accountings, &controllers, &services, &config_maps, &stateful_sets;
+  kube::Cache<kube::PodRecord>& pods;
+  [[nodiscard]] bool synced() const;
+};
+
+class AccountingController final : public kube::TypedController<Observed> {
+ public:
+  explicit AccountingController(Wiring& wiring);
+  [[nodiscard]] std::string name() const override { return "accounting"; }
+
+ protected:
+  std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                const kube::Observation& context) override;
+  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
+
+ private:
+  Caches caches_;
+};
+
+}  // namespace op::accounting

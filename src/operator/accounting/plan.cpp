@@ -1,0 +1,314 @@
+#include "operator/accounting/plan.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "api/well_known.hpp"
+#include "cluster/status.hpp"
+#include "operator/accounting/database.hpp"
+#include "operator/common/children.hpp"
+#include "operator/common/deployments.hpp"
+
+namespace op::accounting {
+namespace {
+
+std::string secret_name(const Observed& observed, const SecretFacts& key) {
+  return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
+}
+
+/// What is wrong with a key that slurmdbd is to have, or the wait for one.
+std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
+                                       const std::string& field) {
+  if (!key) {
+    return Problem{
+        "Waiting",
+        field + " is absent, and no Controller names this Accounting: slurmdbd starts with the key of the first one that does",
+        Problem::Kind::kComing};
+  }
+  const std::string whose = named_here ? field : field + " of Controller " + observed.clusters.front().name;
+  return key_problem(*key, observed.object->meta.ns, whose);
+}
+
+/// Clusters whose key is another than slurmdbd's: it would refuse their slurmctld, or their tokens.
+void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
+  const auto look = [&](const std::optional<SecretFacts>& ours, SecretFacts Cluster::*theirs, const char* field) {
+    if (!ours || !ours->usable()) return;
+    for (const Cluster& cluster : observed.clusters) {
+      const SecretFacts& key = cluster.*theirs;
+      if (!key.usable() || key.content == ours->content) continue;
+      out.push_back({"KeyDiffers", std::string(field) + ": the key in " + secret_name(observed, key) + ", of Controller " +
+                                       cluster.name + ", is another than the one in " + secret_name(observed, *ours) +
+                                       ": slurmdbd has one key only, so name the same Secret in both"});
+    }
+  };
+  look(observed.slurm_key, &Cluster::slurm_key, "spec.slurmKeyRef");
+  look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
+}
+
+/// The number of an error of MariaDB, after "failed: "; 0: there is none.
+int error_number(std::string_view cause) {
+  constexpr std::string_view kBefore = "failed: ";
+  const std::size_t at = cause.find(kBefore);
+  if (at == std::string_view::npos) return 0;
+  int number = 0;
+  cause.remove_prefix(at + kBefore.size());
+  std::from_chars(cause.data(), cause.data() + cause.size(), number);
+  return number;
+}
+
+/// The field at fault, with its value, for what the database said: https://mariadb.com/kb/en/mariadb-error-codes/.
+Problem database_problem(const Observed& observed, const std::string& cause) {
+  const Storage storage = storage_of(*observed.accounting.spec.storage_config, observed.object->meta.name);
+  const std::string& user = storage.username;
+  const std::string text = ": " + one_line(cause);
+  if (cause == "later release") {
+    return {"DatabaseNewer", "spec.slurmdbd.image: the database " + storage.database +
+                                 " was written by a later release of Slurm than this slurmdbd: use an image of that release"};
+  }
+  if (cause.starts_with("fatal: ")) return {"SlurmdbdFailed", "slurmdbd ends when it starts" + text};
+  const int number = error_number(cause);
+  const bool unreachable = number == 0 || number == 2002 || number == 2003 || number == 2005;
+  if (managed(observed) && unreachable) {
+    return {"DatabaseUnreachable", "the MariaDB of this Accounting, in pod " + storage.host + "-0" + text,
+            database_ready(observed) ? Problem::Kind::kWrong : Problem::Kind::kComing};
+  }
+  switch (number) {
+    case 2005:  // CR_UNKNOWN_HOST
+      return {"DatabaseUnreachable", "spec.storageConfig.host: " + storage.host + text};
+    case 1045:  // ER_ACCESS_DENIED_ERROR
+    case 1698:  // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
+      return {"DatabaseRefused", "spec.storageConfig.username: " + user + ", or its password in " +
+                                     secret_name(observed, observed.password) + ", key " + observed.password.ref.key + text};
+    case 1044:  // ER_DBACCESS_DENIED_ERROR
+    case 1049:  // ER_BAD_DB_ERROR
+      return {"DatabaseRefused",
+              "spec.storageConfig.database: " + storage.database + ", which user " + user + " may not use or create" + text};
+    case 0:
+    case 2002:  // CR_CONNECTION_ERROR
+    case 2003:  // CR_CONN_HOST_ERROR
+      return {"DatabaseUnreachable",
+              "spec.storageConfig.host and port: " + storage.host + ":" + std::to_string(storage.port) + text};
+    default:
+      return {"DatabaseRefused", "spec.storageConfig" + text};
+  }
+}
+
+/// What the init container said when it last ended; "" where slurmdbd has come up since, or nothing was wrong.
+std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
+  for (const kube::PodPtr& pod : pods) {
+    if (pod->meta.terminating()) continue;
+    for (const kube::ContainerState& container : pod->containers) {
+      if (container.name != kInitConf || container.ready) continue;
+      if (!container.last_message.empty()) return container.last_message;
+      if (container.crashed || container.waiting_reason.empty()) return container.message;
+    }
+  }
+  return "";
+}
+
+/// Why slurmdbd does not start, as its init container told: see write_conf_script. nullopt: it told nothing like it.
+std::optional<Problem> init_problem(const Observed& observed) {
+  constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ";
+  const std::string words = words_of_init(observed.pods);
+  if (words.starts_with(kOfPassword)) {
+    return Problem{"PasswordInvalid", "spec.storageConfig.passwordKeyRef: " + secret_name(observed, observed.password) +
+                                          ", key " + observed.password.ref.key + ": " +
+                                          one_line(words.substr(kOfPassword.size()))};
+  }
+  if (words.starts_with(kOfDatabase)) return database_problem(observed, words.substr(kOfDatabase.size()));
+  return {};
+}
+
+/// What to set where slurmdbd complains of a variable of the server, from its own check (accounting_storage_mysql.c).
+std::string advice(const std::string& variable) {
+  constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
+      {"innodb_buffer_pool_size", "=2G or more"},
+      {"innodb_lock_wait_timeout", "=900"},
+      {"innodb_log_file_size", "=64M or more"},
+      {"innodb_redo_log_capacity", "=128M or more"},
+      {"innodb_snapshot_isolation", "=OFF, or a conflicting read ends slurmdbd"},
+      {"max_allowed_packet", "=16M or more"},
+  };
+  const auto* known = std::ranges::find(kAdvice, variable, &std::pair<std::string_view, std::string_view>::first);
+  return variable + (known == std::end(kAdvice) ? "" : std::string(known->second));
+}
+
+/// The settings of the server that slurmdbd complained of when it started: see write_conf_script.
+void set_database_unsuited(Conditions& conditions, const Observed& observed) {
+  constexpr std::string_view kOfSettings = "settings: ";
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (pod->meta.terminating()) continue;
+    for (const kube::ContainerState& container : pod->containers) {
+      if (container.name != kInitConf || !container.ready || !container.message.starts_with(kOfSettings)) continue;
+      std::istringstream words(one_line(container.message.substr(kOfSettings.size())));
+      std::string list;
+      for (std::string word; words >> word;) list += (list.empty() ? "" : "; ") + advice(word);
+      conditions.set(
+          api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
+          std::string("slurmdbd does not do well with settings of its database server: ") +
+              (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
+              list + (managed(observed) ? "" : ". Then delete pod " + pod->meta.name + ", so that slurmdbd looks again"));
+    }
+  }
+}
+
+bool serves(const Observed& observed) {
+  return std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
+}
+
+/// Controllers whose slurmctld has yet to load a configuration with this slurmdbd.
+std::vector<std::string> outside(const Observed& observed) {
+  std::vector<std::string> out;
+  for (const Cluster& cluster : observed.clusters) {
+    if (!cluster.joined && !cluster.external) out.push_back(cluster.name);
+  }
+  return out;
+}
+
+/// Of an external slurmdbd nothing counts but where it is; of a database, what says who runs it.
+std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
+  std::vector<std::string> out = api::fields_not_acted_on(spec);
+  const auto add = [&](const std::string& path, const core::Json& said, const core::Json& unsaid,
+                       std::initializer_list<const char*> fields) {
+    for (const char* field : fields) {
+      if (said.value(field, core::Json()) != unsaid.value(field, core::Json())) out.push_back(path + field);
+    }
+  };
+  if (spec.external) {
+    add("spec.", api::to_json(spec), api::to_json(api::AccountingSpec{}),
+        {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "slurmdbd", "template", "storageConfig", "extraConf",
+         "service"});
+  } else if (spec.storage_config) {
+    const core::Json said = api::to_json(*spec.storage_config), unsaid = api::to_json(api::StorageConfig{});
+    if (spec.storage_config->managed) {
+      add("spec.storageConfig.", said, unsaid, {"host", "port", "passwordKeyRef"});
+    } else {
+      add("spec.storageConfig.", said, unsaid, {"mariadb", "template", "persistence"});
+    }
+  }
+  return out;
+}
+
+void set_serving(Conditions& conditions, const Observed& observed, const std::vector<Problem>& problems) {
+  const std::string where =
+      accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
+  if (observed.accounting.spec.external) {
+    conditions.set(api::kConditionServing, api::ConditionStatus::kUnknown, "External",
+                   "the slurmdbd at " + where + " is not run by the operator");
+  } else if (serves(observed)) {
+    conditions.set(api::kConditionServing, true, "Serving", "slurmdbd answers at " + where);
+  } else {
+    const auto wrong = std::ranges::find_if(problems, &Problem::wrong);
+    conditions.set(api::kConditionServing, false, wrong == problems.end() ? "Waiting" : wrong->reason,
+                   "slurmdbd does not answer: slurmctld keeps what it has to record until it does" +
+                       (wrong == problems.end() ? "" : "; " + wrong->message));
+  }
+}
+
+/// `waiting`: what is still to come, where nothing is wrong.
+void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
+                 plan::Plan& plan) {
+  const kube::Object& object = *observed.object;
+  Conditions conditions(observed.accounting.status.conditions, object.meta.generation, observed.context.now);
+  if (observed.parse_error.empty()) {
+    set_fields_not_acted_on(conditions, ignored_fields(observed.accounting.spec));
+    set_serving(conditions, observed, problems);
+    set_database_unsuited(conditions, observed);
+  }
+  set_summary(conditions, ready, problems, ready ? "" : waiting);
+  plan.lane("events").add(
+      degraded_event(resources::kAccounting, object.meta, observed.accounting.status.conditions, conditions));
+  core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
+  plan.lane("status").add(status_step(resources::kAccounting, object, std::move(status)));
+}
+
+/// Nothing is made. What is known of such a slurmdbd, its clusters tell.
+void plan_external(const Observed& observed, plan::Plan& plan) {
+  const std::vector<std::string> left = outside(observed);
+  std::string waiting;
+  if (observed.clusters.empty()) {
+    waiting = "no Controller names this Accounting, so nothing is known of the slurmdbd at " +
+              accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
+  } else if (!left.empty()) {
+    waiting = "Controllers whose slurmctld is not with it yet: " + some_of(left);
+  }
+  plan_status(observed, {}, waiting.empty(), waiting, plan);
+}
+
+const char* starting(const Observed& observed) {
+  return managed(observed) && !database_ready(observed) ? "its MariaDB is starting" : "slurmdbd is starting";
+}
+
+void plan_running(const Observed& observed, plan::Plan& plan) {
+  const api::AccountingSpec& spec = observed.accounting.spec;
+  std::vector<Problem> problems = observed.missing;
+  const auto note = [&](std::optional<Problem> problem) {
+    if (problem) problems.push_back(std::move(*problem));
+  };
+  note(own_key_problem(observed, observed.slurm_key, spec.slurm_key_ref.has_value(), "spec.slurmKeyRef"));
+  note(own_key_problem(observed, observed.jwt_key, spec.jwt_key() != nullptr,
+                       spec.jwt_hs256_key_ref && !spec.jwt_key_ref ? "spec.jwtHs256KeyRef" : "spec.jwtKeyRef"));
+  note(key_problem(observed.password, observed.object->meta.ns, "spec.storageConfig.passwordKeyRef"));
+  if (managed(observed)) plan_database(observed, plan, problems);
+  Rendered wanted = render_config(observed);
+
+  plan.lane("network").add(
+      apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerAccounting));
+  const bool keys = observed.slurm_key && observed.slurm_key->usable() && observed.jwt_key && observed.jwt_key->usable();
+  const bool mountable = keys && observed.password.usable() && (!spec.jwks_key_ref || observed.jwks);
+  if (wanted.problems.empty()) {
+    plan::Lane& lane = plan.lane("pod");
+    lane.add(apply_step(kube::resources::kConfigMap, build_config_map(observed, wanted.text), observed.config_map.get(),
+                        kManagerAccounting));
+    lane.then();
+    if (mountable) {
+      core::Json set = build_stateful_set(observed, wanted.text);
+      lane.add(drop_probes_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
+      lane.then();
+      lane.add(apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerAccounting));
+    }
+  }
+  std::ranges::move(wanted.problems, std::back_inserter(problems));
+  find_other_keys(observed, problems);
+  if (std::optional<Problem> problem = init_problem(observed)) {
+    problems.push_back(std::move(*problem));
+  } else {
+    std::ranges::move(pod_problems(observed.pods), std::back_inserter(problems));
+  }
+  std::ranges::move(step_problems(observed.context.outcomes, plan), std::back_inserter(problems));
+
+  const bool made = observed.stateful_set || std::ranges::none_of(problems, &Problem::wrong);
+  const std::vector<std::string> left = outside(observed);
+  const bool up =
+      serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
+  const std::string waiting = up && !left.empty() ? "Controllers whose slurmctld is not with it yet: " + some_of(left)
+                              : !up && made       ? starting(observed)
+                                                  : "";
+  plan_status(observed, problems, up && left.empty(), waiting, plan);
+}
+
+}  // namespace
+
+plan::Plan plan(const Observed& observed) {
+  plan::Plan out;
+  if (!observed.object || observed.object->meta.terminating()) return out;
+  if (!observed.parse_error.empty()) {
+    plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", out);
+  } else if (observed.accounting.spec.external) {
+    plan_external(observed, out);
+  } else if (!observed.accounting.spec.storage_config) {
+    plan_status(observed, {{"Invalid", "spec.storageConfig: required when external is false"}}, false, "", out);
+  } else if (const api::StorageConfig& storage = *observed.accounting.spec.storage_config;
+             !storage.managed && (storage.host.empty() || !storage.password_key_ref)) {
+    plan_status(observed, {{"Invalid", "spec.storageConfig.host and passwordKeyRef: required when managed is false"}}, false,
+                "", out);
+  } else {
+    plan_running(observed, out);
+  }
+  return out;
+}
+
+}  // namespace op::accounting

@@ -1,0 +1,38 @@
+// What an Accounting needs done. Lanes: "database" (of a managed one: Secret, Service, StatefulSet), "network" (Service), "pod"
+// (ConfigMap, StatefulSet), "events", "status".
+//
+// The password of the database is read by no one but the init container of slurmdbd's pod, which writes slurmdbd.conf: the
+// ConfigMap holds all lines but that.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/json.hpp"
+#include "operator/accounting/observe.hpp"
+#include "plan/plan.hpp"
+
+namespace op::accounting {
+
+plan::Plan plan(const Observed& observed);
+
+/// slurmdbd.conf without the password.
+struct Rendered {
+  std::string text;
+  std::vector<Problem> problems;  ///< Not empty: `text` is of no use.
+};
+Rendered render_config(const Observed& observed);
+
+/// The init container that writes slurmdbd.conf, and what it is to be told apart by in a pod.
+inline constexpr std::string_view kInitConf = "initconf";
+/// What that container does. Arguments: the folder of what it reads, the folder that it writes to, and the file for its last
+/// words.
+std::string write_conf_script();
+
+// The children, as data to apply.
+core::Json build_service(const Observed& observed);
+core::Json build_config_map(const Observed& observed, const std::string& slurmdbd_conf);
+/// Needs usable keys. `slurmdbd_conf`: what the ConfigMap will hold.
+core::Json build_stateful_set(const Observed& observed, const std::string& slurmdbd_conf);
+
+}  // namespace op::accounting

@@ -1,0 +1,147 @@
+#include "operator/controller/accounting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "cluster/config_map.hpp"
+
+namespace op::controller {
+namespace {
+
+namespace conf = slurm::conf;
+
+constexpr auto kStorageKeys =
+    std::to_array<std::string_view>({"AccountingStorageType", "AccountingStorageHost", "AccountingStoragePort"});
+
+std::string accounting_name(const Observed& observed) {
+  return "Accounting " + observed.object->meta.ns + "/" + observed.accounting->name;
+}
+
+/// Why the cluster cannot be with the Accounting that it names.
+std::optional<Problem> accounting_problem(const Observed& observed) {
+  const AccountingFacts& facts = *observed.accounting;
+  const std::string name = accounting_name(observed);
+  if (!facts.exists) return Problem{"AccountingMissing", "spec.accountingRef.name: " + name + " does not exist"};
+  if (!facts.error.empty()) return Problem{"AccountingInvalid", name + ": " + facts.error};
+  if (!facts.namesake.empty()) {
+    return Problem{"ClusterNameTaken",
+                   "Controller " + facts.namesake + " is older, names the same Accounting, and has the same cluster name, " +
+                       api::cluster_name(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name) +
+                       ": to slurmdbd both would be one cluster. Delete this one, and create it again with a different "
+                       "spec.clusterName"};
+  }
+  const SecretFacts& ours = observed.slurm_key;
+  if (facts.slurm_key && facts.slurm_key->usable() && ours.usable() && facts.slurm_key->content != ours.content) {
+    return Problem{"AccountingKeyDiffers", "spec.slurmKeyRef: the key in Secret " + ours.ref.secret +
+                                               " is another than the one in Secret " + facts.slurm_key->ref.secret +
+                                               ", which " + name +
+                                               " has: slurmdbd would refuse this cluster, so name the same Secret in both"};
+  }
+  return {};
+}
+
+void set_storage(conf::Conf& out, const Endpoint& slurmdbd) {
+  out.set("AccountingStorageType", std::string(kSlurmdbdStorage));
+  out.set("AccountingStorageHost", slurmdbd.host);
+  out.set("AccountingStoragePort", std::to_string(slurmdbd.port));
+}
+
+}  // namespace
+
+void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
+  if (!observed.accounting) return;
+  const AccountingFacts& facts = *observed.accounting;
+  std::optional<Problem> problem = accounting_problem(observed);
+  const std::string_view before = slurm_conf(state.offered);
+  const std::string now = slurmdbd_of(before);
+  const bool is_new = !state.exists();
+  // The Go operator writes it without the namespace.
+  const bool has =
+      now == facts.slurmdbd.str() || now == Endpoint{accounting_object_name(facts.name), facts.slurmdbd.port}.str();
+  const bool reached = is_new || has || facts.external || facts.serving || observed.controller.spec.external;
+  if (!problem && reached) return set_storage(out, facts.slurmdbd);
+  if (!problem) {
+    problem = {"Waiting", "slurmctld joins " + accounting_name(observed) + " when its slurmdbd answers",
+               Problem::Kind::kComing};
+  }
+  // Without a slurmdbd that it had, jobs would end unrecorded.
+  if (!now.empty()) {
+    const conf::Conf kept = conf::parse(conf::Kind::kSlurm, before).conf;
+    for (const std::string_view key : kStorageKeys) {
+      if (const auto value = kept.get(key)) out.set(key, *value);
+    }
+  }
+  const bool waits = is_new && !observed.controller.spec.external;
+  (waits ? rendered.problems : rendered.warnings).push_back(std::move(*problem));
+}
+
+std::vector<conf::Problem> accounting_settings(const Observed& observed, const conf::Conf& user) {
+  std::vector<conf::Problem> out;
+  if (!observed.accounting) return out;
+  const auto same = [](std::string_view a, std::string_view b) {
+    return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  };
+  for (const conf::Entry& entry : user.entries()) {
+    const conf::Setting& head = entry.head();
+    if (std::ranges::any_of(kStorageKeys, [&](std::string_view key) { return same(key, head.key); }))
+      out.push_back({head.line, head.key, "set by spec.accountingRef; remove one of the two"});
+  }
+  return out;
+}
+
+std::string joins(const Observed& observed, const ConfigState& state) {
+  return observed.controller.spec.accounting_ref ? slurmdbd_of(slurm_conf(state.offered)) : "";
+}
+
+std::string join_script() {
+  // The mark is of the slurmdbd whose number of the cluster slurmctld has. Where that does not answer, the number stays:
+  // without it slurmctld would wait, and with it it starts from its state.
+  return "set -u\n"
+         "state=$1 slurmdbd=$2 mark=$1/slurm-operator.slurmdbd\n"
+         "trap 'exit 1' TERM\n"
+         "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
+         "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || exit 0\n"
+         "if [ ! -e \"$state/clustername\" ]; then\n"
+         "  echo \"waiting for slurmdbd at $slurmdbd\"\n"
+         "  until answers; do sleep 1 & wait $!; done\n"
+         "elif answers; then\n"
+         "  rm -f \"$state/clustername\"\n"
+         "else\n"
+         "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\"\n"
+         "  exit 0\n"
+         "fi\n"
+         "printf '%s' \"$slurmdbd\" >\"$mark\"\n";
+}
+
+void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
+                              const Rendered& wanted) {
+  if (!observed.accounting) return;
+  const AccountingFacts& facts = *observed.accounting;
+  const std::string slurmdbd = facts.slurmdbd.str();
+  const auto set = [&](api::ConditionStatus status, std::string_view reason, std::string text) {
+    conditions.set(api::kConditionAccountingJoined, status, reason, std::move(text));
+  };
+  if (const auto problem = accounting_problem(observed)) {
+    set(api::ConditionStatus::kFalse, problem->reason, problem->message);
+  } else if (slurmdbd_of(slurm_conf(state.offered)) != slurmdbd) {
+    const auto waits = std::ranges::find(wanted.warnings, std::string_view("Waiting"), &Problem::reason);
+    set(api::ConditionStatus::kFalse, "Waiting",
+        waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd : waits->message);
+  } else if (!facts.external && !facts.serving && !has_run(observed, state)) {
+    set(api::ConditionStatus::kFalse, "Waiting",
+        "slurmctld starts when the slurmdbd of " + accounting_name(observed) + " answers");
+  } else if (!facts.external && !facts.serving) {
+    set(api::ConditionStatus::kFalse, "AccountingAway",
+        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record");
+  } else if (observed.restapis.empty()) {
+    set(api::ConditionStatus::kUnknown, "NoRestApi",
+        "no RestApi refers to this Controller, so the operator cannot see what slurmctld has loaded");
+  } else if (state.accepted_hash.empty() || slurmdbd_of(slurm_conf(state.accepted_files())) != slurmdbd) {
+    set(api::ConditionStatus::kUnknown, "Loading", kNotLoaded);
+  } else {
+    set(api::ConditionStatus::kTrue, "Joined", "slurmctld records jobs with the slurmdbd at " + slurmdbd);
+  }
+}
+
+}  // namespace op::controller

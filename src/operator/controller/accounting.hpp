@@ -1,0 +1,39 @@
+// How a cluster gets its accounting, and loses it.
+//
+// slurmctld takes the number of its cluster from slurmdbd, keeps it with its state, and ends when both differ. One that ran
+// without accounting has made up a number of its own, which releases before 26.05 do not tell slurmdbd. So a cluster joins an
+// Accounting with a restart: before slurmctld starts, an init container removes the number, once for each slurmdbd.
+//
+// A slurmctld that has no number waits for slurmdbd at its start, with its port open. A new cluster therefore waits in the
+// init container, where that shows. One that runs joins when slurmdbd answers; from then on it starts without it as well, and
+// keeps what it has to record.
+#pragma once
+
+#include <string>
+
+#include "cluster/status.hpp"
+#include "operator/controller/config.hpp"
+#include "operator/controller/observed.hpp"
+#include "operator/controller/rollout.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace op::controller {
+
+/// Adds what slurm.conf says of the Accounting. While something is wrong with that, all stays as `state` has offered it; a new
+/// cluster waits until it is mended.
+void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
+
+/// The user's settings that spec.accountingRef makes.
+std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, const slurm::conf::Conf& user);
+
+/// Where the cluster's slurmdbd is by spec.accountingRef and by what is offered, as "host:port"; "": it has none by that.
+std::string joins(const Observed& observed, const ConfigState& state);
+
+/// What the init container does. Arguments: the state's directory, and "host:port" of slurmdbd.
+std::string join_script();
+
+/// Sets AccountingJoined where spec.accountingRef is set.
+void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
+                              const Rendered& wanted);
+
+}  // namespace op::controller
