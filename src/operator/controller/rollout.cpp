@@ -462,7 +462,8 @@ ConfigState read_config_state(const kube::Object* config_map, const kube::Object
   ConfigState out = read_config_state(config_map);
   if (config_map == nullptr || !out.exists()) return out;
   const std::string of_offered(config_map->meta.annotation(api::kAnnotationFilesHash));
-  const std::string of_accepted(config_map->meta.annotation(api::kAnnotationAcceptedFilesHash));
+  const std::string of_accepted(out.accepted.empty() ? std::string_view{}
+                                                     : config_map->meta.annotation(api::kAnnotationAcceptedFilesHash));
   const std::string of_none = users_digest({});
   const auto lacks = [&](const std::string& digest, const kube::Object* there) {
     return !digest.empty() && digest != of_none && !is_whole(there);
