@@ -181,7 +181,11 @@ std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigStat
   core::Json strays = core::Json::object();
   for (const char* field : {"data", "binaryData"}) {
     const core::Json* members = core::find(there->body, {field});
-    if (members == nullptr || !members->is_object()) continue;
+    if (members == nullptr || !members->is_object() || members->empty()) continue;
+    if (core::find(wanted, {field}) == nullptr) {
+      strays[field] = nullptr;
+      continue;
+    }
     for (const auto& [file, text] : members->items()) {
       if (core::find(wanted, {field, file}) == nullptr) strays[field][file] = nullptr;
     }

@@ -101,7 +101,7 @@ void happen(World& world, int what, int number) {
     case 16:
       if (!name.empty() && world.pod(name).phase == "Pending") {
         world.pod(name).node_name = "kube-1";
-        world.pod(name).containers = {{"slurmd", false, false, false, 0, "ImagePullBackOff", "", false}};
+        world.pod(name).containers = {{.name = "slurmd", .waiting_reason = "ImagePullBackOff", .message = ""}};
       }
       break;
     case 17:

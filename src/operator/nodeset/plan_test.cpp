@@ -657,6 +657,8 @@ TEST(NodeSetPlan, ThePreStopOfAPodIsUndoneForItsSuccessorOrForASlurmdThatStartsA
   node.slurmd_start_time = world.now - core::Duration{60000};
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "its deletion is not heard of yet";
   node.slurmd_start_time = world.now + core::Duration{2000};
+  EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1"))) << "it was reconfigured before it ends";
+  node.slurmd_start_time = world.now + core::Duration{3000};
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1")) << "only its container was started anew";
   node.slurmd_start_time = world.now - core::Duration{60000};
   world.advance(core::Duration{59999});

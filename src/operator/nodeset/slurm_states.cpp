@@ -27,6 +27,9 @@ constexpr int kReportsPerPass = 20;
 constexpr core::Duration kRegistrationGrace{15000};
 /// So long after its preStop was first seen, a pod that is not known to be deleted has only had its container started anew.
 constexpr core::Duration kDeletionTold{60000};
+/// So long after its preStop a slurmd may start once more before it ends: a reconfigure makes it execute itself anew. Slurm
+/// tells both times in whole seconds.
+constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
 /// A worker this young is soon ready and registered; later, it may not be for long.
@@ -136,7 +139,7 @@ bool registered_anew(const View& view, const Worker& worker) {
   };
   const auto& pre_stops = view.in.seen.pre_stops;
   if (const auto stop = pre_stops.find(worker.pod->meta.uid); stop != pre_stops.end()) {
-    return (node.slurmd_start_time && *node.slurmd_start_time >= stop->second.at) || lasts(pre_stops, kDeletionTold);
+    return (node.slurmd_start_time && *node.slurmd_start_time > stop->second.at + kEnding) || lasts(pre_stops, kDeletionTold);
   }
   if (node.slurmd_start_time && !began_before(node, *worker.pod)) return true;
   if (!node.address.empty() && node.address == worker.pod->pod_ip) return true;
