@@ -1,5 +1,6 @@
 #include "operator/budgets.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kube/testing/client_fixture.hpp"
@@ -118,7 +119,7 @@ TEST_F(LookForOperator, AHolderThatDoesNotRenewItsLeaseIsGone) {
   EXPECT_EQ(**result, "");
 }
 
-TEST_F(LookForOperator, AHolderThatDoesIsThere) {
+TEST_F(LookForOperator, AHolderThatDoesWithoutItsDeploymentIsAnError) {
   look();
   deployment_is_gone();
   int version = 0;
@@ -126,8 +127,8 @@ TEST_F(LookForOperator, AHolderThatDoesIsThere) {
     lease("op-1", ++version);
     wait(2);
   }
-  ASSERT_TRUE(result && *result);
-  EXPECT_EQ(**result, "operator op-1, which renews Lease ns/op");
+  ASSERT_TRUE(result && !*result) << "budgets are left: that is no success";
+  EXPECT_THAT(result->error().message, testing::HasSubstr("Deployment ns/op is gone, but operator op-1 renews"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "operator/controller/places.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -209,7 +211,7 @@ void add_places_step(const Observed& observed, const ConfigState& state, plan::P
             slurm::reconfigure(observed.cluster)});
 }
 
-void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state) {
+void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool frozen) {
   using Kind = TopologyOfUser::Kind;
   const TopologyOfUser topology = topology_of_user(observed, state);
   const std::string file = topology.file + " of spec.configFileRefs";
@@ -242,8 +244,10 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
     return set(api::ConditionStatus::kFalse, "Placing",
                "Slurm has no places for these workers, which " + file +
                    " gives them, until slurmctld is reconfigured: " + some_of(census.waiting) +
-                   (words.empty() ? ". That waits until no job is starting, and a minute since the last time"
-                                  : "; it refuses: " + one_line(words) + log_hint(observed, words)));
+                   (observed.stopped ? fmt::format(". That waits until the annotation {} is removed", api::kAnnotationStopDeletions)
+                    : frozen         ? ". That waits until the new slurm.key is in force, see condition KeyChanged"
+                    : words.empty()  ? ". That waits until no job is starting, and a minute since the last time"
+                                     : "; it refuses: " + one_line(words) + log_hint(observed, words)));
   }
   if (!census.nameless.empty()) {
     return set(api::ConditionStatus::kFalse, "WorkersNotNamed",

@@ -28,7 +28,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan);
 /// Adds the step that gives places, when it is time. `state`: as it stands.
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// There only where a file of the user's names nodes, or cannot be read.
-void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state);
+/// There only where a file of the user's names nodes, or cannot be read. `frozen`: Keyring::freezes.
+void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool frozen);
 
 }  // namespace op::controller

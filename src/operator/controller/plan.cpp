@@ -490,7 +490,7 @@ void plan_running(Draft& draft) {
   set_withheld_condition(conditions, draft, wanted);
   set_accounting_condition(conditions, observed, state, wanted);
   set_jobs_in_doubt(conditions, state);
-  set_places_condition(conditions, observed, state);
+  set_places_condition(conditions, observed, state, keyring.freezes);
   set_secrets_condition(conditions, draft);
   set_key_condition(conditions, draft, keyring);
   plan_service_monitor(observed, state, draft.plan);

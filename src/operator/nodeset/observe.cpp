@@ -348,7 +348,7 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
   }
-  // Nobody is looked for.
+  // Slurm has the nodes of all workers.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   // All that the names of its pods have in common.

@@ -1016,6 +1016,13 @@ TEST(NodeSetPlan, SaysWhichPodsCannotHaveTheirNames) {
   EXPECT_EQ(world.condition("Degraded"), "True InvalidHostname");
   EXPECT_THAT(world.message("Degraded"), HasSubstr(std::string(61, 'x') + "-10 has a name of 64 characters"));
 
+  // Too long a name keeps no worker away that can have its own.
+  world.pods.erase(std::string(61, 'x') + "-3");
+  world.nodes.erase("gpu-3");
+  world.settle(20);
+  EXPECT_EQ(world.pods.size(), 10U);
+  EXPECT_THAT(world.message("Degraded"), HasSubstr("or scale this one to 10 at most"));
+
   // No worker is replaced by one that cannot be, and that is told.
   world.nodeset["spec"]["replicas"] = 10;
   world.nodeset["spec"]["ordinalPadding"] = 3;

@@ -111,11 +111,18 @@ std::string View::node_name(const SlotKey& place) const {
 }
 
 std::string View::name_problem(int ordinal) const {
-  const api::NodeSetSpec& spec = in.nodeset.spec;
   if (by_host() || ordinal < 0) return {};
-  std::string out = hostname_problem(node_prefix(), ordinal, spec.ordinal_padding);
-  if (out.empty()) out = pod_name_problem(pod_name(SlotKey{ordinal}));
-  if (!out.empty()) out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
+  const auto problem_of = [&](int each) {
+    std::string out = hostname_problem(node_prefix(), each, in.nodeset.spec.ordinal_padding);
+    return out.empty() ? pod_name_problem(pod_name(SlotKey{each})) : out;
+  };
+  std::string out = problem_of(ordinal);
+  if (out.empty()) return out;
+  out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
+  // Names grow with their numbers.
+  int fit = 0;
+  while (fit < ordinal && problem_of(fit).empty()) ++fit;
+  if (fit > 0) out += fmt::format(", or scale this one to {} at most", fit);
   return out;
 }
 

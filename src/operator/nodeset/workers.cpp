@@ -319,7 +319,9 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
     // An administrator's is kept for the time when so many workers are wanted again.
-    if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
+    if (!stamped_by_us(view, *it->second) || held_by_others(*it->second)) continue;
+    awaited_.push_back(*ordinal);
+    if (reserved_node_.empty() && reserved(*it->second)) reserved_node_ = it->first;
   }
   std::ranges::sort(awaited_, std::greater{});
 }
@@ -431,15 +433,17 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
   plan::Lane& lane = draft.lane("create");
   const Finalizer finalizer = keep_finalizer(view, lane, draft);
   if (finalizer == Finalizer::kNotNow) return finalizer;
-  // Of Kubernetes nodes, each has been looked at. Workers that are there are not replaced by such that cannot be.
+  // Of Kubernetes nodes, each has been looked at.
   const int last = vacancies.places.empty() ? 0 : vacancies.places.rbegin()->ordinal;
   const std::string problem = view.name_problem(std::max(last, view.desired - 1));
   if (!problem.empty()) draft.wrong("InvalidHostname", problem, "Create");
-  const bool may_create = problem.empty() && view.in.namesake.empty() && !vacancies.places.empty() &&
-                          (extra_conf.refusal.empty() || !view.in.base.empty());
+  Vacancies valid = vacancies;
+  std::erase_if(valid.places, [&](const SlotKey& place) { return !view.name_problem(place.ordinal).empty(); });
+  const bool may_create =
+      view.in.namesake.empty() && !valid.places.empty() && (extra_conf.refusal.empty() || !view.in.base.empty());
   if (!may_create || !has_key(view, draft)) return finalizer;
-  const Recipes recipes = find_recipes(view, vacancies, extra_conf, draft);
-  if (!recipes.empty()) create_pods(view, vacancies, draining, finalizer, lane, recipes, draft);
+  const Recipes recipes = find_recipes(view, valid, extra_conf, draft);
+  if (!recipes.empty()) create_pods(view, valid, draining, finalizer, lane, recipes, draft);
   return finalizer;
 }
 
