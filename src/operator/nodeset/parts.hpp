@@ -404,8 +404,6 @@ class FreeOrdinals {
   /// There is another one than `ordinal` to come first, if that were free as well.
   [[nodiscard]] bool has_before(int ordinal);
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
-  /// The Slurm node of one that waits because of a reservation, for as long as that lasts; "": there is none.
-  [[nodiscard]] const std::string& reserved_node() const { return reserved_node_; }
 
  private:
   int lowest();
@@ -413,7 +411,6 @@ class FreeOrdinals {
   std::set<int> used_;
   int lowest_ = 0;
   std::vector<int> awaited_;  ///< The next one last.
-  std::string reserved_node_;
 };
 /// It is live, of a template that is known, and not of the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);

@@ -307,14 +307,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
     // What waits in Slurm comes first: with more of them a number could be given away.
-    const bool given_away = !view.by_host() && free.has_awaited();
-    if (given_away && !free.reserved_node().empty()) {
-      out.kept.push_back(fmt::format("the next worker would not be {}, but {}, whose record a reservation keeps",
-                                     worker->node, free.reserved_node()));
-      out.change = kKeptAgain;
-      continue;
-    }
-    const bool room = out.under_way < out.most && !given_away;
+    const bool room = out.under_way < out.most && (view.by_host() || !free.has_awaited());
     if (!room || (serves && out.unavailable >= out.most)) break;
     // It has its turn already, or another one that serves would have it.
     if (!awaits_note(view, *worker)) choose(view, *worker);

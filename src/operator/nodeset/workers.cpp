@@ -319,9 +319,7 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
     // An administrator's is kept for the time when so many workers are wanted again.
-    if (!stamped_by_us(view, *it->second) || held_by_others(*it->second)) continue;
-    awaited_.push_back(*ordinal);
-    if (reserved_node_.empty() && reserved(*it->second)) reserved_node_ = it->first;
+    if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
   std::ranges::sort(awaited_, std::greater{});
 }
