@@ -241,13 +241,14 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
   if (!census.waiting.empty()) {
     const auto* tried = recent_try(observed);
     const std::string words = tried != nullptr && refused(&tried->second) ? tried->second.error->message : "";
-    return set(api::ConditionStatus::kFalse, "Placing",
-               "Slurm has no places for these workers, which " + file +
-                   " gives them, until slurmctld is reconfigured: " + some_of(census.waiting) +
-                   (observed.stopped ? fmt::format(". That waits until the annotation {} is removed", api::kAnnotationStopDeletions)
-                    : frozen         ? ". That waits until the new slurm.key is in force, see condition KeyChanged"
-                    : words.empty()  ? ". That waits until no job is starting, and a minute since the last time"
-                                     : "; it refuses: " + one_line(words) + log_hint(observed, words)));
+    return set(
+        api::ConditionStatus::kFalse, "Placing",
+        "Slurm has no places for these workers, which " + file +
+            " gives them, until slurmctld is reconfigured: " + some_of(census.waiting) +
+            (observed.stopped ? fmt::format(". That waits until the annotation {} is removed", api::kAnnotationStopDeletions)
+             : frozen         ? ". That waits until the new slurm.key is in force, see condition KeyChanged"
+             : words.empty()  ? ". That waits until no job is starting, and a minute since the last time"
+                              : "; it refuses: " + one_line(words) + log_hint(observed, words)));
   }
   if (!census.nameless.empty()) {
     return set(api::ConditionStatus::kFalse, "WorkersNotNamed",

@@ -93,10 +93,10 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
     }
     if (reserved(*node)) {
       draft.intent().add(kDeleteRecord.of(name));
-      draft.waiting("RecordReserved",
-                    "the record of node " + name + std::string(kReservedText) +
-                        (view.goal == Goal::kServe ? "; the next worker is given its number, so no worker is updated before"
-                                                   : ""));
+      draft.waiting(
+          "RecordReserved",
+          "the record of node " + name + std::string(kReservedText) +
+              (view.goal == Goal::kServe ? "; the next worker is given its number, so no worker is updated before" : ""));
       continue;
     }
     const std::string why = "its worker is gone for good";
