@@ -33,7 +33,7 @@ bool is_reserved(std::string_view file) {
 }
 
 /// Together: so much a ConfigMap has room for, names not counted (MaxSecretSize in Kubernetes).
-constexpr std::size_t kMostFiles = 1024 * 1024;
+constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 
 /// Seconds. A slurmctld that takes longer to reload its state, when it is reconfigured, needs more: a backup would take over
 /// meanwhile.
