@@ -5,6 +5,8 @@
 #include <cctype>
 
 #include "cluster/config_map.hpp"
+#include "cluster/releases.hpp"
+#include "operator/controller/build.hpp"
 
 namespace op::controller {
 namespace {
@@ -31,12 +33,23 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
                        ": to slurmdbd both would be one cluster. Delete this one, and create it again with a different "
                        "spec.clusterName"};
   }
-  const SecretFacts& ours = observed.slurm_key;
-  if (facts.slurm_key && facts.slurm_key->usable() && ours.usable() && facts.slurm_key->content != ours.content) {
-    return Problem{"AccountingKeyDiffers", "spec.slurmKeyRef: the key in Secret " + ours.ref.secret +
-                                               " is another than the one in Secret " + facts.slurm_key->ref.secret +
-                                               ", which " + name +
-                                               " has: slurmdbd would refuse this cluster, so name the same Secret in both"};
+  const auto differs = [&](const char* field, const std::optional<SecretFacts>& theirs, const SecretFacts& ours,
+                           const char* refused) -> std::optional<Problem> {
+    if (!theirs || !theirs->usable() || !ours.usable() || theirs->content == ours.content) return {};
+    return Problem{"AccountingKeyDiffers", std::string(field) + ": the key in Secret " + ours.ref.secret +
+                                               " is another than the one in Secret " + theirs->ref.secret + ", which " + name +
+                                               " has: slurmdbd would refuse " + refused + ", so name the same Secret in both"};
+  };
+  if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
+  if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
+  // slurmctld would wait without end for the number of its cluster, with its port open.
+  const std::string served = read_config_state(observed.config_map.get()).served_release;
+  const ImageRelease slurmctld =
+      slurm_release(served.empty() ? slurmctld_image(observed.controller.spec) : "slurmctld:" + served);
+  if (releases_between(facts.slurmdbd_release, slurmctld) > 0) {
+    return Problem{"SlurmdbdFirst", "slurmctld is of Slurm " + to_string(slurmctld) + ", and the slurmdbd of " + name + " of " +
+                                        to_string(facts.slurmdbd_release) +
+                                        ", which does not understand it: set spec.slurmdbd.image of that one first"};
   }
   return {};
 }

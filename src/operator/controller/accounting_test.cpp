@@ -98,8 +98,8 @@ TEST_F(Join, WhileSlurmdbdIsAwaySlurmctldStartsFromItsState) {
 
 Observed with_accounting() {
   Observed out = testing::observed_of({{"accountingRef", {{"name", "acct"}}}});
-  out.accounting =
-      AccountingFacts{.name = "acct", .exists = true, .error = "", .slurmdbd = {"db", 7000}, .slurm_key = {}, .namesake = ""};
+  out.accounting = AccountingFacts{
+      .name = "acct", .exists = true, .error = "", .slurmdbd = {"db", 7000}, .slurm_key = {}, .jwt_key = {}, .namesake = ""};
   return out;
 }
 

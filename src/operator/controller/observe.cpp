@@ -90,7 +90,7 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
 std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recorder& recorder, const kube::Object& self) {
   const kube::Key key = accounting_ref(self);
   if (key.name.empty()) return {};
-  AccountingFacts out{.name = key.name, .error = {}, .slurmdbd = {}, .slurm_key = {}, .namesake = {}};
+  AccountingFacts out{.name = key.name, .error = {}, .slurmdbd = {}, .slurm_key = {}, .jwt_key = {}, .namesake = {}};
   const kube::ObjectPtr object = caches.accountings.find(key);
   if (!object) return out;
   out.exists = true;
@@ -101,9 +101,15 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   const api::Condition* serving = api::find_condition(accounting.status.conditions, api::kConditionServing);
   out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue;
   const std::vector<kube::ObjectPtr> clusters = clusters_of(caches.controllers, key);
-  if (!out.external) out.slurm_key = read_accounting_keys(recorder, key.ns, accounting.spec, clusters).slurm;
-  if (const kube::ObjectPtr set = caches.stateful_sets.find({key.ns, accounting_object_name(key.name)}); set && !out.external)
+  if (!out.external) {
+    AccountingKeys keys = read_accounting_keys(recorder, key.ns, accounting.spec, clusters);
+    out.slurm_key = std::move(keys.slurm);
+    out.jwt_key = std::move(keys.jwt);
+  }
+  if (const kube::ObjectPtr set = caches.stateful_sets.find({key.ns, accounting_object_name(key.name)}); set && !out.external) {
     out.slurmdbd_release = slurm_release(made_image(*set, kAppAccounting));
+    out.slurmdbd_changes = !rolled_out(set.get(), 1);
+  }
   for (const kube::ObjectPtr& cluster : clusters) {
     if (cluster->meta.uid == self.meta.uid) break;
     if (name_of(*cluster) == name_of(self)) out.namesake = cluster->meta.name;

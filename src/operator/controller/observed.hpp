@@ -62,13 +62,15 @@ struct StaleRecord {
 struct AccountingFacts {
   std::string name;
   bool exists = false;
-  std::string error;                     ///< Not empty: its spec cannot be read.
-  Endpoint slurmdbd;                     ///< Where it is, or will be.
-  bool external = false;                 ///< It is not known whether its slurmdbd answers.
-  bool serving = false;                  ///< Its slurmdbd answers.
-  std::optional<SecretFacts> slurm_key;  ///< That its slurmdbd is to have; nullopt: it is not known, or not ours to know.
-  ImageRelease slurmdbd_release{};       ///< By the image of its StatefulSet; {0, 0}: not known.
-  std::string namesake;                  ///< An older Controller that names it as well, and has the same cluster name.
+  std::string error;      ///< Not empty: its spec cannot be read.
+  Endpoint slurmdbd;      ///< Where it is, or will be.
+  bool external = false;  ///< It is not known whether its slurmdbd answers.
+  bool serving = false;   ///< Its slurmdbd answers.
+  /// That its slurmdbd is to have; nullopt: it is not known, or not ours to know.
+  std::optional<SecretFacts> slurm_key, jwt_key;
+  ImageRelease slurmdbd_release{};  ///< By the image of its StatefulSet; {0, 0}: not known.
+  bool slurmdbd_changes = false;    ///< Its StatefulSet has an image that no slurmdbd answers with yet.
+  std::string namesake;             ///< An older Controller that names it as well, and has the same cluster name.
 };
 
 struct Observed {

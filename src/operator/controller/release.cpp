@@ -66,6 +66,14 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
                 "another release would not understand it",
                 Problem::Kind::kComing};
   }
+  if (!problem && observed.accounting && observed.accounting->slurmdbd_changes) {
+    problem =
+        Problem{"ReleaseWaits",
+                fmt::format("slurmctld keeps its image until the slurmdbd of Accounting {}/{} answers with its own, which "
+                            "may take long when it converts its tables",
+                            observed.object->meta.ns, observed.accounting->name),
+                Problem::Kind::kComing};
+  }
   if (!problem) return {};
   HeldRelease out{observed, *std::move(problem)};
   out.observed.controller.spec.slurmctld["image"] = made_image(*observed.stateful_set, kAppController);
