@@ -210,6 +210,19 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   return out;
 }
 
+/// The Slurm node of the pod to be created, as far as it is known; with host networking, the one that the pod of this name
+/// before it has left: the next one may come to the same Kubernetes node, and be that Slurm node again. "": none.
+std::string node_before(const View& view, const std::string& pod, const core::Json& body) {
+  if (!uses_host_network(view.in.nodeset.spec)) return core::get_string(body, {"spec", "hostname"});
+  if (!view.slurm_known()) return "";
+  for (const auto& [name, node] : view.in.snapshot->nodes) {
+    if (stamped_by_us(view, *node) && !view.has_worker(name) &&
+        core::get_string(*worker_comment(node->comment), {"podName"}) == pod)
+      return name;
+  }
+  return "";
+}
+
 void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& draining, Finalizer finalizer, plan::Lane& lane,
                  const Recipes& recipes, Draft& draft) {
   const std::set<SlotKey> without_claims = prepare_claims(view, vacancies, draft);
@@ -236,7 +249,7 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
     if (recipe == recipes.end()) continue;
     core::Json one = worker_pod(recipe->second.pod, *recipe->second.in, place);
     std::string name = core::get_string(one, {"metadata", "name"});
-    const std::string node = core::get_string(one, {"spec", "hostname"});
+    const std::string node = node_before(view, name, one);
     const plan::StepId record_id = kDeleteRecord.of(node);
     const OldRecord old = judge_old_record(view, node);
     if (waits_for_node(view, node, old, draining, draft)) continue;
