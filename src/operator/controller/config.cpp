@@ -388,11 +388,12 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
+// Lines with ### are a banner, which slurmctld writes at each start on a volume that others may write to.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;
   return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) +
-         "-0 -c slurmctld | grep -E 'error|fatal' | tail -n 5)";
+         "-0 -c slurmctld | grep -E 'error|fatal' | grep -v '###' | tail -n 10)";
 }
 
 std::string topology_hint(const Observed& observed) {

@@ -13,6 +13,7 @@
 #include "operator/controller/build.hpp"
 #include "operator/controller/named_nodes.hpp"
 #include "operator/controller/prologs.hpp"
+#include "operator/controller/topology.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 
@@ -34,6 +35,7 @@ struct TopologyOfUser {
     kNone,        ///< There is none, or it names no node.
     kUnknown,     ///< What is there is not known.
     kUnreadable,  ///< `why`.
+    kTooNew,      ///< slurmctld does not read such a file.
     kNames,
   };
   Kind kind = Kind::kNone;
@@ -74,6 +76,10 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   if (conf != nullptr && reads_topology_conf(state)) {
     named = nodes_of_conf(*conf);
     out.file = "topology.conf";
+  }
+  if (yaml != nullptr && !release_without_topology_yaml(observed).empty()) {
+    if (named.lists.empty()) return {.kind = Kind::kTooNew, .file = std::string(kTopologyYaml), .why = {}, .nodes = {}};
+    yaml = nullptr;
   }
   if (yaml != nullptr) {
     core::Result<NamedNodes> read = nodes_of_yaml(*yaml);
@@ -225,6 +231,11 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
                    " cannot be read, so workers that register are given no places before the next change of the "
                    "configuration, or `scontrol reconfigure`: " +
                    one_line(topology.why));
+  }
+  if (topology.kind == Kind::kTooNew) {
+    return set(api::ConditionStatus::kFalse, "TopologyNotSupported",
+               file + ": Slurm " + release_without_topology_yaml(observed) +
+                   " does not read it, so no worker has a place: use 25.05 or later, or a topology.conf");
   }
   if (observed.restapis.empty()) {
     return set(api::ConditionStatus::kUnknown, "NoRestApi",

@@ -19,12 +19,6 @@ namespace {
 
 constexpr ImageRelease kFirstRelease{25, 5};
 
-/// The release of a slurmctld that has no topology.yaml; "": it has, as far as is known.
-std::string too_old(const Observed& observed) {
-  const ImageRelease release = slurm_release(slurmctld_image(observed.controller.spec));
-  return release != ImageRelease{} && release < kFirstRelease ? to_string(release) : "";
-}
-
 /// Why nobody sees the places of Slurm nodes, or gives them others, until people change it.
 std::optional<Problem> blindness(const Observed& observed) {
   if (observed.restapis.empty()) {
@@ -54,7 +48,7 @@ bool is_for_flat(std::string_view topology) {
 /// slurmctld would not start. NodeSets take these places away.
 void let_go(const Observed& observed, TopologyFile& out) {
   if (out.text.empty()) return;
-  if (!too_old(observed).empty()) return out.text.clear();
+  if (!release_without_topology_yaml(observed).empty()) return out.text.clear();
   if (auto problem = blindness(observed)) return out.warnings.push_back(std::move(*problem));
   std::map<std::string_view, std::string> named;
   if (answers(observed)) {
@@ -111,6 +105,11 @@ bool mounts_unnamed(const Observed& observed, const ConfigState& state) {
 
 }  // namespace
 
+std::string release_without_topology_yaml(const Observed& observed) {
+  const ImageRelease release = slurm_release(slurmctld_image(observed.controller.spec));
+  return release != ImageRelease{} && release < kFirstRelease ? to_string(release) : "";
+}
+
 TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   TopologyFile out;
   const auto offered = state.offered.find(std::string(kTopologyYaml));
@@ -121,7 +120,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   }
   const api::Topology& spec = *observed.controller.spec.topology;
   refuse_files(observed, out.problems);
-  if (const std::string release = too_old(observed); !release.empty()) {
+  if (const std::string release = release_without_topology_yaml(observed); !release.empty()) {
     out.warnings.push_back({"TopologyNotSupported", "spec.topology: Slurm " + release +
                                                         " has no topology.yaml: use 25.05 or later, or a topology.conf in "
                                                         "spec.configFileRefs"});

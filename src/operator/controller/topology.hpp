@@ -12,6 +12,9 @@ namespace op::controller {
 
 struct ConfigState;
 
+/// The release of a slurmctld that has no topology.yaml, which came with 25.05; "": it has, as far as is known.
+[[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
+
 struct TopologyFile {
   std::string text;         ///< "": there is none.
   bool may_change = false;  ///< By what Slurm says of its nodes, which wakes nobody.

@@ -230,6 +230,10 @@ plan::Plan plan(const Observed& observed) {
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems,
               ready || expired || std::ranges::any_of(problems, &Problem::wrong) ? "" : "the token is being created");
+  // Its name cannot be guessed where it is made from what the user is called.
+  if (ready)
+    conditions.set(api::kConditionReady, true, "Ready",
+                   "the token is in Secret " + observed.target.name + ", key " + observed.target.key);
   out.lane("events").add(degraded_event(resources::kToken, object.meta, observed.token.status.conditions, conditions));
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
   if (issued) status["issuedAt"] = core::format_rfc3339(*issued);
