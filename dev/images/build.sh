@@ -9,7 +9,7 @@
 #   build.sh --refresh [TAG...]               either; install the packages again, though nothing of ours has changed
 #
 # Prints a line `image-tar: PATH` for each docker-archive it made or found made, and progress to stderr. One archive holds
-# all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd, local/login, and local/ldap for tests, over
+# all images of a release: local/slurmctld, local/slurmd, local/slurmrestd, local/slurmdbd, local/login, and local/ldap for tests and demos, over
 # one base layer. Entrypoints, ports and files come from the Containerfiles in images/, so that both ways of building agree.
 # Without TAG, .local/slurm-releases then says what was made and what was not (see slurm_releases in dev/lib.sh).
 #

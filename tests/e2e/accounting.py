@@ -27,8 +27,7 @@ def database_image():
 
 def manifests():
     """The MariaDB's, and the Accounting's."""
-    database, _, accounting = (TOP / "dev/demo/accounting.yaml").read_text().rpartition("---\n")
-    return database, accounting
+    return tuple((TOP / "dev/demo" / name).read_text() for name in ("mariadb.yaml", "accounting.yaml"))
 
 
 def manifest_with_accounting(name):

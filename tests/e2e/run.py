@@ -37,7 +37,9 @@ import urllib.request
 import accounting  # pylint: disable=unused-import  # Its tests register themselves.
 import faults  # pylint: disable=unused-import  # Likewise.
 import metrics_of
+import site_of_directory  # pylint: disable=unused-import  # Likewise.
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
+from logins import client, have_client, made_key, ssh, ssh_command
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
                    own_clusters, ready_cluster, reconfigure, running_on, runs, serves, slurmctld_identity, slurmd_start, state_is_written,
                    test, wait_for_partition, with_a_backup)
@@ -1619,39 +1621,6 @@ spec:
   controllerRef: {name: demo}
   login: {image: "local/login:${TAG}", imagePullPolicy: IfNotPresent}
 """
-
-
-def client(ns, *command, **options):
-    """A command in a pod that has ssh and is no login node."""
-    return ns.kubectl("exec", "client", "--", *command, **options)
-
-
-def have_client(ns):
-    ns.kubectl("delete", "pod", "client", "--ignore-not-found")
-    ns.apply("""
-apiVersion: v1
-kind: Pod
-metadata: {name: client}
-spec:
-  terminationGracePeriodSeconds: 0
-  containers: [{name: client, image: "local/login:${TAG}", imagePullPolicy: IfNotPresent, command: [sleep, infinity]}]
-""")
-    ns.kubectl("wait", "--for=condition=Ready", "pod/client", "--timeout=300s")
-
-
-def made_key(ns, name):
-    """The public key of a new SSH key of the client."""
-    return client(ns, "bash", "-c", f"ssh-keygen -q -t ed25519 -N '' -C {name} -f /tmp/{name} && cat /tmp/{name}.pub").stdout
-
-
-def ssh_command(key, user, *command, host="login"):
-    """A host key that has changed is refused."""
-    return ["ssh", "-i", f"/tmp/{key}", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
-            "StrictHostKeyChecking=accept-new", f"{user}@{host}", *command]
-
-
-def ssh(ns, key, user, *command, host="login", **options):
-    return client(ns, *ssh_command(key, user, *command, host=host), **options)
 
 
 def login_pods(ns):
