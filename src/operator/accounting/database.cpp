@@ -169,7 +169,7 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
   if (observed.password.usable()) {
     lane.then();
     core::Json set = database_set(observed);
-    lane.add(drop_probes_step(kube::resources::kStatefulSet, set, observed.database_set.get(), observed.context.outcomes));
+    lane.add(make_way_step(kube::resources::kStatefulSet, set, observed.database_set.get(), observed.context.outcomes));
     lane.then();
     lane.add(apply_step(kube::resources::kStatefulSet, std::move(set), observed.database_set.get(), kManagerAccounting));
   }

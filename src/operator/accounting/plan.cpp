@@ -266,7 +266,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
     lane.then();
     if (mountable) {
       core::Json set = build_stateful_set(observed, wanted.text);
-      lane.add(drop_probes_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
+      lane.add(make_way_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), observed.context.outcomes));
       lane.then();
       lane.add(apply_step(kube::resources::kStatefulSet, std::move(set), observed.stateful_set.get(), kManagerAccounting));
     }

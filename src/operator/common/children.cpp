@@ -46,6 +46,24 @@ void drop_probes(const core::Json& wanted, const core::Json& there, std::string_
   }
 }
 
+/// Adds the operations of a JSON patch that make volumes of wanted names the wanted ones, where they have another type.
+void replace_volumes(const core::Json& wanted, const core::Json& there, core::Json& patch) {
+  const core::Json* ours = core::find(wanted, {"spec", "template", "spec", "volumes"});
+  const core::Json* theirs = core::find(there, {"spec", "template", "spec", "volumes"});
+  if (ours == nullptr || theirs == nullptr) return;
+  for (std::size_t i = 0; i < theirs->size(); ++i) {
+    const core::Json& old = (*theirs)[i];
+    const auto found = std::ranges::find_if(*ours, [&](const core::Json& volume) { return volume["name"] == old["name"]; });
+    if (found == ours->end()) continue;
+    const auto other = [&](const auto& item) { return !found->contains(item.key()); };
+    const auto items = old.items();
+    if (std::none_of(items.begin(), items.end(), other)) continue;
+    const std::string place = "/spec/template/spec/volumes/" + std::to_string(i);
+    patch.push_back({{"op", "test"}, {"path", place + "/name"}, {"value", old["name"]}});
+    patch.push_back({{"op", "replace"}, {"path", place}, {"value", *found}});
+  }
+}
+
 /// Tools find what they manage by these: on a child they would claim, or prune, what they do not know.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
@@ -104,8 +122,8 @@ void keep_fixed_fields(core::Json& spec, const kube::Object* observed) {
   }
 }
 
-std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
-                                           const kube::Object* observed, const plan::Outcomes& outcomes) {
+std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
+                                        const plan::Outcomes& outcomes) {
   if (observed == nullptr || observed->meta.terminating()) return {};
   if (!observed->meta.annotation(kube::kIntentHash).empty()) {
     const auto tried = outcomes.find(apply_id(resource, intent));
@@ -115,9 +133,10 @@ std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const
   }
   core::Json operations = core::Json::array();
   for (const char* list : {"containers", "initContainers"}) drop_probes(intent, observed->body, list, operations);
+  replace_volumes(intent, observed->body, operations);
   if (operations.empty()) return {};
-  return plan::Step{{"drop probes of", resource.kind, observed->meta.name},
-                    "somebody else gave them another handler than is wanted, and a probe has one only",
+  return plan::Step{{"make way in", resource.kind, observed->meta.name},
+                    "somebody else gave probes another handler, or volumes another type, than is wanted",
                     kube::patch_any_version(resource, observed->meta, std::move(operations), kube::PatchType::kJson)};
 }
 

@@ -34,10 +34,10 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
 /// Goes before the apply of a workload (a StatefulSet or Deployment): takes probes away that have another handler than the one
-/// wanted. A probe may have one only, server-side apply leaves those that others have set, and the API server refuses the two.
-/// Our own are changed by the apply itself: of a child that we applied before, it is done once that was refused, as `outcomes`
-/// tells.
-std::optional<plan::Step> drop_probes_step(const kube::Resource& resource, const core::Json& intent,
+/// wanted, and replaces volumes of a wanted name that are of another type. A probe has one handler and a volume one type;
+/// server-side apply leaves what others have set, and the API server refuses the two. Our own are changed by the apply itself:
+/// of a child that we applied before, it is done once that was refused, as `outcomes` tells.
+std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent,
                                            const kube::Object* observed, const plan::Outcomes& outcomes);
 
 /// A digest of what a Secret holds, for an annotation: salted with the owner's uid, so that it tells nothing about other

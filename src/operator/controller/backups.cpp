@@ -235,7 +235,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
   const bool changes = apply.has_value();
   if (changes && over && !noted) lane.add(look_for_prologs(observed, state));
   lane.then();
-  lane.add(drop_probes_step(kube::resources::kStatefulSet, set, observed.backup_set.get(), observed.context.outcomes));
+  lane.add(make_way_step(kube::resources::kStatefulSet, set, observed.backup_set.get(), observed.context.outcomes));
   lane.then();
   lane.add(std::move(apply));
   lane.then();

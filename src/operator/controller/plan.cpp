@@ -149,7 +149,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
     }
     lane.add(std::move(renew));
     lane.then();
-    lane.add(drop_probes_step(kube::resources::kStatefulSet, set, there, observed.context.outcomes));
+    lane.add(make_way_step(kube::resources::kStatefulSet, set, there, observed.context.outcomes));
     lane.then();
     lane.add(std::move(apply));
     return;

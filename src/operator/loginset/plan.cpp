@@ -113,7 +113,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
     return;
   plan::Lane& lane = plan.lane("pod");
   core::Json deployment = build_deployment(observed);
-  lane.add(drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+  lane.add(make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
   lane.then();
   lane.add(apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet));
 }

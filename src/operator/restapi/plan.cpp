@@ -62,7 +62,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   if (observed.controller_exists && mountable(observed) && !observed.newer && knows_address(observed)) {
     plan::Lane& lane = plan.lane("pod");
     core::Json deployment = build_deployment(observed);
-    lane.add(drop_probes_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+    lane.add(make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
     lane.then();
     lane.add(apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerRestApi));
   }
