@@ -276,10 +276,14 @@ class Namespace:
         out = self.slurm("bash", "-c", command, controller=controller).stdout
         return [int(line.split(";")[0]) for line in out.split()]
 
+    def jobs_of_all_states(self, controller="demo"):
+        """Also those that have ended, until slurmctld forgets them."""
+        out = self.slurm("squeue", "--json", "--states=all", controller=controller).stdout
+        return {job["job_id"]: job for job in json.loads(out)["jobs"]}
+
     def fates(self, jobs, controller="demo"):
         """What became of these jobs: (state, restarts) -> how many. A job that slurmctld does not know any more counts as FORGOTTEN."""
-        out = self.slurm("squeue", "--json", "--states=all", controller=controller).stdout
-        known = {job["job_id"]: job for job in json.loads(out)["jobs"]}
+        known = self.jobs_of_all_states(controller)
         fate = lambda job: ("+".join(job["job_state"]), job["restart_cnt"]) if job else ("FORGOTTEN", 0)
         return collections.Counter(fate(known.get(job)) for job in jobs)
 
