@@ -339,12 +339,17 @@ def expand_hostlist(text):
     return out
 
 
+def unit_of(figure):
+    """Of a figure of this name: seconds, unless it ends with another unit, or counts."""
+    return "" if figure.startswith("number of") or figure.endswith(", MiB") else "s"
+
+
 def figures_table(figures, floors, runs):
-    """The lines of a benchmark's result: a figure a line, with its floor if it has one. Seconds, unless its name ends with the unit."""
+    """The lines of a benchmark's result: a figure a line, with its floor if it has one."""
     yield f"{'what':62} median   worst   floor   (of {runs} run{'s' * (runs != 1)}; floor: median)"
     for name, values in figures.items():
         least = f"{statistics.median(floors[name]):5.1f} s" if floors.get(name) else "      -"
-        unit = "  " if name.endswith(", MiB") else " s"
+        unit = f" {unit_of(name):1}"
         yield f"{name:62} {statistics.median(values):5.1f}{unit} {max(values):5.1f}{unit} {least}"
 
 
