@@ -7,12 +7,14 @@ Usage: cluster.py [--runs 5] [--rest 600] [--slurm 26.05] [NAME...]"""
 import argparse
 import base64
 import collections
+import contextlib
 import http.client
 import itertools
 import json
 import math
 import pathlib
 import random
+import re
 import secrets
 import subprocess
 import sys
@@ -20,11 +22,15 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
+import accounting  # noqa: E402
+import suite  # noqa: E402
 from cluster import (ENV, AuditLog, Failed, Namespace, api, cgroup_plugin, demo_manifest, figures_table, kubectl, slurm_releases,  # noqa: E402
-                     wait)
+                     unit_of, wait)
 
 NODESET = "nodesets.slinky.slurm.net"
 CONTROLLER = "controllers.slinky.slurm.net"
+ACCOUNTING = "accountings.slinky.slurm.net"
+RESTAPI = "restapis.slinky.slurm.net"
 WORKERS = "app.kubernetes.io/name=slurmd"
 
 
@@ -118,9 +124,9 @@ Figures = collections.defaultdict(list)
 Floors = collections.defaultdict(list)
 
 
-def note(name, seconds):
-    Figures[name].append(seconds)
-    print(f"    {name}: {seconds:.1f} s", flush=True)
+def note(name, value):
+    Figures[name].append(value)
+    print(f"    {name}: {value:.1f} {unit_of(name)}", flush=True)
 
 
 def note_floor(seconds, *names):
@@ -156,12 +162,17 @@ def floor(ns, count):
     return made, deleted
 
 
+# What the operator did not make: Kubernetes did, or it is there before the cluster in both namespaces.
+FOREIGN = ("kube-root-ca.crt", "mariadb", "mariadb-password")
+
+
 def whole_copy(ns, to):
     """All that the operator made for a Ready cluster, to be applied by kubectl alone in the namespace `to`: keys, configuration, Services,
-    slurmctld's StatefulSet, slurmrestd's Deployment, the workers' pods. Left out are owners, and the workers' labels as in bare_copy."""
+    the StatefulSets of slurmctld and slurmdbd, slurmrestd's Deployment, the workers' pods. Left out are owners, and the workers' labels as
+    in bare_copy."""
     items = []
     for kind in ("secrets", "configmaps", "services", "statefulsets", "deployments"):
-        items += [item for item in ns.get(kind) if item["metadata"]["name"] != "kube-root-ca.crt"]
+        items += [item for item in ns.get(kind) if item["metadata"]["name"] not in FOREIGN]
     for item in items:
         item["metadata"] = {key: item["metadata"][key] for key in ("name", "labels") if key in item["metadata"]}
         item.pop("status", None)
@@ -173,10 +184,12 @@ def whole_copy(ns, to):
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).replace(ns.name, to)
 
 
-def floor_of_all(ns):
-    """The times that kubectl alone needs until as many workers are idle in sinfo, and until all pods are Ready."""
+def floor_of_all(ns, prepare=lambda ns: None):
+    """The times that kubectl alone needs until as many workers are idle in sinfo, and until all pods are Ready. `prepare` makes what has to
+    be there before."""
     count = len(ns.workers())
     with Namespace(f"floor-{ns.name}", ns.tag) as bare:
+        prepare(bare)
         everything = whole_copy(ns, bare.name)
         start = time.monotonic()
         bare.kubectl("apply", "-f", "-", text=everything)
@@ -204,6 +217,107 @@ def bench_apply(tag, plugin, runs):
             note_floor(idle, "apply to 3 idle in sinfo")
             note_floor(ready, "apply to NodeSet ready in its status")
         wait("the namespace is gone", lambda ns=ns: kubectl("get", "ns", ns.name, check=False).returncode != 0, 120)
+
+
+def with_database(ns):
+    """A MariaDB that is ready, for the Accounting of the demo."""
+    accounting.secret(ns, accounting.PASSWORD)
+    ns.apply(accounting.manifests()[0])
+    ns.kubectl("wait", "--for=condition=Available", "deployment/mariadb", "--timeout=120s")
+
+
+def operator_memory():
+    """MiB of each of the operator's processes."""
+    out = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # It has just ended.
+            if (path / "comm").read_text().strip() == "slurm-operator":
+                out += [int(kib) / 1024 for kib in re.findall(r"^VmRSS:\s*(\d+)", (path / "status").read_text(), re.M)]
+    return out
+
+
+@contextlib.contextmanager
+def watch_each(ns, *kinds):
+    """A stream for each kind: whether the only object of it is Ready."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Stream("kubectl", "-n", ns.name, "get", kind, "-w", "-o",
+                                          "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}")) for kind in kinds]
+
+
+def all_ready(streams, timeout=300):
+    """When the last of them became so, and all were."""
+    def since(lines):
+        """When it last became so; a LookupError where it is not."""
+        began = next((i for i in range(len(lines), 0, -1) if lines[i - 1][1] != "True"), 0)
+        return lines[began][0]
+
+    def last_change():
+        return max(since(list(stream.lines)) for stream in streams)
+
+    return wait("all are Ready", last_change, timeout, every=0.02)
+
+
+def bench_accounting(tag, plugin, runs):
+    """A cluster with accounting, whose MariaDB runs; and one without that gets it and gives it back under jobs."""
+    accounting.database_image()
+    what = "apply with accounting to"
+    both = accounting.manifest_with_accounting("demo", 3) + "---\n" + accounting.manifests()[1]
+    for run in range(runs):
+        with Namespace(f"bench-accounting-{run}", tag, plugin) as ns:
+            with_database(ns)
+            with watch_each(ns, ACCOUNTING, CONTROLLER, RESTAPI, NODESET) as streams:
+                start = time.monotonic()
+                ns.apply(both)
+                note(f"{what} 3 idle in sinfo", first_sinfo(ns, 3, start) - start)
+                note(f"{what} all Ready in their status", all_ready(streams) - start)
+            settle(ns, 3)
+            accounting.joined(ns)
+            time.sleep(10)
+            note("the operator with this cluster, MiB", max(operator_memory()))
+            idle, ready = floor_of_all(ns, with_database)
+            note_floor(idle, f"{what} 3 idle in sinfo")
+            note_floor(ready, f"{what} all Ready in their status")
+        wait("the namespace is gone", lambda ns=ns: kubectl("get", "ns", ns.name, check=False).returncode != 0, 300)
+    with Namespace("bench-joins", tag, plugin) as ns:
+        with_database(ns)
+        ns.apply(suite.demo_manifest())
+        settle(ns, 3)
+        for _ in range(runs):
+            bench_joins(ns)
+
+
+def bench_joins(ns):
+    """Accounting is added, and taken away, while jobs begin, run, end and wait."""
+    jobs = [ns.submit_until_told(*accounting.SMALL)]
+    held = ns.submit("true", "--hold", *accounting.SMALL)
+    some = lambda: jobs.extend(ns.submit_many(60, "sleep 2", *accounting.SMALL))
+    some()
+    before = suite.slurmctld_identity(ns)
+    start = time.monotonic()
+    ns.apply(accounting.manifests()[1])
+    ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": {"name": "demo"}}})
+    ns.wait_condition(CONTROLLER, "demo", "AccountingJoined")
+    note("accounting added to a running cluster: slurmctld is with it", time.monotonic() - start)
+    accounting.joined(ns)
+    some()
+    start, with_it = time.monotonic(), suite.slurmctld_identity(ns)
+    ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": None}})
+    wait("slurmctld is another", lambda: suite.slurmctld_identity(ns)[0] != with_it[0])
+    ns.wait_condition(CONTROLLER, "demo", "Reconfigured")
+    ns.wait_condition(CONTROLLER, "demo")
+    note("accounting taken away: slurmctld is without it", time.monotonic() - start)
+    ns.kubectl("delete", ACCOUNTING, "demo", "--wait=true")
+    ns.slurm("scontrol", "release", str(held))
+    jobs.append(held)
+    well = lambda: ns.fates(jobs)[("COMPLETED", 0)]
+    try:
+        ns.told(jobs[0])
+        wait("all jobs end well", lambda: well() == len(jobs))
+    except Failed:
+        print(f"    {ns.fates(jobs)}", flush=True)
+    note(f"number of jobs lost while accounting joins and leaves, of {len(jobs)}", len(jobs) - well())
+    restarts = len({before[0], with_it[0], suite.slurmctld_identity(ns)[0]}) - 1
+    note("number of slurmctld's restarts for both", restarts + with_it[1] + suite.slurmctld_identity(ns)[1])
 
 
 def bench_scale(ns, runs):
@@ -489,10 +603,8 @@ def bench_rest(seconds):
     print(f"writes at rest in {minutes:.1f} min, by user agent:")
     for agent, kinds in writes.items():
         print(f"  {agent:30} without Lease {sum(n for kind, n in kinds.items() if kind != 'leases') / minutes:6.2f} a minute; {dict(kinds)}")
-    pids = [p for p in pathlib.Path("/proc").glob("[0-9]*") if (p / "comm").exists() and (p / "comm").read_text().strip() == "slurm-operator"]
-    for pid in pids:
-        memory = next(line for line in (pid / "status").read_text().splitlines() if line.startswith("VmRSS"))
-        print(f"VmRSS of the operator: {int(memory.split()[1]) / 1024:.1f} MiB")
+    for memory in operator_memory():
+        print(f"VmRSS of the operator: {memory:.1f} MiB")
 
 
 def main():
@@ -500,7 +612,7 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
     parser.add_argument("--slurm", help="Slurm release of the local images")
-    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest update node config evict")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting update node config evict")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
@@ -522,6 +634,8 @@ def main():
                 bench_roll(ns, arguments.runs)
             if wanted("rest"):
                 bench_rest(arguments.rest)
+    if wanted("accounting"):
+        bench_accounting(tag, plugin, arguments.runs)
     plain = [name for name in ("update", "node", "config", "evict") if wanted(name)]
     if plain:
         bench_plain(tag, plugin, plain, arguments.runs)

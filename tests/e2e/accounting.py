@@ -2,14 +2,17 @@
 
 import functools
 import json
+import os
 import re
+import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
-from cluster import TOP, Failed, Namespace, wait
-from suite import demo_manifest, ends_well, expect, once, own_clusters, running_on, serves, slurmctld_identity
+from cluster import LIMIT, TOP, Failed, Namespace, wait
+from faults import process_of
+from suite import demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity
 
 CONTROLLER, ACCOUNTING = "controllers.slinky.slurm.net", "accountings.slinky.slurm.net"
 # What slurmdbd.conf, SQL and shells read in ways of their own.
@@ -30,9 +33,9 @@ def manifests():
     return tuple((TOP / "dev/demo" / name).read_text() for name in ("mariadb.yaml", "accounting.yaml"))
 
 
-def manifest_with_accounting(name):
-    """The demo's cluster with one worker, which names this Accounting."""
-    manifest = demo_manifest().replace("replicas: 3", "replicas: 1").replace(
+def manifest_with_accounting(name, replicas=1):
+    """The demo's cluster with so many workers, which names this Accounting."""
+    manifest = demo_manifest().replace("replicas: 3", f"replicas: {replicas}").replace(
         "metadata:\n  name: demo\nspec:\n  slurmctld:", f"metadata:\n  name: demo\nspec:\n  accountingRef: {{name: {name}}}\n  slurmctld:")
     expect("accountingRef" in manifest, "the demo's manifest has changed")
     return manifest
@@ -65,6 +68,70 @@ def sacct(ns, *jobs):
 
 def recorded(ns, job, state="COMPLETED"):
     wait(f"the record of job {job}", lambda: sacct(ns, job)[job][0] == state)
+
+
+# Several of them run on a worker at once.
+SMALL = ("-n1", "--mem=10", "--no-requeue")
+
+
+def fates(ns, jobs, controller="demo"):
+    """How these jobs ended, as slurmctld has it: a (job, state, exit code, start, end) for each. Failed where one has not ended."""
+    known, out = ns.jobs_of_all_states(controller), []
+    for job in (known[number] for number in jobs):
+        expect(job["job_state"] in (["COMPLETED"], ["FAILED"]) and job["restart_cnt"] == 0,
+               f"job {job['job_id']} is {job['job_state']}, in start {job['restart_cnt'] + 1}")
+        code = job["exit_code"]
+        out.append((job["job_id"], job["job_state"][0], f"{code['return_code']['number']}:{code['signal']['id']['number']}",
+                    job["start_time"]["number"], job["end_time"]["number"]))
+    return sorted(out)
+
+
+def records(ns, jobs, controller="demo"):
+    """The same as slurmdbd has it. A job of which there are two records is there twice, and one that runs ends at 0."""
+    out = ns.slurm("env", "SLURM_TIME_FORMAT=%s", "sacct", "--allusers", "--duplicates", "--noheader", "--parsable2", "--allocations",
+                   f"--jobs={','.join(map(str, jobs))}", "--format=jobidraw,state,exitcode,start,end", controller=controller).stdout
+    number = lambda text: int(text) if text.isdigit() else 0
+    return sorted((int(job), state, code, number(start), number(end)) for job, state, code, start, end in (
+        line.split("|") for line in out.splitlines()))
+
+
+def all_recorded(ns, jobs, controller="demo"):
+    """Until these jobs have ended, and slurmdbd has one record of each, which says of its end what slurmctld says."""
+    ended = wait("the jobs end", lambda: fates(ns, jobs, controller))
+
+    def same():
+        found = records(ns, jobs, controller)
+        expect(found == ended, f"not the same: slurmctld {sorted(set(ended) - set(found))[:5]}, slurmdbd {sorted(set(found) - set(ended))[:5]}, "
+                               f"{len(found)} records of {len(jobs)} jobs")
+        return ended
+
+    return wait("the records of the jobs", same)
+
+
+def no_runaway_jobs(ns, controller="demo"):
+    """None runs for slurmdbd that slurmctld does not know."""
+    said = ns.slurm("sacctmgr", "show", "runawayjobs", controller=controller).stdout
+    expect("No runaway jobs found" in said, f"slurmdbd has runaway jobs: {said}")
+
+
+def remove_by_force(ns, pod):
+    ns.kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+
+
+def kill(ns, pod, program):
+    os.kill(process_of(ns.get("pod", pod), program), signal.SIGKILL)
+
+
+def is_another(ns, pod, before):
+    """Its pod is not the one of before, or its containers were started again; and it is ready."""
+    now = ns.get("pod", pod)
+    starts = lambda it: (it["metadata"]["uid"], [c["restartCount"] for c in it["status"]["containerStatuses"]])
+    return starts(now) != starts(before) and all(c["ready"] for c in now["status"]["containerStatuses"])
+
+
+def keep_away(ns, away):
+    """Whether slurmdbd's pod finds no Kubernetes node."""
+    ns.patch(ACCOUNTING, "demo", {"spec": {"template": {"spec": {"nodeSelector": {"e2e": "nowhere"} if away else None}}}})
 
 
 def joined(ns):
@@ -191,6 +258,65 @@ def accounting_with_a_managed_database(tag, plugin):
         ns.kubectl("apply", "-f", "-", text=json.dumps(accounting))
         joined(ns)
         recorded(ns, job)
+
+
+@own_clusters
+def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
+    """slurmdbd and MariaDB end in each way while jobs begin, run and end. Afterwards slurmdbd has one record of each, as slurmctld has it."""
+    database_image()
+    slurmdbd, database = "demo-accounting-0", "demo-mariadb-0"
+    with Namespace(f"e2e-killed-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ns.apply(manifest_with_accounting("demo", 2))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
+        joined(ns)
+        serves(ns, 2)
+        through_all = runs(ns, ns.submit_until_told(*SMALL))
+        recorded(ns, through_all, "RUNNING")
+        jobs = [through_all]
+
+        def some(count):
+            """Jobs that end within seconds, every third of them badly."""
+            good, bad = ns.submit_many(count * 2, "sleep 1", *SMALL), ns.submit_many(count, "sleep 2; exit 3", *SMALL)
+            jobs.extend(good + bad)
+            return good + bad, dict.fromkeys(good, "0:0") | dict.fromkeys(bad, "3:0")
+
+        def under_jobs(pod, strike):
+            before, (first, codes) = ns.get("pod", pod), some(3)
+            wait("some of them run", lambda: any(ns.jobs()[job]["job_state"] == ["RUNNING"] for job in first))
+            strike(ns, pod)
+            second, more = some(2)
+            wait(f"{pod} is there again", lambda: is_another(ns, pod, before))
+            ended = all_recorded(ns, first + second)
+            expect({job: code for job, _, code, _, _ in ended} == codes | more, f"they did not end as their scripts do: {ended}")
+            joined(ns)
+
+        under_jobs(slurmdbd, remove_by_force)
+        under_jobs(slurmdbd, lambda ns, pod: kill(ns, pod, "slurmdbd"))
+        under_jobs(database, remove_by_force)
+        under_jobs(database, lambda ns, pod: kill(ns, pod, "mariadbd"))
+
+        # slurmctld keeps what it has to record through its own restart.
+        keep_away(ns, True)
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="AccountingAway")
+        kept, _ = some(2)
+        wait("they end", lambda: fates(ns, kept))
+        before = slurmctld_identity(ns)
+        ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+        wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
+        ns.wait_condition(CONTROLLER, "demo")
+        later, _ = some(2)
+        wait("they end", lambda: fates(ns, later))
+        keep_away(ns, False)
+        joined(ns)
+        all_recorded(ns, kept + later)
+
+        wait("the first job runs", lambda: ns.jobs()[through_all]["job_state"] == ["RUNNING"])
+        recorded(ns, through_all, "RUNNING")
+        ends_well(ns, through_all)
+        all_recorded(ns, jobs)
+        no_runaway_jobs(ns)
+        found = ns.slurm("sacct", "--allusers", "--duplicates", "--noheader", "--allocations", "--starttime=now-1days", "--format=jobidraw").stdout.split()
+        expect(sorted(map(int, found)) == sorted(jobs), f"slurmdbd has {len(found)} records of {len(jobs)} jobs")
 
 
 @once

@@ -276,10 +276,14 @@ class Namespace:
         out = self.slurm("bash", "-c", command, controller=controller).stdout
         return [int(line.split(";")[0]) for line in out.split()]
 
+    def jobs_of_all_states(self, controller="demo"):
+        """Also those that have ended, until slurmctld forgets them."""
+        out = self.slurm("squeue", "--json", "--states=all", controller=controller).stdout
+        return {job["job_id"]: job for job in json.loads(out)["jobs"]}
+
     def fates(self, jobs, controller="demo"):
         """What became of these jobs: (state, restarts) -> how many. A job that slurmctld does not know any more counts as FORGOTTEN."""
-        out = self.slurm("squeue", "--json", "--states=all", controller=controller).stdout
-        known = {job["job_id"]: job for job in json.loads(out)["jobs"]}
+        known = self.jobs_of_all_states(controller)
         fate = lambda job: ("+".join(job["job_state"]), job["restart_cnt"]) if job else ("FORGOTTEN", 0)
         return collections.Counter(fate(known.get(job)) for job in jobs)
 
@@ -335,12 +339,17 @@ def expand_hostlist(text):
     return out
 
 
+def unit_of(figure):
+    """Of a figure of this name: seconds, unless it ends with another unit, or counts."""
+    return "" if figure.startswith("number of") or figure.endswith(", MiB") else "s"
+
+
 def figures_table(figures, floors, runs):
-    """The lines of a benchmark's result: a figure a line, with its floor if it has one. Seconds, unless its name ends with the unit."""
+    """The lines of a benchmark's result: a figure a line, with its floor if it has one."""
     yield f"{'what':62} median   worst   floor   (of {runs} run{'s' * (runs != 1)}; floor: median)"
     for name, values in figures.items():
         least = f"{statistics.median(floors[name]):5.1f} s" if floors.get(name) else "      -"
-        unit = "  " if name.endswith(", MiB") else " s"
+        unit = f" {unit_of(name):1}"
         yield f"{name:62} {statistics.median(values):5.1f}{unit} {max(values):5.1f}{unit} {least}"
 
 

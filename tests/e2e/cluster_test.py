@@ -114,6 +114,18 @@ class Figures(unittest.TestCase):
         self.assertEqual(rows[1].split(), "made 2.0 s 3.0 s 0.8 s".split())
         self.assertEqual(rows[2].split(), "told 0.5 s 0.5 s -".split())
 
+    def test_what_is_no_time_has_no_seconds(self):
+        rows = list(cluster.figures_table({"the operator, MiB": [7.0], "number of jobs lost, of 9": [0]}, {}, 1))
+        self.assertEqual([row[-24:].split() for row in rows[1:]], [["7.0", "7.0", "-"], ["0.0", "0.0", "-"]])
+
+    def test_ready_is_the_last_one_from_when_it_stayed_so(self):
+        of = lambda *lines: mock.Mock(lines=list(lines))
+        first, flapped = of((1, "False"), (2, "True"), (9, "True")), of((1, "True"), (3, "False"), (5, "True"))
+        self.assertEqual(bench.all_ready([first, flapped], 0), 5)
+        for other in (of(), of((2, "True"), (3, "False"))):
+            with self.assertRaises(cluster.Failed):
+                bench.all_ready([first, other], 0)
+
     def test_the_floor_is_the_worker(self):
         container = {"name": "slurmd", "lifecycle": {"preStop": {}}, "readinessProbe": {}, "startupProbe": {}}
         pod = {"metadata": {"name": "cpu-0", "labels": {"app.kubernetes.io/name": "slurmd"}, "ownerReferences": [{}]},
