@@ -105,6 +105,8 @@ std::string last_words(std::string_view log) {
     std::string cause(line.substr(at));
     if (causes.empty() || causes.back() != cause) causes.push_back(std::move(cause));
   }
+  // The last one says most.
+  while (causes.size() > 1 && join(causes, "; ").size() > kMaxDetail) causes.erase(causes.begin());
   return one_line(causes.empty() ? std::string(last) : join(causes, "; "));
 }
 

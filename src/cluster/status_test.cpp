@@ -51,6 +51,7 @@ TEST(LastWords, AreTheCause) {
   EXPECT_EQ(last_words("slurmctld: error: a\nslurmctld: error: a\nbye"), "error: a");
   EXPECT_EQ(last_words("[12:00] error: cannot find x\n[12:00] fatal: no plugin\n[12:01] error: after\nbye"),
             "error: cannot find x; fatal: no plugin");
+  EXPECT_EQ(last_words("error: " + std::string(590, 'x') + "\nfatal: no file"), "fatal: no file") << "it is not cut away";
   EXPECT_EQ(last_words("fatal: " + std::string(700, 'x')).size(), 603U) << "cut, with dots";
 }
 

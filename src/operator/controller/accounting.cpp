@@ -114,6 +114,8 @@ std::string join_script() {
          "state=$1 slurmdbd=$2 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
+         // One that was killed before it wrote its usage for the first time would never start again.
+         "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || exit 0\n"
          "if [ ! -e \"$state/clustername\" ]; then\n"
          "  echo \"waiting for slurmdbd at $slurmdbd\"\n"
@@ -125,6 +127,25 @@ std::string join_script() {
          "  exit 0\n"
          "fi\n"
          "printf '%s' \"$slurmdbd\" >\"$mark\"\n";
+}
+
+std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state) {
+  if (observed.stopped || joins(observed, state).empty()) return {};
+  constexpr core::Duration kAgain{5 * 60 * 1000};
+  for (const kube::PodPtr& pod : observed.pods) {
+    const bool lacks_usage = std::ranges::any_of(pod->containers, [](const kube::ContainerState& container) {
+      return container.name == kAppController && container.crashed &&
+             container.message.find("fatal: No Assoc usage file") != std::string::npos;
+    });
+    if (!lacks_usage || pod->meta.terminating() || pod->meta.name != controller_object_name(observed.object->meta.name) + "-0")
+      continue;
+    plan::StepId id{"replace", "Pod", pod->meta.name};
+    const auto before = observed.context.outcomes.find(id);
+    if (before != observed.context.outcomes.end() && observed.context.mono - before->second.last < kAgain) return {};
+    return plan::Step{std::move(id), "slurmctld does not start without its usage file, and its init container mends that",
+                      kube::delete_object(kube::resources::kPod, pod->meta)};
+  }
+  return {};
 }
 
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,

@@ -82,6 +82,7 @@ TEST_F(Join, WhoWasWithNoneOrAnotherForgetsTheNumberOfTheClusterOnce) {
   EXPECT_TRUE(run(up_.str()));
   EXPECT_FALSE(has_number());
   number("cluster|2");
+  std::ofstream(state_ / "assoc_usage") << "usage";
   EXPECT_TRUE(run(up_.str()));
   EXPECT_TRUE(has_number()) << "it is this slurmdbd's";
   EXPECT_TRUE(run(other_.str()));
@@ -94,6 +95,20 @@ TEST_F(Join, WhileSlurmdbdIsAwaySlurmctldStartsFromItsState) {
   EXPECT_TRUE(has_number()) << "without it slurmctld would wait";
   EXPECT_TRUE(run(up_.str()));
   EXPECT_FALSE(has_number()) << "the next start makes up for it";
+}
+
+TEST_F(Join, WhoWasKilledBeforeItWroteItsUsageForgetsTheNumberOfTheCluster) {
+  number("cluster|1");
+  EXPECT_TRUE(run(up_.str()));
+  number("cluster|2");
+  std::ofstream(state_ / "job_state") << "jobs";
+  EXPECT_TRUE(run(up_.str()));
+  EXPECT_FALSE(has_number()) << "slurmctld would end with a number and without usage";
+  EXPECT_TRUE(fs::exists(state_ / "job_state"));
+  number("cluster|2");
+  std::ofstream(state_ / "assoc_usage") << "usage";
+  EXPECT_TRUE(run(up_.str()));
+  EXPECT_TRUE(has_number());
 }
 
 Observed with_accounting() {
