@@ -316,6 +316,9 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   read_service_monitor(recorder, *out);
   out->claim = caches_.claims.find(named(state_claim_name(key.name)));
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppController, key.name));
+  for (const kube::PodPtr& pod : out->pods) {
+    if (!out->usage_missing) out->usage_missing = UsageMissing::of(context.observing, *pod);
+  }
   out->backup_pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppBackup, key.name));
   out->http_probed = find_http_probed(*out);
   out->old_mounts = old_mounts(*out, workers);

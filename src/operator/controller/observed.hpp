@@ -73,6 +73,16 @@ struct AccountingFacts {
   std::string namesake;             ///< An older Controller that names it as well, and has the same cluster name.
 };
 
+/// slurmctld's pod has ended again and again because it has no file of what associations have used: nothing runs there that
+/// could be lost. See replace_pod_without_usage.
+class UsageMissing final : public kube::PodEvidence {
+ public:
+  static std::optional<UsageMissing> of(const plan::Observing& observing, const kube::PodRecord& slurmctld);
+
+ private:
+  using PodEvidence::PodEvidence;
+};
+
 struct Observed {
   kube::Context context;
   slurm::ClusterKey cluster;
@@ -94,8 +104,9 @@ struct Observed {
   bool no_kube_nodes = false;    ///< Kubernetes has not told of its nodes yet, or says that it has none at all.
 
   std::optional<AccountingFacts> accounting;
-  std::string older_cluster;           ///< "ns/name" of an older Controller with the same cluster name.
-  std::vector<NodeSetFacts> nodesets;  ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
+  std::optional<UsageMissing> usage_missing;  ///< Of the first of `pods` that it is true of.
+  std::string older_cluster;                  ///< "ns/name" of an older Controller with the same cluster name.
+  std::vector<NodeSetFacts> nodesets;         ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
   std::vector<RestApiFacts> restapis;
   std::vector<kube::PodPtr> worker_pods;  ///< Those that still exist.
   std::vector<std::string> workers;       ///< Their names.
