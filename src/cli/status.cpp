@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "api/accounting.hpp"
 #include "cli/command.hpp"
 #include "cli/objects.hpp"
 #include "cluster/names.hpp"
@@ -168,6 +169,35 @@ Json cluster_json(const Json& controller, const StatusFacts& facts, const std::v
   return out;
 }
 
+/// The Controllers, of those that were read, that name it.
+Json clusters_json(const kube::ObjectMeta& accounting, const std::vector<Json>& controllers) {
+  Json out = Json::array();
+  for (const Json& controller : controllers) {
+    const kube::Key key = kube::key_of(controller);
+    if (key.ns == accounting.ns && core::get_string(controller, {"spec", "accountingRef", "name"}) == accounting.name)
+      out.push_back(key.name);
+  }
+  return out;
+}
+
+std::string database_text(const api::AccountingSpec& spec) {
+  if (spec.external || !spec.storage_config) return "";
+  const api::StorageConfig& storage = *spec.storage_config;
+  return storage.managed ? "managed" : fmt::format("{}:{}/{}", storage.host, storage.port, storage.database);
+}
+
+Json accounting_json(const Json& accounting, const std::vector<Json>& controllers) {
+  const kube::ObjectMeta meta = kube::parse_meta(accounting);
+  Json out = named(accounting);
+  out["namespace"] = meta.ns;
+  out["clusters"] = clusters_json(meta, controllers);
+  const auto spec = api::from_json<api::AccountingSpec>(accounting.value("spec", Json::object()));
+  out["external"] = spec && spec->external;
+  out["slurmdbd"] = spec ? op::accounting_endpoint(*spec, meta.ns, meta.name).str() : "";
+  out["database"] = spec ? database_text(*spec) : "";
+  return out;
+}
+
 // Text.
 
 Tone tone_of(const Json& ready) {
@@ -290,6 +320,25 @@ std::string cluster_text(const Json& cluster, const Style& style, core::WallTime
   return out + list.text(style, "  ");
 }
 
+std::string accountings_text(const Json& accountings, const Style& style) {
+  std::string out;
+  Table table({"ACCOUNTING", "STATE", "SLURMDBD", "DATABASE", "CLUSTERS"});
+  for (const Json& accounting : accountings) {
+    const std::string name = core::get_string(accounting, {"namespace"}) + "/" + core::get_string(accounting, {"name"});
+    std::string clusters = joined(accounting["clusters"], ",");
+    if (clusters.empty()) clusters = "-";
+    for (const Json& line : accounting["waitsFor"])
+      out += "Accounting " + name + ": " + printable(line.get<std::string>()) + "\n";
+    const bool external = core::get_bool(accounting, {"external"});
+    table.add({name,
+               {ready_text(accounting["ready"]), tone_of(accounting["ready"])},
+               core::get_string(accounting, {"slurmdbd"}),
+               external ? "external" : core::get_string(accounting, {"database"}),
+               clusters});
+  }
+  return table.empty() ? "" : out + table.text(style, "");
+}
+
 }  // namespace
 
 core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std::string& name, bool with_slurm) {
@@ -299,14 +348,25 @@ core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std
                           {op::resources::kNodeSet, ns},
                           {op::resources::kRestApi, ns},
                           {.resource = op::resources::kLoginSet, .ns = ns, .optional = true},
+                          {.resource = op::resources::kAccounting, .ns = ns, .optional = true},
                           {kube::resources::kPod, ns, workers}});
   for (const auto& list : lists) {
     if (!list) return std::unexpected(list.error());
   }
-  StatusFacts out{std::move(*lists[0]), std::move(*lists[1]), std::move(*lists[2]),
-                  std::move(*lists[3]), std::move(*lists[4]), {}};
+  StatusFacts out{std::move(*lists[0]),
+                  std::move(*lists[1]),
+                  std::move(*lists[2]),
+                  std::move(*lists[3]),
+                  std::move(*lists[4]),
+                  std::move(*lists[5]),
+                  {}};
   if (!name.empty() && out.controllers.empty())
     return core::fail(core::ErrorCode::kNotFound, fmt::format("there is no cluster (Controller) {} in namespace {}", name, ns));
+  // Of one cluster: its own alone.
+  if (!name.empty()) {
+    std::erase_if(out.accountings,
+                  [&](const Json& object) { return clusters_json(kube::parse_meta(object), out.controllers).empty(); });
+  }
   if (!with_slurm) return out;
   for (const Json& controller : out.controllers) {
     const kube::Key key = kube::key_of(controller);
@@ -322,12 +382,19 @@ Json status_document(const StatusFacts& facts, const StatusOptions& options) {
   const std::vector<kube::PodPtr> pods = pod_records(facts.pods);
   Json items = Json::array();
   for (const Json& controller : facts.controllers) items.push_back(cluster_json(controller, facts, pods, options));
-  return {{"apiVersion", "cli.slinky.slurm.net/v1"}, {"kind", "ClusterStatusList"}, {"items", std::move(items)}};
+  Json accountings = Json::array();
+  for (const Json& accounting : facts.accountings) accountings.push_back(accounting_json(accounting, facts.controllers));
+  return {{"apiVersion", "cli.slinky.slurm.net/v1"},
+          {"kind", "ClusterStatusList"},
+          {"items", std::move(items)},
+          {"accountings", std::move(accountings)}};
 }
 
 std::string status_text(const Json& document, const Style& style, core::WallTime now) {
   std::string out;
   for (const Json& cluster : document["items"]) out += (out.empty() ? "" : "\n") + cluster_text(cluster, style, now);
+  if (const std::string text = accountings_text(document["accountings"], style); !text.empty())
+    out += (out.empty() ? "" : "\n") + text;
   return out;
 }
 
@@ -350,7 +417,7 @@ Command status_command() {
       const Json document = status_document(*facts, given->options);
       if (context.options().format != Format::kTable) {
         context.out(render(document, context.options().format));
-      } else if (facts->controllers.empty()) {
+      } else if (facts->controllers.empty() && facts->accountings.empty()) {
         const std::string ns = context.ns();
         context.note("There are no Slurm clusters " +
                      (ns.empty() ? "here." : "in namespace " + ns + ". -A shows all namespaces."));
@@ -361,7 +428,7 @@ Command status_command() {
     };
   };
   return {.path = "status",
-          .about = "Clusters, NodeSets, workers and jobs; what each waits for, and why",
+          .about = "Clusters, NodeSets, workers, jobs and Accountings; what each waits for, and why",
           .names = Names::kClusters,
           .formats = true,
           .all_namespaces = true,

@@ -12,7 +12,7 @@
 namespace cli {
 
 struct StatusFacts {
-  std::vector<core::Json> controllers, nodesets, restapis, loginsets;
+  std::vector<core::Json> controllers, nodesets, restapis, loginsets, accountings;
   std::vector<core::Json> pods;             ///< Workers.
   std::map<std::string, SlurmFacts> slurm;  ///< By "namespace/controller"; what is absent was not asked.
 };

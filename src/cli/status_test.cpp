@@ -161,6 +161,44 @@ TEST(Status, OfAnExternalSlurmctldOnlySlurmTellsTheRelease) {
   EXPECT_EQ(only_cluster(external)["slurmRelease"], "26.05.5");
 }
 
+TEST(Status, AccountingsAreListedWithTheirClusters) {
+  StatusFacts with = facts();
+  with.controllers[0]["spec"]["accountingRef"] = {{"name", "records"}};
+  const auto accounting = [](const char* name, const char* spec, const char* status, const char* message) {
+    Json out{{"apiVersion", "slinky.slurm.net/v1beta1"},
+             {"kind", "Accounting"},
+             {"metadata", {{"name", name}, {"namespace", "hpc"}}},
+             {"spec", json(spec)}};
+    for (const char* type : {"Ready", "Progressing"}) {
+      const bool waits = std::string_view(type) == "Progressing";
+      out["status"]["conditions"].push_back({{"type", type},
+                                             {"status", waits == (std::string_view(status) == "True") ? "False" : "True"},
+                                             {"reason", *message == 0 ? "Done" : "Waiting"},
+                                             {"message", message}});
+    }
+    return out;
+  };
+  with.accountings = {
+      accounting("records", R"({"storageConfig": {"host": "db"}})", "False", "slurmdbd is starting"),
+      accounting("own", R"({"storageConfig": {"managed": true}})", "True", ""),
+      accounting("far", R"({"external": true, "externalConfig": {"host": "dbd.example.org", "port": 7000}})", "True", "")};
+  const Json document = status_document(with);
+  const Json& first = document["accountings"][0];
+  EXPECT_EQ(first["namespace"], "hpc");
+  EXPECT_EQ(first["name"], "records");
+  EXPECT_EQ(first["ready"]["status"], "False");
+  EXPECT_EQ(first["slurmdbd"], "records-accounting.hpc:6819");
+  EXPECT_EQ(first["database"], "db:3306/slurm_acct_db");
+  EXPECT_EQ(first["clusters"], Json::array({"slurm"}));
+  EXPECT_EQ(document["accountings"][2]["external"], true);
+  const std::string text = status_text(document, Style(false), kNow);
+  EXPECT_THAT(text, HasSubstr("\nAccounting hpc/records: Waiting: slurmdbd is starting\n"
+                              "ACCOUNTING   STATE      SLURMDBD                     DATABASE               CLUSTERS\n"
+                              "hpc/records  not ready  records-accounting.hpc:6819  db:3306/slurm_acct_db  slurm\n"
+                              "hpc/own      Ready      own-accounting.hpc:6819      managed                -\n"
+                              "hpc/far      Ready      dbd.example.org:7000         external               -\n"));
+}
+
 TEST(Status, ObjectsOfOtherClustersAreNotMixedIn) {
   StatusFacts two = facts();
   two.controllers.push_back(controller_object());

@@ -74,6 +74,10 @@ core::Json ReadReservations::describe() const {
   return {{"act", "slurm.ReadReservations"}, {"cluster", cluster}};
 }
 
+core::Json ReadAccountingClusters::describe() const {
+  return {{"act", "slurm.ReadAccountingClusters"}, {"cluster", cluster}};
+}
+
 core::Json MakeReservation::describe() const {
   return {{"act", "slurm.MakeReservation"},
           {"cluster", cluster},
@@ -173,6 +177,12 @@ plan::ActPtr confirm_no_jobs(ClusterKey cluster) {
 
 plan::ActPtr read_reservations(ClusterKey cluster) {
   auto act = std::make_shared<ReadReservations>();
+  act->cluster = std::move(cluster);
+  return act;
+}
+
+plan::ActPtr read_accounting_clusters(ClusterKey cluster) {
+  auto act = std::make_shared<ReadAccountingClusters>();
   act->cluster = std::move(cluster);
   return act;
 }

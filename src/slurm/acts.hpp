@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -132,6 +133,16 @@ struct ReadReservations final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// Asks slurmdbd, over the slurmrestd of this cluster, for the clusters that it has: the outcome is a list of what
+/// to_json(accounting::Cluster) makes. Needs no slurmctld. An error without an HTTP status tells that slurmrestd did not
+/// answer, unless its reason is kSlurmdbdSilent. Changes nothing.
+struct ReadAccountingClusters final : plan::Act {
+  ClusterKey cluster;
+  [[nodiscard]] core::Json describe() const override;
+};
+/// The reason of an error: slurmrestd answers, and slurmdbd does not.
+inline constexpr std::string_view kSlurmdbdSilent = "SlurmdbdSilent";
+
 /// Makes a reservation of the operator's. Refused (kConflict) when Slurm, asked live, has one of that name: it would be
 /// changed.
 struct MakeReservation final : plan::Act {
@@ -174,6 +185,7 @@ plan::ActPtr confirm_idle(Drained evidence);
 plan::ActPtr confirm_no_jobs(ClusterKey cluster);
 plan::ActPtr confirm_none_starts(ClusterKey cluster);
 plan::ActPtr read_reservations(ClusterKey cluster);
+plan::ActPtr read_accounting_clusters(ClusterKey cluster);
 plan::ActPtr make_reservation(ClusterKey cluster, ReservationWish wish);
 plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::string> nodes);
 plan::ActPtr delete_reservation(OwnReservation evidence);

@@ -12,14 +12,15 @@ using kube::PodRecord;
 Caches::Caches(Wiring& wiring)
     : accountings(wiring.cache(caches::kAccountings)),
       controllers(wiring.cache(caches::kControllers)),
+      restapis(wiring.cache(caches::kRestApis)),
       services(wiring.cache(caches::kServices)),
       config_maps(wiring.cache(caches::kConfigMaps)),
       stateful_sets(wiring.cache(caches::kStatefulSets)),
       pods(wiring.cache(caches::kPods)) {}
 
 bool Caches::synced() const {
-  return accountings.synced() && controllers.synced() && services.synced() && config_maps.synced() && stateful_sets.synced() &&
-         pods.synced();
+  return accountings.synced() && controllers.synced() && restapis.synced() && services.synced() && config_maps.synced() &&
+         stateful_sets.synced() && pods.synced();
 }
 
 AccountingController::AccountingController(Wiring& wiring) : caches_(wiring) {
@@ -36,14 +37,22 @@ AccountingController::AccountingController(Wiring& wiring) : caches_(wiring) {
     const kube::Key key = accounting_ref(controller);
     return key.name.empty() ? Keys{} : Keys{key};
   };
+  const auto named_by_cluster = [this, named_by](const kube::Key& key) {
+    const kube::ObjectPtr controller = caches_.controllers.find(key);
+    return controller ? named_by(*controller) : Keys{};
+  };
   wiring.wakes<Object>(*this, caches_.controllers, named_by, intent_changed);
-  // Whether a cluster is with it stands in the configuration that its slurmctld has loaded.
+  // slurmdbd is asked over slurmrestd.
   wiring.wakes<Object>(
-      *this, caches_.config_maps, of_owner([this, named_by](const kube::Key& key) {
-        const kube::ObjectPtr controller = caches_.controllers.find(key);
-        return controller ? named_by(*controller) : Keys{};
-      }),
-      [](const Object& before, const Object& after) { return joined_slurmdbd(before) != joined_slurmdbd(after); });
+      *this, caches_.restapis, [named_by_cluster](const Object& restapi) { return named_by_cluster(controller_ref(restapi)); },
+      intent_changed);
+  wiring.wakes_on_slurm(name(), [named_by_cluster](const slurm::Change& change) {
+    return change.before->complete() != change.now->complete() ? named_by_cluster(controller_key(change.cluster)) : Keys{};
+  });
+  // Whether a cluster is with it stands in the configuration that its slurmctld has loaded.
+  wiring.wakes<Object>(*this, caches_.config_maps, of_owner(named_by_cluster), [](const Object& before, const Object& after) {
+    return joined_slurmdbd(before) != joined_slurmdbd(after);
+  });
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.stateful_sets}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kAccounting.kind));
   }

@@ -51,6 +51,30 @@ TEST_F(AccountingWakes, OnWhatTheirSlurmctldHasLoaded) {
   EXPECT_EQ(put_conf(with + "PartitionName=p\n"), none_);
 }
 
+TEST_F(AccountingWakes, OnWhoCanAskSlurmdbd) {
+  put(caches_.controllers, controller({{"accountingRef", {{"name", "db"}}}}, 1));
+  EXPECT_EQ(put(caches_.restapis, {{"kind", "RestApi"},
+                                   {"metadata", {{"name", "r"}, {"generation", 1}}},
+                                   {"spec", {{"controllerRef", {{"name", "c"}}}}}}),
+            itself_);
+  const auto of = [](slurm::Snapshot::Health health) {
+    auto out = std::make_shared<slurm::Snapshot>();
+    out->health = health;
+    return out;
+  };
+  slurm::Change change;
+  change.cluster = "ns/c";
+  change.before = of(slurm::Snapshot::Health::kNone);
+  change.now = of(slurm::Snapshot::Health::kComplete);
+  wiring_.woken.clear();
+  wiring_.slurm_changed(change);
+  EXPECT_EQ(wiring_.woken, itself_);
+  change.before = change.now;
+  wiring_.woken.clear();
+  wiring_.slurm_changed(change);
+  EXPECT_EQ(wiring_.woken, none_);
+}
+
 TEST_F(AccountingWakes, OnItsPods) {
   const Json labels{{"app.kubernetes.io/name", "slurmdbd"}, {"app.kubernetes.io/instance", "db"}};
   EXPECT_EQ(put(caches_.pods, {{"kind", "Pod"}, {"metadata", {{"name", "db-accounting-0"}, {"labels", labels}}}}), itself_);

@@ -7,6 +7,7 @@
 #include "cluster/status.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/plan.hpp"
+#include "operator/accounting/slurmdbd.hpp"
 #include "operator/common/accountings.hpp"
 #include "operator/common/named_objects.hpp"
 
@@ -15,16 +16,39 @@ namespace {
 
 Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const kube::Object& object, const std::string& slurmdbd) {
   const std::string& ns = object.meta.ns;
-  Cluster out{.name = object.meta.name, .slurm_key = {}, .jwt_key = {}, .keyring = {}};
+  Cluster out{.name = object.meta.name,
+              .key = cluster_key(ns, object.meta.name),
+              .cluster_name = {},
+              .slurm_key = {},
+              .jwt_key = {},
+              .keyring = {},
+              .said = {}};
   api::Controller controller;
   if (!read_object(object, controller).empty()) return out;
   out.slurm_key = read_key(recorder, ns, slurm_key_ref(controller.spec, object.meta.name));
   out.jwt_key = read_key(recorder, ns, jwt_key_ref(controller.spec, object.meta.name));
   out.keyring = read_keyring(recorder, ns, object.meta.name);
+  out.cluster_name = api::cluster_name(controller.spec, ns, object.meta.name);
   out.external = controller.spec.external;
+  out.restapi = std::ranges::any_of(caches.restapis.by_index(kIndexController, out.key),
+                                    [](const kube::ObjectPtr& restapi) { return !restapi->meta.terminating(); });
   const kube::ObjectPtr config_map = caches.config_maps.find({ns, config_map_name(object.meta.name)});
   out.joined = config_map && joined_slurmdbd(*config_map) == slurmdbd;
   return out;
+}
+
+/// Takes in what was answered in this pass, and forgets who is asked no more.
+void remember(const plan::Facts& facts, std::map<slurm::ClusterKey, Said>& said, std::vector<Cluster>& clusters) {
+  std::map<slurm::ClusterKey, Said> now;
+  for (Cluster& cluster : clusters) {
+    if (const auto fact = facts.find(ask_clusters(cluster.key).id); fact != facts.end()) {
+      cluster.said = read_said(fact->second);
+    } else if (const auto before = said.find(cluster.key); before != said.end()) {
+      cluster.said = before->second;
+    }
+    if (cluster.said) now.emplace(cluster.key, *cluster.said);
+  }
+  said = std::move(now);
 }
 
 void read_jwks(kube::Recorder& recorder, const std::string& ns, Observed& out) {
@@ -63,7 +87,10 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.accountings.find(key);
-  if (!out->object) return out;
+  if (!out->object) {
+    said_.erase(key);
+    return out;
+  }
   out->parse_error = read_object(*out->object, out->accounting);
   if (!out->parse_error.empty()) return out;
 
@@ -71,6 +98,7 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
   const std::string slurmdbd = accounting_endpoint(spec, key.ns, key.name).str();
   const std::vector<kube::ObjectPtr> controllers = clusters_of(caches_.controllers, key);
   for (const kube::ObjectPtr& object : controllers) out->clusters.push_back(read_cluster(caches_, recorder, *object, slurmdbd));
+  remember(context.facts, said_[key], out->clusters);
   if (!spec.external) {
     AccountingKeys keys = read_accounting_keys(recorder, key.ns, spec, controllers);
     out->slurm_key = std::move(keys.slurm);

@@ -2,6 +2,7 @@
 // declaration.cpp.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,15 +12,26 @@
 #include "cluster/keys.hpp"
 #include "cluster/wiring.hpp"
 #include "kube/controller.hpp"
+#include "slurm/accounting/model.hpp"
 
 namespace op::accounting {
 
+/// What slurmdbd said of the clusters that it has, when it was asked over the slurmrestd of one of them.
+struct Said {
+  core::Result<std::vector<slurm::accounting::Cluster>> clusters;
+  core::MonoTime asked_at;
+};
+
 /// A Controller that names this Accounting.
 struct Cluster {
-  std::string name;  ///< Of the Controller.
+  std::string name;          ///< Of the Controller.
+  slurm::ClusterKey key;     ///< Likewise, for questions.
+  std::string cluster_name;  ///< As slurmdbd knows it; "": its spec cannot be read.
   SecretFacts slurm_key, jwt_key, keyring;
   bool external = false;  ///< Its slurmctld is outside of Kubernetes: what that has loaded is not known.
   bool joined = false;    ///< Its slurmctld has loaded a slurm.conf with this slurmdbd.
+  bool restapi = false;   ///< A RestApi serves it, over which slurmdbd can be asked.
+  std::optional<Said> said;
 };
 
 struct Observed {
@@ -45,7 +57,7 @@ struct Observed {
 /// What it reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&accountings, &controllers, &services, &config_maps, &stateful_sets;
+  kube::Cache<kube::Object>&accountings, &controllers, &restapis, &services, &config_maps, &stateful_sets;
   kube::Cache<kube::PodRecord>& pods;
   [[nodiscard]] bool synced() const;
 };
@@ -62,6 +74,8 @@ class AccountingController final : public kube::TypedController<Observed> {
 
  private:
   Caches caches_;
+  /// What was last said over each cluster, by Accounting: it is asked for seldom.
+  std::map<kube::Key, std::map<slurm::ClusterKey, Said>> said_;
 };
 
 }  // namespace op::accounting

@@ -9,6 +9,7 @@
 #include "api/well_known.hpp"
 #include "cluster/status.hpp"
 #include "operator/accounting/database.hpp"
+#include "operator/accounting/slurmdbd.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
 
@@ -192,30 +193,38 @@ std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   return out;
 }
 
-void set_serving(Conditions& conditions, const Observed& observed, const std::vector<Problem>& problems) {
+void set_serving(Conditions& conditions, const Observed& observed, const std::vector<Problem>& problems, const Report& report) {
+  constexpr const char* kKept = ": slurmctld keeps what it has to record until it does";
   const std::string where =
       accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
-  if (observed.accounting.spec.external) {
-    conditions.set(api::kConditionServing, api::ConditionStatus::kUnknown, "External",
-                   "the slurmdbd at " + where + " is not run by the operator");
-  } else if (serves(observed)) {
+  const bool external = observed.accounting.spec.external;
+  if (!report.away.empty()) {
+    conditions.set(api::kConditionServing, false, "SlurmdbdAway",
+                   "slurmdbd at " + where + " does not answer" + kKept + "; " + report.away);
+  } else if (report.answers) {
     conditions.set(api::kConditionServing, true, "Serving", "slurmdbd answers at " + where);
+  } else if (external) {
+    conditions.set(
+        api::kConditionServing, api::ConditionStatus::kUnknown, "External",
+        "the slurmdbd at " + where + " is not run by the operator" + (report.not_asked.empty() ? "" : "; " + report.not_asked));
+  } else if (serves(observed)) {
+    conditions.set(api::kConditionServing, true, "PortAnswers",
+                   "the port of slurmdbd answers at " + where + (report.not_asked.empty() ? "" : "; " + report.not_asked));
   } else {
     const auto wrong = std::ranges::find_if(problems, &Problem::wrong);
     conditions.set(api::kConditionServing, false, wrong == problems.end() ? "Waiting" : wrong->reason,
-                   "slurmdbd does not answer: slurmctld keeps what it has to record until it does" +
-                       (wrong == problems.end() ? "" : "; " + wrong->message));
+                   "slurmdbd does not answer" + std::string(kKept) + (wrong == problems.end() ? "" : "; " + wrong->message));
   }
 }
 
 /// `waiting`: what is still to come, where nothing is wrong.
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
-                 plan::Plan& plan) {
+                 const Report& report, plan::Plan& plan) {
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.accounting.status.conditions, object.meta.generation, observed.context.now);
   if (observed.parse_error.empty()) {
     set_fields_not_acted_on(conditions, ignored_fields(observed.accounting.spec));
-    set_serving(conditions, observed, problems);
+    set_serving(conditions, observed, problems, report);
     set_database_unsuited(conditions, observed);
   }
   set_summary(conditions, ready, problems, ready ? "" : waiting);
@@ -228,14 +237,19 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
 /// Nothing is made. What is known of such a slurmdbd, its clusters tell.
 void plan_external(const Observed& observed, plan::Plan& plan) {
   const std::vector<std::string> left = outside(observed);
+  const Report report = look_at_slurmdbd(observed, true, true, plan);
   std::string waiting;
-  if (observed.clusters.empty()) {
+  if (!report.away.empty()) {
+    waiting = report.away;
+  } else if (observed.clusters.empty()) {
     waiting = "no Controller names this Accounting, so nothing is known of the slurmdbd at " +
               accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
   } else if (!left.empty()) {
     waiting = "Controllers whose slurmctld is not with it yet: " + some_of(left);
+  } else {
+    waiting = report.waiting;
   }
-  plan_status(observed, {}, waiting.empty(), waiting, plan);
+  plan_status(observed, {}, waiting.empty(), waiting, report, plan);
 }
 
 const char* starting(const Observed& observed) {
@@ -284,10 +298,13 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   const std::vector<std::string> left = outside(observed);
   const bool up =
       serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
-  const std::string waiting = up && !left.empty() ? "Controllers whose slurmctld is not with it yet: " + some_of(left)
-                              : !up && made       ? starting(observed)
-                                                  : "";
-  plan_status(observed, problems, up && left.empty(), waiting, plan);
+  // What changes its pod must not wait for an answer.
+  const Report report = look_at_slurmdbd(observed, serves(observed), plan.step_count() == 0, plan);
+  const std::string waiting = !up                   ? made ? starting(observed) : ""
+                              : !left.empty()       ? "Controllers whose slurmctld is not with it yet: " + some_of(left)
+                              : report.away.empty() ? report.waiting
+                                                    : report.away;
+  plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
 }
 
 }  // namespace
@@ -296,15 +313,15 @@ plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.object || observed.object->meta.terminating()) return out;
   if (!observed.parse_error.empty()) {
-    plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", out);
+    plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", {}, out);
   } else if (observed.accounting.spec.external) {
     plan_external(observed, out);
   } else if (!observed.accounting.spec.storage_config) {
-    plan_status(observed, {{"Invalid", "spec.storageConfig: required when external is false"}}, false, "", out);
+    plan_status(observed, {{"Invalid", "spec.storageConfig: required when external is false"}}, false, "", {}, out);
   } else if (const api::StorageConfig& storage = *observed.accounting.spec.storage_config;
              !storage.managed && (storage.host.empty() || !storage.password_key_ref)) {
     plan_status(observed, {{"Invalid", "spec.storageConfig.host and passwordKeyRef: required when managed is false"}}, false,
-                "", out);
+                "", {}, out);
   } else {
     plan_running(observed, out);
   }

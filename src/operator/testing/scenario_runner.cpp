@@ -43,8 +43,8 @@ class Runner {
     } else if (verb == "advance") {
       world.advance(core::Duration{value.get<long long>()});
     } else if (verb == "fail") {
-      check_keys(value, {"object", "code", "message"});
-      world.faults[value["object"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
+      check_keys(value, {"object", "code", "message", "status"});
+      world.faults[value["object"]] = {code_of(value["code"]), value["message"], value.value("status", 0), {}, {}};
     } else if (verb == "mend") {
       world.faults.clear();
       world.mend();
@@ -70,6 +70,10 @@ class Runner {
       world.jobs[job.id] = std::move(job);
     } else if (verb == "end") {
       world.jobs.erase(value.get<std::int64_t>());
+    } else if (verb == "registered") {
+      world.registered.clear();
+      for (const auto& [name, host] : value.items())
+        world.registered.push_back({name, host.get<std::string>(), host == "" ? 0 : 6817});
     } else if (verb == "node") {
       slurm::Node& node = world.nodes[value.at("name")];
       node.name = value["name"];

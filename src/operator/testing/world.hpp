@@ -22,6 +22,7 @@
 #include "kube/controller.hpp"
 #include "kube/record.hpp"
 #include "plan/ledger.hpp"
+#include "slurm/accounting/model.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -42,7 +43,8 @@ class World {
   std::string loaded;                        ///< The hash that slurmctld has loaded.
   std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
   slurm::Capabilities capabilities{.release = "26.05", .data_parser = {}, .topology_update = true};
-  std::map<std::int64_t, slurm::Job> jobs;  ///< The same.
+  std::map<std::int64_t, slurm::Job> jobs;             ///< The same.
+  std::vector<slurm::accounting::Cluster> registered;  ///< What slurmdbd has.
   std::string refusal = "error: bad line";
   std::string bad_text;  ///< Not empty: a slurm.conf with this in it is refused, however willing slurmctld is.
   /// Writes to objects of this "Kind/name" fail with this error.
@@ -207,6 +209,12 @@ class World {
       if (auto broken = fault({get->resource.kind, get->key}); !broken) return std::unexpected(broken.error());
       const Json* document = find(get->resource.kind, get->key);
       return document != nullptr ? core::Result<Json>(*document) : core::fail(core::ErrorCode::kNotFound, "not found");
+    }
+    if (dynamic_cast<const slurm::ReadAccountingClusters*>(&query) != nullptr) {
+      if (auto broken = fault({"Slurm", {"", "clusters"}}); !broken) return std::unexpected(broken.error());
+      Json rows = Json::array();
+      for (const slurm::accounting::Cluster& cluster : registered) rows.push_back(to_json(cluster));
+      return rows;
     }
     const auto* list = dynamic_cast<const kube::List*>(&query);
     if (list == nullptr) return core::fail(core::ErrorCode::kUnsupported, query.describe().dump());

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json.hpp"
 #include "slurm/model.hpp"
 
 namespace slurm::accounting {
@@ -70,7 +71,11 @@ struct Association {
 struct Cluster {
   std::string name, host;  ///< `host` is "" while its slurmctld is not connected.
   std::int64_t port = 0;
+  [[nodiscard]] bool connected() const { return !host.empty() && port != 0; }
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
+[[nodiscard]] core::Json to_json(const Cluster& cluster);
+/// Of what to_json makes.
+[[nodiscard]] Cluster read_cluster(const core::Json& json);
 
 }  // namespace slurm::accounting

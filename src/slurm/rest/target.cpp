@@ -550,6 +550,38 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
+  // --- Accounting -------------------------------------------------------------------------------------------------
+
+  void read_accounting_clusters(const ReadAccountingClusters& act, const Done& done) {
+    const auto job = std::make_shared<Job>(Job{act.cluster, "ask slurmdbd for its clusters", done});
+    loop.after(core::Duration{0}, [weak = weak_from_this(), job] {
+      const auto self = weak.lock();
+      if (!self) return;
+      AccountingClient* to = self->clusters.accounting(job->cluster);
+      if (to == nullptr)
+        return self->fail(job, {ErrorCode::kUnavailable, self->clusters.snapshot(job->cluster)->error, 0, {}, {}});
+      to->clusters([weak, job](const core::Result<std::vector<std::shared_ptr<const accounting::Cluster>>>& rows) {
+        const auto target = weak.lock();
+        if (!target) return;
+        if (!rows) return target->tell_silence(job, rows.error());
+        core::Json all = core::Json::array();
+        for (const auto& row : *rows) all.push_back(accounting::to_json(*row));
+        job->done({std::move(all), {}});
+      });
+    });
+  }
+
+  /// Nobody answered: was it slurmdbd, or slurmrestd?
+  void tell_silence(const JobPtr& job, const core::Error& error) {
+    Client* rest = clusters.client(job->cluster);
+    if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
+    rest->ping(guard<std::vector<Ping>>([job, error](Impl& self, const core::Result<std::vector<Ping>>& answer) {
+      core::Error told = error;
+      if (answer) told.reason = std::string(kSlurmdbdSilent);
+      self.fail(job, told);
+    }));
+  }
+
   void with_reservations(const JobPtr& job, std::function<void(Impl&, const Table<Reservation>&)> then) {
     Client* to = client(job);
     if (to == nullptr) return;
@@ -654,6 +686,8 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   carries_out<ConfirmNoneStarts>([impl](const auto& act, Done done) { impl->confirm_none_starts(*act, std::move(done)); });
   carries_out<ConfirmNoJobs>([impl](const auto& act, Done done) { impl->confirm_none(*act, std::move(done)); });
   carries_out<ReadReservations>([impl](const auto& act, Done done) { impl->read_reservations(*act, std::move(done)); });
+  carries_out<ReadAccountingClusters>(
+      [impl](const auto& act, const Done& done) { impl->read_accounting_clusters(*act, done); });
   carries_out<MakeReservation>([impl](const auto& act, Done done) { impl->make_reservation(*act, std::move(done)); });
   carries_out<SetReservationNodes>([impl](const auto& act, Done done) { impl->set_reservation_nodes(*act, std::move(done)); });
   carries_out<DeleteReservation>([impl](const auto& act, Done done) { impl->delete_reservation(*act, std::move(done)); });

@@ -107,6 +107,41 @@ Drained TargetTest::drained() {
   return *Drained::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "n1"});
 }
 
+TEST_F(TargetTest, AsksSlurmdbdForItsClusters) {
+  const std::string base = "/slurmdb/v0.0.45/";
+  http.on("GET", "/openapi/v3",
+          testing::ok(R"({"info":{"version":"Slurm-26.05.5"},"paths":{")" + base + R"(qos/":{"get":{}}}})"));
+  http.on("GET", base + "clusters/",
+          testing::ok(R"({"clusters":[{"name":"c","controller":{"host":"10.0.0.1","port":6817}}],"errors":[],)" +
+                      testing::meta() + "}"));
+  const auto rows = run(read_accounting_clusters("c"));
+  ASSERT_TRUE(rows.value);
+  EXPECT_EQ(*rows.value, core::Json::array({{{"name", "c"}, {"host", "10.0.0.1"}, {"port", 6817}}}));
+  EXPECT_TRUE(rows.gates.empty());
+
+  http.on("GET", base + "clusters/", testing::error(500, 7000, "Unable to connect to database"));
+  const auto refused = run(read_accounting_clusters("c"));
+  ASSERT_FALSE(refused.value);
+  EXPECT_EQ(refused.value.error().http_status, 500);
+  EXPECT_NE(refused.value.error().message.find("Unable to connect to database"), std::string::npos);
+
+  // Nobody answers: slurmdbd, or slurmrestd.
+  http.on("GET", base + "clusters/", [](const net::HttpRequest&) -> FakeTransport::Answer {
+    return core::fail(ErrorCode::kUnknownOutcome, "silence after 12000 ms");
+  });
+  EXPECT_EQ(run(read_accounting_clusters("c")).value.error().reason, kSlurmdbdSilent);
+  for (const std::string& path : {base + "clusters/", "/openapi/v3" + std::string(), kBase + "/ping/"}) {
+    http.on("GET", path, [](const net::HttpRequest&) -> FakeTransport::Answer {
+      return core::fail(ErrorCode::kUnavailable, "connection refused");
+    });
+  }
+  const auto away = run(read_accounting_clusters("c"));
+  ASSERT_FALSE(away.value);
+  EXPECT_EQ(away.value.error().reason, "");
+  EXPECT_EQ(away.value.error().http_status, 0);
+  EXPECT_EQ(failure(read_accounting_clusters("unknown")), ErrorCode::kUnavailable);
+}
+
 TEST_F(TargetTest, KnowsItsActs) {
   struct Other final : plan::Act {
     [[nodiscard]] core::Json describe() const override { return {}; }

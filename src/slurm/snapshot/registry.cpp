@@ -131,6 +131,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           transport(home.factory(endpoint)),
           tokens(home.loop.clock(), key, user),
           client(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
+          accounting(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
           random(home.random.stream("polls of " + cluster)),
           poller(
               home.loop, *random, home.log, client, [&home] { return ++home.last_round; },
@@ -146,6 +147,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     std::unique_ptr<net::HttpTransport> transport;
     Hs256Tokens tokens;
     Client client;
+    AccountingClient accounting;
     std::unique_ptr<core::Random> random;
     Poller poller;
     JobReads job_reads;
@@ -255,6 +257,11 @@ SnapshotPtr Clusters::snapshot(const ClusterKey& cluster) const {
 Client* Clusters::client(const ClusterKey& cluster) {
   auto* connection = impl_->find(cluster);
   return connection == nullptr ? nullptr : &connection->client;
+}
+
+AccountingClient* Clusters::accounting(const ClusterKey& cluster) {
+  auto* connection = impl_->find(cluster);
+  return connection == nullptr ? nullptr : &connection->accounting;
 }
 
 void Clusters::poll_often(const ClusterKey& cluster) {

@@ -17,6 +17,7 @@
 #include "core/random.hpp"
 #include "net/http.hpp"
 #include "plan/executor.hpp"
+#include "slurm/rest/accounting_client.hpp"
 #include "slurm/rest/client.hpp"
 #include "slurm/snapshot/poller.hpp"
 #include "slurm/snapshot/snapshot.hpp"
@@ -63,6 +64,8 @@ class Clusters {
   [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;
   /// Null for a cluster that is not known. Good until the loop runs on.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
+  /// The accounting database behind the same slurmrestd. Likewise.
+  [[nodiscard]] AccountingClient* accounting(const ClusterKey& cluster);
 
   /// A plan waits on Slurm: polls come faster for the next two seconds.
   void poll_often(const ClusterKey& cluster);

@@ -1,0 +1,114 @@
+#include "operator/accounting/slurmdbd.hpp"
+
+#include <algorithm>
+
+#include "api/well_known.hpp"
+#include "operator/common/children.hpp"
+#include "slurm/acts.hpp"
+
+namespace op::accounting {
+namespace {
+
+/// From one question to the next: while all is well, and while something is not.
+constexpr core::Duration kSeldom{45000}, kOften{10000};
+
+/// What was said of one cluster.
+enum class Word {
+  kUnknown,       ///< Nothing: slurmrestd does not answer, or was not asked yet.
+  kUnserved,      ///< Nothing: slurmrestd does not serve accounting, perhaps not yet.
+  kAway,          ///< slurmrestd answers, and slurmdbd does not.
+  kUnregistered,  ///< slurmdbd has no such cluster.
+  kUnconnected,   ///< It has, and its slurmctld is not connected.
+  kGood,
+};
+
+/// Slurm writes names of clusters in lower case.
+bool same_name(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+Word word_of(const Cluster& cluster) {
+  if (!cluster.said) return Word::kUnknown;
+  const auto& clusters = cluster.said->clusters;
+  if (!clusters) {
+    const core::Error& error = clusters.error();
+    if (error.code == core::ErrorCode::kUnsupported) return Word::kUnserved;
+    return error.http_status == 0 && error.reason != slurm::kSlurmdbdSilent ? Word::kUnknown : Word::kAway;
+  }
+  const auto found = std::ranges::find_if(
+      *clusters, [&](const slurm::accounting::Cluster& row) { return same_name(row.name, cluster.cluster_name); });
+  if (found == clusters->end()) return Word::kUnregistered;
+  return found->connected() ? Word::kGood : Word::kUnconnected;
+}
+
+std::string text_of(const Cluster& cluster, Word word) {
+  const std::string of = " of Controller " + cluster.name;
+  switch (word) {
+    case Word::kUnknown:
+      return "slurmdbd cannot be asked over slurmrestd" + of +
+             (cluster.said && !cluster.said->clusters ? ": " + one_line(cluster.said->clusters.error().message) : " yet");
+    case Word::kAway:
+      return "slurmrestd" + of + ", asked for what slurmdbd has: " + one_line(cluster.said->clusters.error().message);
+    case Word::kUnregistered:
+      return "slurmdbd has no cluster " + cluster.cluster_name + " yet, that" + of;
+    case Word::kUnconnected:
+      return "slurmctld" + of + " is not connected to slurmdbd";
+    case Word::kUnserved:
+    case Word::kGood:
+      break;
+  }
+  return "";
+}
+
+void append(std::string& list, const std::string& text) {
+  list += (list.empty() ? "" : "; ") + text;
+}
+
+}  // namespace
+
+plan::Need ask_clusters(const slurm::ClusterKey& cluster) {
+  return {"slurmdbd over " + cluster, slurm::read_accounting_clusters(cluster)};
+}
+
+Said read_said(const plan::Fact& fact) {
+  if (!fact.value) return {std::unexpected(fact.value.error()), fact.asked_at};
+  std::vector<slurm::accounting::Cluster> rows;
+  for (const core::Json& row : *fact.value) rows.push_back(slurm::accounting::read_cluster(row));
+  return {std::move(rows), fact.asked_at};
+}
+
+Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan) {
+  const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);
+  const bool was_ready = ready != nullptr && ready->status == api::ConditionStatus::kTrue;
+  Report out;
+  std::vector<std::string> not_asked;
+  std::string away;
+  for (const Cluster& cluster : observed.clusters) {
+    // Before it has joined, its slurmrestd knows no slurmdbd, or another one.
+    if (!cluster.joined && !cluster.external) continue;
+    if (!cluster.restapi) {
+      not_asked.push_back(cluster.name);
+      continue;
+    }
+    if (!reachable) continue;
+    const Word word = word_of(cluster);
+    const core::Duration pause = (word == Word::kGood || word == Word::kUnserved) && was_ready ? kSeldom : kOften;
+    const core::Duration age = cluster.said ? observed.context.mono - cluster.said->asked_at : pause;
+    if (age >= pause && may_ask) plan.need(ask_clusters(cluster.key));
+    plan.wake_after(age < pause ? pause - age : pause, "slurmdbd is asked again");
+    out.answers = out.answers || (cluster.said && cluster.said->clusters);
+    if (word == Word::kAway) {
+      append(away, text_of(cluster, word));
+    } else if (word == Word::kUnserved || (word == Word::kUnknown && cluster.external)) {
+      not_asked.push_back(cluster.name);
+    } else if (word == Word::kUnregistered || word == Word::kUnconnected || (word == Word::kUnknown && !was_ready)) {
+      append(out.waiting, text_of(cluster, word));
+    }
+  }
+  if (!away.empty()) append(out.answers ? out.waiting : out.away, away);
+  if (!not_asked.empty()) out.not_asked = "no RestApi tells what slurmdbd has, of Controllers: " + some_of(not_asked);
+  return out;
+}
+
+}  // namespace op::accounting
