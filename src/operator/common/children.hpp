@@ -37,8 +37,8 @@ void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 /// wanted, and replaces volumes of a wanted name that are of another type. A probe has one handler and a volume one type;
 /// server-side apply leaves what others have set, and the API server refuses the two. Our own are changed by the apply itself:
 /// of a child that we applied before, it is done once that was refused, as `outcomes` tells.
-std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent,
-                                           const kube::Object* observed, const plan::Outcomes& outcomes);
+std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
+                                        const plan::Outcomes& outcomes);
 
 /// A digest of what a Secret holds, for an annotation: salted with the owner's uid, so that it tells nothing about other
 /// Secrets; the same for a Secret that was made again. "": of nothing.
