@@ -1684,6 +1684,44 @@ def users_log_in_and_run_jobs(ns):
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
+@test
+@once
+def login_pods_without_sessions_go_first(ns):
+    have_client(ns)
+    public = made_key(ns, "first")
+    ns.apply(LOGINSET + f"  replicas: 2\n  rootSshAuthorizedKeys: {json.dumps(public)}\n")
+    ns.wait_condition("loginsets.slinky.slurm.net", "login")
+    wait("the Service leads to them", lambda: ssh(ns, "first", "root", "true", check=False).returncode == 0)
+
+    session = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
+        "first", "root", "'touch /tmp/here; until test -e /tmp/told; do sleep 0.2; done; echo well'")], stdout=subprocess.PIPE, text=True, env=ENV)
+    try:
+        has = lambda pod: ns.kubectl("exec", pod, "-c", "login", "--", "test", "-e", "/tmp/here", check=False).returncode == 0
+        busy = wait("the session is on one of them", lambda: [p["metadata"]["name"] for p in login_pods(ns).values() if has(p["metadata"]["name"])])[0]
+        told = lambda pod: ns.kubectl("logs", pod, "-c", "sessions", "--tail=1").stdout.strip()
+        wait("its pod tells of it", lambda: told(busy) == "sessions=1")
+
+        ns.kubectl("scale", "loginsets.slinky.slurm.net", "login", "--replicas=1")
+        wait("the other pod is gone", lambda: [p["metadata"]["name"] for p in login_pods(ns).values()] == [busy])
+        expect("deletionTimestamp" not in next(iter(login_pods(ns).values()))["metadata"], "the pod with the session goes")
+
+        ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": "MaxSessions 7"}})
+        wait("another one serves", lambda: len([p for p in login_pods(ns).values() if "deletionTimestamp" not in p["metadata"]
+                                                and p["metadata"]["name"] != busy]) == 1)
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
+        progressing = lambda: next(c for c in ns.get("loginsets.slinky.slurm.net", "login")["status"]["conditions"] if c["type"] == "Progressing")
+        wait("the status says what is waited for", lambda: progressing()["reason"] == "WaitingForSessions"
+             and f"pod {busy} waits for 1 session, until " in progressing()["message"])
+        ns.kubectl("exec", busy, "-c", "login", "--", "touch", "/tmp/told")
+        expect(session.communicate(timeout=LIMIT)[0].strip() == "well", "the session did not end well")
+    finally:
+        session.kill()
+    wait("the former pod is gone", lambda: busy not in [p["metadata"]["name"] for p in login_pods(ns).values()])
+    wait("nothing is waited for", lambda: progressing()["reason"] == "Done")
+    no_login_nodes(ns)
+    ns.kubectl("delete", "pod", "client")
+
+
 @contextlib.contextmanager
 def directory(ns):
     """An LDAP server that knows alice, the Secret sssd for it, and the ConfigMap people with the key that the client has for her."""
@@ -1738,6 +1776,12 @@ def users_of_a_directory_log_in(ns):
             expect(out[0] == "5001" and set(out[1:]) == {"5001", "5002"}, f"in a job id printed {out}")
             job = int(ssh(ns, "alice", "alice", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
             wait("her batch job completes", lambda: ns.completed(job))
+            # What is not hers to know.
+            for path in ("/etc/slurm/slurm.key", "/etc/ssh/ssh_host_ed25519_key", "/etc/sssd/sssd.conf", "/run/slurm-sessions/now"):
+                read = ssh(ns, "alice", "alice", "cat", path, check=False)
+                expect(read.returncode == 1 and "Permission denied" in read.stderr, f"she reads {path}: {read.returncode} {read.stderr}")
+            out = ssh(ns, "alice", "alice", "ls", "/var/run/secrets/kubernetes.io", check=False)
+            expect("No such file" in out.stderr, "the pod has a token of a service account")
         finally:
             no_login_nodes(ns)
     wait("3 idle", lambda: len(ns.idle()) == 3)

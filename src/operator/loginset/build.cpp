@@ -10,6 +10,7 @@
 #include "operator/common/ssh.hpp"
 #include "operator/common/sssd.hpp"
 #include "operator/loginset/plan.hpp"
+#include "operator/loginset/sessions.hpp"
 
 namespace op::loginset {
 namespace {
@@ -30,18 +31,16 @@ constexpr std::string_view kInitConfScript =
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// Waits for the SSH sessions, and for the programs whose end ends a job. Those may have been left behind by their session, as
-/// in tmux. The kubelet lets it wait for terminationGracePeriodSeconds, and for nothing less once it has begun; so it stops by
-/// itself when the cluster was deleted, for then srun may hang: DNS answers, and for a minute does not know slurmctld's name.
-/// $0 is that name, $1 one that is always known.
+/// Waits for the sessions, also while they cannot be counted. The kubelet lets it wait for terminationGracePeriodSeconds, and
+/// for nothing less once it has begun; so it stops by itself when the cluster was deleted, for then srun may hang: DNS answers,
+/// and for a minute does not know slurmctld's name. $0 is that name, $1 one that is always known.
 constexpr std::string_view kPreStop =
-    R"sh(busy() { grep -qsaE '^sshd(-session)?: [^ ]*@' /proc/[0-9]*/cmdline ||)sh"
-    R"sh( grep -qsxE 'srun|salloc|sattach' /proc/[0-9]*/comm; };)sh"
+    R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
-    R"sh( busy || exit 0; for t in /dev/pts/[0-9]*; do timeout 1 sh -c 'echo; echo "This login node is about to go.)sh"
+    R"sh( idle && exit 0; for t in /dev/pts/[0-9]*; do timeout 1 sh -c 'echo; echo "This login node is about to go.)sh"
     R"sh( Please log out when your work here is done: what still runs when it goes is lost. New sessions go to another one." >"$0")sh"
-    R"sh( 2>/dev/null' "$t"; done; n=0; while busy; do if gone "$1"; then n=$((n + 1)); else n=0; fi;)sh"
-    R"sh( [ "$n" -lt 30 ] || exit 0; sleep 2; done)sh";
+    R"sh( 2>/dev/null' "$t"; done; g=0; until idle; do if gone "$1"; then g=$((g + 1)); else g=0; fi;)sh"
+    R"sh( [ "$g" -lt 30 ] || exit 0; sleep 2; done)sh";
 constexpr int kGraceSeconds = 24 * 60 * 60;
 
 /// The port that sshd listens on, as the user tells it.
@@ -56,8 +55,10 @@ int ssh_port(const api::LoginSetSpec& spec) {
 }
 
 /// sackd gives out credentials, sshd listens, and users can be looked up. A connection to sshd would be logged each time.
+/// Whatever becomes of that, sessions are reported.
 std::string readiness_script(const api::LoginSetSpec& spec) {
-  std::string out = fmt::format(
+  std::string out = report_script();
+  out += fmt::format(
       "test -S /run/slurm/sack.socket && grep -qsE ': [0-9A-F]+:{:04X} [0-9A-F]+:0000 0A ' /proc/net/tcp /proc/net/tcp6",
       ssh_port(spec));
   if (spec.sssd_conf_ref) out += " && test -S /var/lib/sss/pipes/nss";
@@ -68,6 +69,7 @@ Json login_container(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
   Json mounts = Json::array({read_only_mount("slurm-etc", "/etc/slurm"),
                              {{"name", "sackd-dir"}, {"mountPath", "/run/slurm"}},
+                             sessions_mount(),
                              read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig),
                              read_only_mount("authorized-keys", kKeysDirectory)});
   for (const std::string& key : usable_host_keys(observed.host_keys))
@@ -87,7 +89,7 @@ Json login_container(const Observed& observed) {
        {{"preStop",
          {{"exec",
            {{"command",
-             {"sh", "-c", kPreStop, observed.controller.host,
+             {"sh", "-c", std::string(kCount) + std::string(kPreStop), observed.controller.host,
               fmt::format("kubernetes.default.svc.{}", observed.cluster_domain)}}}}}}}},
       {"volumeMounts", std::move(mounts)},
   };
@@ -125,6 +127,7 @@ Json volumes(const Observed& observed) {
   Json out = Json::array(
       {{{"name", "slurm-etc"}, {"emptyDir", {{"medium", "Memory"}}}},
        {{"name", "sackd-dir"}, {"emptyDir", {{"medium", "Memory"}}}},
+       sessions_volume(),
        projected_volume("slurm-config",
                         Json::array({project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm),
                                      project_login_rotation(observed.keyring.ref.secret)})),
@@ -232,7 +235,7 @@ core::Json build_deployment(const Observed& observed) {
       {"dnsConfig",
        {{"searches", Json::array({fmt::format("{}.{}.svc.{}", workers_service_name(spec.controller_ref.name), meta.ns,
                                               observed.cluster_domain)})}}},
-      {"initContainers", Json::array({initconf_container(spec)})},
+      {"initContainers", Json::array({initconf_container(spec), sessions_sidecar()})},
       {"containers", Json::array({login_container(observed)})},
       {"volumes", volumes(observed)},
   };
@@ -249,8 +252,8 @@ core::Json build_deployment(const Observed& observed) {
     add_conf_server(container, observed.conf_servers);
   }
   for (Json& container : pod_template["spec"]["initContainers"]) {
-    if (core::get_string(container, {"name"}) == kInitConf && core::get_string(container, {"image"}).empty())
-      container["image"] = image;
+    const std::string name = core::get_string(container, {"name"});
+    if ((name == kInitConf || name == kSessions) && core::get_string(container, {"image"}).empty()) container["image"] = image;
   }
   Json out = owned_child(kube::resources::kDeployment, meta.key(), resources::kLoginSet, meta, loginset_labels(meta.name));
   out["spec"] = {{"replicas", spec.replicas},

@@ -11,6 +11,7 @@
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/ssh.hpp"
+#include "operator/loginset/sessions.hpp"
 
 namespace op::loginset {
 namespace {
@@ -41,7 +42,7 @@ void add_controller_problems(const Observed& observed, std::vector<Problem>& out
   }
 }
 
-std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& plan) {
+std::vector<Problem> problems_of(const Observed& observed, plan::Plan& plan) {
   const std::string& ns = observed.object->meta.ns;
   std::vector<Problem> out = observed.missing;
   out.insert(out.end(), observed.missing_keys.begin(), observed.missing_keys.end());
@@ -57,6 +58,7 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
   for (Problem& problem : pod_problems(pods_that_count(observed.pods, rolled_out(observed)))) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
   if (std::optional<Problem> refused = pods_refused(observed.deployment.get())) out.push_back(std::move(*refused));
+  for (Problem& problem : waits_for_sessions(observed, plan)) out.push_back(std::move(problem));
   return out;
 }
 
@@ -111,11 +113,17 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   // Pods that start now must find the sshd_config that they are annotated with.
   if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
     return;
-  plan::Lane& lane = plan.lane("pod");
   core::Json deployment = build_deployment(observed);
-  lane.add(make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+  std::optional<plan::Step> way =
+      make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes);
+  std::optional<plan::Step> apply =
+      apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet);
+  // In a later pass, when the caches have seen what pods cost: ReplicaSets go by a cache as well.
+  if (!rank_pods(observed, apply.has_value(), plan)) return;
+  plan::Lane& lane = plan.lane("pod");
+  lane.add(std::move(way));
   lane.then();
-  lane.add(apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet));
+  lane.add(std::move(apply));
 }
 
 }  // namespace
