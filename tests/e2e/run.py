@@ -1685,6 +1685,36 @@ def users_log_in_and_run_jobs(ns):
 
 
 @test
+def sshd_takes_what_users_write(ns):
+    """The users' lines win, and sshd accepts the file."""
+    have_client(ns)
+    client(ns, "bash", "-c", "mkdir -p /run/sshd && ssh-keygen -A")
+    ns.apply(LOGINSET + "  replicas: 0\n")
+    lines = {"usepam yes", "x11forwarding yes", "subsystem sftp internal-sftp"}
+    for extra, wanted in (
+            ("", lines),
+            ("UsePAM no\nX11Forwarding no", {"usepam no", "x11forwarding no"}),
+            ("Subsystem sftp /usr/lib/openssh/sftp-server -e", {"subsystem sftp /usr/lib/openssh/sftp-server -e", "usepam yes"}),
+            ("MaxSessions 7\nMatch User nobody\n  X11Forwarding no\n  MaxSessions 1", {*lines, "maxsessions 7"}),
+            ("Match User nobody\n  Banner none\nMatch all\nX11Forwarding no\nUsePAM no", {"usepam no", "x11forwarding no"}),
+            ("HostKey /etc/ssh/ssh_host_rsa_key", {"hostkey /etc/ssh/ssh_host_rsa_key", *lines}),
+    ):
+        ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": extra}})
+        file = lambda: ns.get("configmap", "login-ssh-config")["data"]["sshd_config"]
+        wait("the file has the lines", lambda: all(line in file() for line in extra.split("\n")) and "HostKey" in file())
+        checked = ns.kubectl("exec", "-i", "client", "--", "bash", "-c", "cat >/tmp/sshd_config && /usr/sbin/sshd -t -f /tmp/sshd_config",
+                             text=file(), check=False)
+        expect(checked.returncode == 0 and not checked.stderr, f"sshd says of {extra!r}: {checked.stderr}")
+        # As sshd looks at it for a user.
+        told = set(client(ns, "/usr/sbin/sshd", "-T", "-f", "/tmp/sshd_config", "-C", "user=root,host=a,addr=10.0.0.1").stdout.split("\n"))
+        expect(wanted <= told, f"of {extra!r} sshd does not take {wanted - told}")
+        if extra.startswith("HostKey"):
+            expect(len([line for line in told if line.startswith("hostkey ")]) == 1, "there are host keys that the user does not name")
+    no_login_nodes(ns)
+    ns.kubectl("delete", "pod", "client")
+
+
+@test
 @once
 def login_pods_without_sessions_go_first(ns):
     have_client(ns)

@@ -138,8 +138,14 @@ Json volumes(const Observed& observed) {
   return out;
 }
 
-std::string login_sshd_config(const api::LoginSetSpec& spec) {
-  std::string out = sshd_config("LoginSet", "", spec.extra_sshd_config);
+std::string login_sshd_config(const Observed& observed) {
+  const api::LoginSetSpec& spec = observed.loginset.spec;
+  // The image makes those that are not there, in each pod another one.
+  std::vector<std::string> host_keys;
+  for (const std::string& key : usable_host_keys(observed.host_keys)) {
+    if (!key.ends_with(".pub")) host_keys.push_back("/etc/ssh/" + key);
+  }
+  std::string out = sshd_config("LoginSet", spec.extra_sshd_config, host_keys);
   // A volume's directory can be written to by everybody, as its mode says, which StrictModes refuses in AuthorizedKeysFile.
   // In a Match block it comes before what users set for all; without keys of users it leaves theirs in force for those.
   out += fmt::format(
@@ -164,7 +170,7 @@ kube::StringMap hashes(const Observed& observed) {
   kube::StringMap out{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppLogin)},
       {std::string(api::kAnnotationSlurmKeyHash), new_logins ? rotation->to : observed.keyring.digest},
-      {std::string(api::kAnnotationSshdConfHash), core::short_digest(login_sshd_config(observed.loginset.spec))},
+      {std::string(api::kAnnotationSshdConfHash), core::short_digest(login_sshd_config(observed))},
       {std::string(api::kAnnotationSshHostKeysHash), salted_digest(observed.object->meta, host_keys)},
   };
   if (observed.loginset.spec.sssd_conf_ref)
@@ -211,7 +217,7 @@ core::Json build_ssh_config(const Observed& observed) {
                          loginset_labels(meta.name));
   std::string keys = "# Made by slurm-operator from rootSshAuthorizedKeys of the LoginSet.\n";
   add_lines(keys, observed.loginset.spec.root_ssh_authorized_keys);
-  out["data"] = {{kSshdConfig, login_sshd_config(observed.loginset.spec)}, {kAuthorizedKeys, std::move(keys)}};
+  out["data"] = {{kSshdConfig, login_sshd_config(observed)}, {kAuthorizedKeys, std::move(keys)}};
   return out;
 }
 

@@ -103,10 +103,14 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
                            "there are no host keys yet",
                            kube::create(kube::resources::kSecret, build_host_keys(observed))});
   }
-  std::optional<plan::Step> config =
-      apply_step(kube::resources::kConfigMap, build_ssh_config(observed), observed.config_map.get(), kManagerLoginSet);
-  const bool refreshed = !config;
-  plan.lane("ssh").add(std::move(config));
+  // sshd_config names the host keys.
+  bool refreshed = !usable_host_keys(observed.host_keys).empty();
+  if (refreshed) {
+    std::optional<plan::Step> config =
+        apply_step(kube::resources::kConfigMap, build_ssh_config(observed), observed.config_map.get(), kManagerLoginSet);
+    refreshed = !config;
+    plan.lane("ssh").add(std::move(config));
+  }
   if (refreshed) plan_refresh(observed, plan);
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));

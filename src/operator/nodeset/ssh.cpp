@@ -22,9 +22,9 @@ constexpr std::string_view kHostKeysVolume = "ssh-host-keys";
 constexpr std::string_view kHostKeys = "/etc/ssh/host_keys.d";
 
 std::string worker_sshd_config(const api::NodeSetSpec& spec) {
-  std::string own;
-  for (const std::string& key : host_key_names()) own += fmt::format("HostKey {}/{}\n", kHostKeys, key);
-  return sshd_config("NodeSet", own, spec.ssh->extra_sshd_config);
+  std::vector<std::string> host_keys;
+  for (const std::string& key : host_key_names()) host_keys.push_back(fmt::format("{}/{}", kHostKeys, key));
+  return sshd_config("NodeSet", spec.ssh->extra_sshd_config, host_keys);
 }
 
 /// Null: the users of the image.
