@@ -7,6 +7,7 @@
 #include <cctype>
 #include <set>
 
+#include "core/base64.hpp"
 #include "operator/common/children.hpp"
 
 namespace op {
@@ -16,6 +17,29 @@ constexpr std::array<const char*, 3> kHostKeyTypes{"ecdsa", "ed25519", "rsa"};
 
 std::string host_key_name(const char* type) {
   return fmt::format("ssh_host_{}_key", type);
+}
+
+/// As sshd looks for it behind the options: a word that names a type, and one in base64 that begins with the same name.
+bool is_public_key(std::string_view line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
+    if ((c == ' ' || c == '\t') && !quoted) {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const core::Result<std::string> blob = core::base64_decode(words[i + 1]);
+    const auto length = static_cast<char>(words[i].size());
+    if (blob && !words[i].empty() && words[i].size() < 128 && blob->size() > words[i].size() + 4 &&
+        blob->starts_with(std::string{0, 0, 0, length} + words[i]))
+      return true;
+  }
+  return false;
 }
 
 struct UsersLines {
@@ -126,6 +150,17 @@ std::string sshd_config(std::string_view kind, std::string_view extra, const std
   if (!theirs.blocks.empty()) out += '\n';
   add_theirs(theirs.blocks);
   return out;
+}
+
+int bad_key_line(std::string_view text) {
+  for (int number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.remove_suffix(1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.empty() && line.front() != '#' && !is_public_key(line)) return number;
+  }
+  return 0;
 }
 
 void add_lines(std::string& to, std::string_view lines) {

@@ -27,6 +27,9 @@ std::vector<std::string> usable_host_keys(const kube::Named<kube::SecretRecord>&
 /// A Secret that is there and has none: a user made it.
 std::optional<Problem> host_keys_problem(const kube::Named<kube::SecretRecord>& secret, const kube::Key& key);
 
+/// The first line of a file of authorized keys that is neither a public key nor a comment, counted from 1; 0: there is none.
+int bad_key_line(std::string_view text);
+
 /// The text of sshd_config: `extra`, the user's lines, and ours where these say nothing. `host_keys`: the paths of private ones.
 /// `kind`: of the object that it is made from.
 ///

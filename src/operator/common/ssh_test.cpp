@@ -49,5 +49,17 @@ TEST(SshdConfig, LeavesOutWhatUsersSayForAll) {
               AllOf(HasSubstr("\nUsePAM yes"), HasSubstr("internal-sftp")));
 }
 
+TEST(AuthorizedKeys, ALineThatIsNoKeyIsFound) {
+  const std::string key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBF5ZZYSmS3vAG9iIHqz2oM6ydhGsuHcjLcrhR0VYFXo";
+  EXPECT_EQ(bad_key_line(""), 0);
+  EXPECT_EQ(bad_key_line("# mine\n\n" + key + "\n\t" + key + " alice@home\r\n"), 0);
+  EXPECT_EQ(bad_key_line("from=\"10.0.0.0/8\",command=\"echo \\\"a b\\\"\" " + key + " me"), 0);
+  EXPECT_EQ(bad_key_line("sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29tAAAAIA=="), 0);
+  EXPECT_EQ(bad_key_line(key + "\nssh-ed25519 AAAA me"), 2);
+  EXPECT_EQ(bad_key_line("ssh-rsa " + key.substr(12)), 1) << "a key of another type";
+  EXPECT_EQ(bad_key_line("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\n"), 1);
+  EXPECT_EQ(bad_key_line("ssh-ed25519"), 1);
+}
+
 }  // namespace
 }  // namespace op

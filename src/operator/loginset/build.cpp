@@ -3,6 +3,7 @@
 #include "api/revision.hpp"
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/pod_template.hpp"
@@ -65,16 +66,22 @@ std::string readiness_script(const api::LoginSetSpec& spec) {
   return out;
 }
 
+/// What sshd and SSSD read.
+Json daemon_mounts(const Observed& observed) {
+  Json out = Json::array({read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig)});
+  for (const std::string& key : usable_host_keys(observed.host_keys))
+    out.push_back(read_only_mount("ssh-host-keys", "/etc/ssh/" + key, key));
+  if (observed.loginset.spec.sssd_conf_ref) out.push_back(sssd_mount());
+  return out;
+}
+
 Json login_container(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
   Json mounts = Json::array({read_only_mount("slurm-etc", "/etc/slurm"),
                              {{"name", "sackd-dir"}, {"mountPath", "/run/slurm"}},
                              sessions_mount(),
-                             read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig),
                              read_only_mount("authorized-keys", kKeysDirectory)});
-  for (const std::string& key : usable_host_keys(observed.host_keys))
-    mounts.push_back(read_only_mount("ssh-host-keys", "/etc/ssh/" + key, key));
-  if (spec.sssd_conf_ref) mounts.push_back(sssd_mount());
+  for (Json& mount : daemon_mounts(observed)) mounts.push_back(std::move(mount));
   Json out{
       {"name", kAppLogin},
       {"image", kDefaultLoginImage},
@@ -192,6 +199,19 @@ void add_conf_server(Json& container, const std::string& servers) {
   env.push_back({{"name", kSackdOptions}, {"value", ours}});
 }
 
+/// What our init containers do not say is as in the container login. With a quota on the namespace every container must say
+/// what it takes; `check` takes it before the others do, not beside them.
+void like_login(const Json& login, Json& container) {
+  const std::string name = core::get_string(container, {"name"});
+  if (name != kInitConf && name != kCheck && name != kSessions) return;
+  if (core::get_string(container, {"image"}).empty()) {
+    container["image"] = login.value("image", "");
+    if (name != kInitConf && login.contains("imagePullPolicy") && !container.contains("imagePullPolicy"))
+      container["imagePullPolicy"] = login["imagePullPolicy"];
+  }
+  if (name == kCheck && login.contains("resources") && !container.contains("resources")) container["resources"] = login["resources"];
+}
+
 Json strategy(const api::DeploymentStrategy& wanted) {
   const auto type = wanted.type.value_or(api::DeploymentStrategyType::kRollingUpdate);
   Json out{{"type", api::to_string(type)}};
@@ -234,6 +254,9 @@ core::Json build_service(const Observed& observed) {
 core::Json build_deployment(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
   const kube::ObjectMeta& meta = observed.object->meta;
+  Json init = Json::array({initconf_container(spec),
+                           check_container("", {.sshd = true, .sssd = spec.sssd_conf_ref.has_value()}, daemon_mounts(observed)),
+                           sessions_sidecar()});
   Json pod{
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
@@ -241,7 +264,7 @@ core::Json build_deployment(const Observed& observed) {
       {"dnsConfig",
        {{"searches", Json::array({fmt::format("{}.{}.svc.{}", workers_service_name(spec.controller_ref.name), meta.ns,
                                               observed.cluster_domain)})}}},
-      {"initContainers", Json::array({initconf_container(spec), sessions_sidecar()})},
+      {"initContainers", std::move(init)},
       {"containers", Json::array({login_container(observed)})},
       {"volumes", volumes(observed)},
   };
@@ -251,16 +274,13 @@ core::Json build_deployment(const Observed& observed) {
   api::drop_chart_versions(owner.labels);
   api::drop_chart_versions(over.metadata.labels);
   Json pod_template = merge_pod_template(std::move(pod), over, owner, loginset_labels(meta.name), hashes(observed));
-  std::string image;
+  Json login = Json::object();
   for (Json& container : pod_template["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kAppLogin) continue;
-    image = core::get_string(container, {"image"});
+    login = container;
     add_conf_server(container, observed.conf_servers);
   }
-  for (Json& container : pod_template["spec"]["initContainers"]) {
-    const std::string name = core::get_string(container, {"name"});
-    if ((name == kInitConf || name == kSessions) && core::get_string(container, {"image"}).empty()) container["image"] = image;
-  }
+  for (Json& container : pod_template["spec"]["initContainers"]) like_login(login, container);
   Json out = owned_child(kube::resources::kDeployment, meta.key(), resources::kLoginSet, meta, loginset_labels(meta.name));
   out["spec"] = {{"replicas", spec.replicas},
                  {"revisionHistoryLimit", 0},

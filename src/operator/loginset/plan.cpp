@@ -8,6 +8,7 @@
 #include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/ssh.hpp"
@@ -45,7 +46,7 @@ void add_controller_problems(const Observed& observed, std::vector<Problem>& out
 std::vector<Problem> problems_of(const Observed& observed, plan::Plan& plan) {
   const std::string& ns = observed.object->meta.ns;
   std::vector<Problem> out = observed.missing;
-  out.insert(out.end(), observed.missing_keys.begin(), observed.missing_keys.end());
+  out.insert(out.end(), observed.keys_problems.begin(), observed.keys_problems.end());
   add_controller_problems(observed, out);
   if (observed.loginset.spec.sssd_conf_ref) {
     if (std::optional<Problem> problem = key_problem(observed.sssd_conf, ns, "spec.sssdConfRef"))
@@ -56,6 +57,7 @@ std::vector<Problem> problems_of(const Observed& observed, plan::Plan& plan) {
     out.push_back(std::move(*problem));
   if (observed.newer) out.push_back(*observed.newer);
   for (Problem& problem : pod_problems(pods_that_count(observed.pods, rolled_out(observed)))) out.push_back(std::move(problem));
+  for (Problem& problem : refused_files(observed.pods)) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
   if (std::optional<Problem> refused = pods_refused(observed.deployment.get())) out.push_back(std::move(*refused));
   for (Problem& problem : waits_for_sessions(observed, plan)) out.push_back(std::move(problem));

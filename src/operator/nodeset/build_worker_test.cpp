@@ -157,6 +157,9 @@ TEST(BuildWorker, HasSshdWhereItIsAskedFor) {
   EXPECT_EQ(named(slurmd["volumeMounts"], "ssh-config")["mountPath"], "/etc/ssh/sshd_config");
   EXPECT_EQ(named(slurmd["volumeMounts"], "ssh-host-keys")["mountPath"], "/etc/ssh/host_keys.d");
   EXPECT_EQ(named(slurmd["volumeMounts"], "sssd-conf")["mountPath"], "/etc/sssd/sssd.conf");
+  const Json check = named(spec["initContainers"], "check");
+  EXPECT_EQ(check["image"], slurmd["image"]);
+  EXPECT_EQ(named(check["volumeMounts"], "sssd-conf")["mountPath"], "/etc/sssd/sssd.conf");
   EXPECT_EQ(slurmd["readinessProbe"], slurmd_of(plain)["readinessProbe"]) << "a worker serves jobs, whatever sshd does";
 }
 
