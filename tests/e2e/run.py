@@ -1716,6 +1716,34 @@ def sshd_takes_what_users_write(ns):
 
 @test
 @once
+def what_sshd_and_sssd_refuse_is_told(ns):
+    ns.apply("""
+apiVersion: v1
+kind: Secret
+metadata: {name: broken}
+stringData: {sssd.conf: "no equal sign"}
+""")
+    told = lambda: next(c for c in ns.get("loginsets.slinky.slurm.net", "login").get("status", {}).get("conditions", [{"type": "Degraded", "message": ""}])
+                        if c["type"] == "Degraded")["message"]
+    try:
+        ns.apply(LOGINSET + "  sssdConfRef: {name: broken, key: sssd.conf}\n  extraSshdConfig: Nonsense yes\n")
+        wait("sshd's words", lambda: "Bad configuration option: Nonsense" in told())
+        wait("SSSD's words", lambda: "Equal sign is missing" in told())
+        ns.kubectl("delete", "loginsets.slinky.slurm.net", "login")
+        wait("the login nodes are gone", lambda: not login_pods(ns))
+        # As slurmctld's cluster goes on with it.
+        ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": {"name": "broken", "key": "sssd.conf"}}})
+        rest = lambda: {c["type"]: c for c in ns.get("restapis.slinky.slurm.net", "demo")["status"]["conditions"]}
+        wait("the RestApi tells of it and serves", lambda: rest()["Degraded"]["reason"] == "SssdRefuses" and rest()["Ready"]["status"] == "True")
+    finally:
+        no_login_nodes(ns)
+        ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": None}})
+        wait("the RestApi is as it was", lambda: rest()["Degraded"]["status"] == "False" and rest()["Ready"]["status"] == "True")
+        ns.kubectl("delete", "secret", "broken")
+
+
+@test
+@once
 def login_pods_without_sessions_go_first(ns):
     have_client(ns)
     public = made_key(ns, "first")
@@ -1731,6 +1759,10 @@ def login_pods_without_sessions_go_first(ns):
         told = lambda pod: ns.kubectl("logs", pod, "-c", "sessions", "--tail=1").stdout.strip()
         wait("its pod tells of it", lambda: told(busy) == "sessions=1")
 
+        # What an autoscaler goes by.
+        scale = json.loads(ns.kubectl("get", "loginsets.slinky.slurm.net", "login", "--subresource=scale", "-o", "json").stdout)["status"]
+        selected = {p["metadata"]["uid"] for p in ns.get("pods", labelSelector=scale["selector"])}
+        expect(scale["replicas"] == 2 and selected == set(login_pods(ns)), f"the subresource scale says {scale}")
         ns.kubectl("scale", "loginsets.slinky.slurm.net", "login", "--replicas=1")
         wait("the other pod is gone", lambda: [p["metadata"]["name"] for p in login_pods(ns).values()] == [busy])
         expect("deletionTimestamp" not in next(iter(login_pods(ns).values()))["metadata"], "the pod with the session goes")

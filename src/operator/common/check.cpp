@@ -19,7 +19,7 @@ constexpr std::string_view kSshd =
 /// Of what it writes, fatal and critical failures say why.
 constexpr std::string_view kSssd =
     "f=/mnt/sssd/sssd.conf; [ ! -e $f ] || install -m 0600 $f /etc/sssd/sssd.conf\n"
-    "[ -s /etc/sssd/sssd.conf ] || exit 0\n"
+    "[ -e /etc/sssd/sssd.conf ] || exit 0\n"
     "{ sssd -i --logger=stderr >/tmp/sssd 2>&1; true >/tmp/sssd-ended; } &\n"
     "n=0; until [ -S /var/lib/sss/pipes/nss ] || [ -e /tmp/sssd-ended ] || [ $n = 50 ]; do n=$((n + 1)); sleep 0.2; done\n"
     "[ -e /tmp/sssd-ended ] || exit 0\n"
