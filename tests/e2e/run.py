@@ -1725,6 +1725,7 @@ stringData: {sssd.conf: "no equal sign"}
 """)
     told = lambda: next(c for c in ns.get("loginsets.slinky.slurm.net", "login").get("status", {}).get("conditions", [{"type": "Degraded", "message": ""}])
                         if c["type"] == "Degraded")["message"]
+    rest = lambda: {c["type"]: c for c in ns.get("restapis.slinky.slurm.net", "demo")["status"]["conditions"]}
     try:
         ns.apply(LOGINSET + "  sssdConfRef: {name: broken, key: sssd.conf}\n  extraSshdConfig: Nonsense yes\n")
         wait("sshd's words", lambda: "Bad configuration option: Nonsense" in told())
@@ -1733,7 +1734,6 @@ stringData: {sssd.conf: "no equal sign"}
         wait("the login nodes are gone", lambda: not login_pods(ns))
         # As slurmctld's cluster goes on with it.
         ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": {"name": "broken", "key": "sssd.conf"}}})
-        rest = lambda: {c["type"]: c for c in ns.get("restapis.slinky.slurm.net", "demo")["status"]["conditions"]}
         wait("the RestApi tells of it and serves", lambda: rest()["Degraded"]["reason"] == "SssdRefuses" and rest()["Ready"]["status"] == "True")
     finally:
         no_login_nodes(ns)
