@@ -32,12 +32,6 @@ std::string joins(const Observed& observed, const ConfigState& state);
 /// What the init container does. Arguments: the state's directory, and "host:port" of slurmdbd.
 std::string join_script();
 
-/// slurmctld writes what its associations have used (assoc_usage) every five minutes, and ends (fatal) at a start that finds
-/// the number of its cluster without that file (assoc_mgr_load_assoc_usage). One that was killed before it wrote the file for
-/// the first time ends so at each start of its container; the init container of another pod mends it. Nothing while it does
-/// not.
-std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state);
-
 /// Sets AccountingJoined where spec.accountingRef is set.
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
                               const Rendered& wanted);

@@ -22,6 +22,7 @@
 #include "operator/controller/release.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/starting.hpp"
+#include "operator/controller/usage_missing.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {
