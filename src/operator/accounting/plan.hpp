@@ -1,5 +1,5 @@
-// What an Accounting needs done. Lanes: "database" (of a managed one: Secret, Service, StatefulSet), "network" (Service), "pod"
-// (ConfigMap, StatefulSet), "events", "status".
+// What an Accounting needs done. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet),
+// "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (the finalizer goes).
 //
 // The password of the database is read by no one but the init container of slurmdbd's pod, which writes slurmdbd.conf: the
 // ConfigMap holds all lines but that.

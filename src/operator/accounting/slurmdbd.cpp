@@ -92,8 +92,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
   std::vector<std::string> not_asked;
   std::string away;
   for (const Cluster& cluster : observed.clusters) {
-    // Before it has joined, its slurmrestd knows no slurmdbd, or another one.
-    if (!cluster.joined && !cluster.external) continue;
+    // Before it has joined, its slurmrestd knows no slurmdbd, or another one; and who ends may go any time.
+    if (cluster.ends || (!cluster.joined && !cluster.external)) continue;
     if (!cluster.restapi) {
       not_asked.push_back(cluster.name);
       continue;
