@@ -14,6 +14,7 @@
 #include "operator/common/children.hpp"
 #include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/one_pod.hpp"
 
 namespace op::accounting {
 namespace {
@@ -261,6 +262,19 @@ const char* starting(const Observed& observed) {
   return managed(observed) && !database_ready(observed) ? "its MariaDB is starting" : "slurmdbd is starting";
 }
 
+/// What keeps the pods of slurmdbd and of its database from running, where their own status does not tell.
+void find_pods(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
+  const auto look = [&](std::string_view since, const kube::ObjectPtr& set, const std::vector<kube::PodPtr>& pods,
+                        std::string_view daemon) {
+    const api::Condition* told = api::find_condition(observed.accounting.status.conditions, since);
+    if (auto missing = find_missing_pod(observed.context, told, set.get(), pods, plan)) problems.push_back(std::move(*missing));
+    if (auto lost = find_lost_pod(observed.context, pods, daemon, plan)) problems.push_back(std::move(*lost));
+  };
+  if (managed(observed) && !database_ready(observed))
+    look(api::kConditionReady, observed.database_set, observed.database_pods, kDatabaseContainer);
+  if (!serves(observed)) look(api::kConditionServing, observed.stateful_set, observed.pods, kAppAccounting);
+}
+
 /// Makes all that it stands for, and says what is wrong with that.
 std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   const api::AccountingSpec& spec = observed.accounting.spec;
@@ -298,6 +312,7 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   } else {
     std::ranges::move(pod_problems(observed.pods), std::back_inserter(problems));
   }
+  find_pods(observed, plan, problems);
   std::ranges::move(step_problems(observed.context.outcomes, plan), std::back_inserter(problems));
   return problems;
 }
