@@ -431,6 +431,7 @@ void plan_running(Draft& draft) {
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, draft, wanted);
   set_accounting_condition(conditions, observed, state, wanted);
+  if (draft.waiting.empty()) draft.waiting = awaited_slurmdbd(observed, state);
   set_jobs_in_doubt(conditions, state);
   set_places_condition(conditions, observed, state, keyring.freezes);
   set_secrets_condition(conditions, draft);
