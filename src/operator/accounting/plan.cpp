@@ -154,7 +154,8 @@ void set_database_unsuited(Conditions& conditions, const Observed& observed) {
           api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
           std::string("slurmdbd does not do well with settings of its database server: ") +
               (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
-              list + (managed(observed) ? "" : ". Then delete pod " + pod->meta.name + ", so that slurmdbd looks again"));
+              list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") + pod->meta.name +
+              ", so that slurmdbd looks again");
     }
   }
 }
