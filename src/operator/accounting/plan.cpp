@@ -52,6 +52,24 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
 }
 
+/// Clusters that have named the same Secret, and have not all taken the data that it holds by now: each takes them when that
+/// cuts nobody off.
+void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
+  if (!observed.slurm_key || !observed.slurm_key->usable()) return;
+  const std::string ours = key_in_force(observed).content;
+  std::vector<std::string> refused, late;
+  for (const Cluster& cluster : observed.clusters) {
+    if (cluster.slurm_key.content != observed.slurm_key->content || !cluster.keyring.usable()) continue;
+    if (cluster.keyring.content != ours) refused.push_back(cluster.name);
+    if (cluster.keyring.content != cluster.slurm_key.content) late.push_back(cluster.name);
+  }
+  if (refused.empty()) return;
+  out.push_back({"KeyDiffers", "slurmdbd refuses the slurmctld of Controllers " + some_of(refused) + ": " +
+                                   secret_name(observed, *observed.slurm_key) +
+                                   " holds other data than before, which these Controllers have not taken yet: " +
+                                   some_of(late) + ". See their condition KeyChanged for what they wait for"});
+}
+
 /// The number of an error of MariaDB, after "failed: "; 0: there is none.
 int error_number(std::string_view cause) {
   constexpr std::string_view kBefore = "failed: ";
@@ -308,6 +326,7 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   }
   std::ranges::move(wanted.problems, std::back_inserter(problems));
   find_other_keys(observed, problems);
+  find_keys_in_force(observed, problems);
   if (std::optional<Problem> problem = init_problem(observed)) {
     problems.push_back(std::move(*problem));
   } else {

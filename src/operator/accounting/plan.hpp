@@ -29,6 +29,10 @@ inline constexpr std::string_view kInitConf = "initconf";
 /// words.
 std::string write_conf_script();
 
+/// The auth/slurm key that slurmdbd is to have: what is in force where the Secret that is named holds another one by now. Needs
+/// a usable key.
+SecretFacts key_in_force(const Observed& observed);
+
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const std::string& slurmdbd_conf);
