@@ -154,7 +154,7 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
        {.resource = kube::resources::kPod, .ns = key.ns, .label_selector = of_cluster, .metadata_only = true},
        {.resource = kube::resources::kControllerRevision, .ns = key.ns, .label_selector = of_cluster, .metadata_only = true},
        {.resource = kube::resources::kPodDisruptionBudget, .ns = key.ns, .metadata_only = true},
-       {op::resources::kAccounting, key.ns}});
+       {.resource = op::resources::kAccounting, .ns = key.ns, .optional = true}});
   for (const auto& list : lists) {
     if (!list) return std::unexpected(list.error());
   }

@@ -420,10 +420,12 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     lasting = lasting || !cluster.ends;
   }
   std::string waiting = needed_by(observed, ending, lasting, plan);
+  bool records = !ending.empty();
   if (waiting.empty()) {
     const std::optional<std::string> live = needed_live(observed, plan);
     if (!live) return;
     waiting = *live;
+    records = true;
   }
   if (waiting.empty()) {
     plan.lane("tidy").add({{"remove", "finalizer"},
@@ -433,7 +435,8 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   }
   plan.intent.summary += ": " + waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
-  if (invalid(observed).empty()) std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
+  // In a foreground deletion, Kubernetes deletes them while nobody needs them.
+  if (records && invalid(observed).empty()) std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
   const Report report = look_at_slurmdbd(observed, serves(observed), plan.step_count() == 0, plan);
   plan_status(observed, problems, false, waiting, report, plan);
 }
