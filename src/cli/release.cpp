@@ -158,9 +158,8 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
   for (const auto& list : lists) {
     if (!list) return std::unexpected(list.error());
   }
-  return ReleaseFacts{std::move(*controller), std::move(*lists[0]), std::move(*lists[1]),
-                      std::move(*lists[2]),   std::move(*lists[3]), std::move(*lists[4]),
-                      std::move(*lists[5])};
+  return ReleaseFacts{std::move(*controller), std::move(*lists[0]), std::move(*lists[1]), std::move(*lists[2]),
+                      std::move(*lists[3]),   std::move(*lists[4]), std::move(*lists[5])};
 }
 
 /// As operator_runs says; also where nobody lets us look.

@@ -172,8 +172,8 @@ void set_database_unsuited(Conditions& conditions, const Observed& observed) {
           api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
           std::string("slurmdbd does not do well with settings of its database server: ") +
               (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
-              list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") + pod->meta.name +
-              ", so that slurmdbd looks again");
+              list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") +
+              pod->meta.name + ", so that slurmdbd looks again");
     }
   }
 }
@@ -368,13 +368,14 @@ std::string needed_by(const Observed& observed, const std::vector<std::string>& 
 /// The same by the API server's own word: a cache may be behind. nullopt until it has been asked, which is done then.
 std::optional<std::string> needed_live(const Observed& observed, plan::Plan& plan) {
   constexpr core::Duration kAskAgain{2000};
+  constexpr const char* kId = "all Controllers";
   const kube::ObjectMeta& meta = observed.object->meta;
-  const auto found = observed.context.facts.find("Controllers");
+  const auto found = observed.context.facts.find(kId);
   if (found == observed.context.facts.end()) {
     auto list = std::make_shared<kube::List>();
     list->resource = resources::kController;
     list->ns = meta.ns;
-    plan.need({"Controllers", std::move(list)});
+    plan.need({kId, std::move(list)});
     return std::nullopt;
   }
   const core::Result<core::Json>& controllers = found->second.value;

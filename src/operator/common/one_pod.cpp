@@ -41,8 +41,7 @@ std::optional<Problem> find_missing_pod(const kube::Context& context, const api:
   if (!told) return {};
   const std::string& why = *told;
   const std::string where = "; for the reason, run `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
-  return Problem{"PodNotCreated",
-                 "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)};
+  return Problem{"PodNotCreated", "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)};
 }
 
 std::optional<Problem> find_lost_pod(const kube::Context& context, const std::vector<kube::PodPtr>& pods,
@@ -65,11 +64,12 @@ std::optional<Problem> find_lost_pod(const kube::Context& context, const std::ve
       plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
       continue;
     }
-    return Problem{"PodLost",
-                   fmt::format("pod {} should have ended by {}, but Kubernetes node {} does not confirm it: {} starts again when "
-                               "that node responds. If the machine is off, delete the Node, or taint it with "
-                               "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-                               pod->meta.name, core::format_rfc3339(*pod->meta.deletion_timestamp), pod->node_name, daemon)};
+    return Problem{
+        "PodLost",
+        fmt::format("pod {} should have ended by {}, but Kubernetes node {} does not confirm it: {} starts again when "
+                    "that node responds. If the machine is off, delete the Node, or taint it with "
+                    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                    pod->meta.name, core::format_rfc3339(*pod->meta.deletion_timestamp), pod->node_name, daemon)};
   }
   return out;
 }

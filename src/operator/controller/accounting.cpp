@@ -154,7 +154,8 @@ std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state)
   if (observed.accounting && observed.accounting->external)
     text += ". See that it runs, and that spec.externalConfig of " + accounting_name(observed) + " says where";
   if (!observed.controller.spec.persistence.enabled && has_run(observed, state))
-    text += ". The state in which slurmctld had that number has gone with its last pod, because spec.persistence.enabled is false";
+    text +=
+        ". The state in which slurmctld had that number has gone with its last pod, because spec.persistence.enabled is false";
   return text;
 }
 
@@ -180,13 +181,14 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
   } else if (!facts.external && !facts.serving) {
     set(api::ConditionStatus::kFalse, "AccountingAway",
         accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record" +
-            (observed.controller.spec.persistence.enabled
-                 ? ""
-                 : " in its pod. A slurmctld that starts meanwhile waits for slurmdbd, because spec.persistence.enabled is false"));
+            (observed.controller.spec.persistence.enabled ? ""
+                                                          : " in its pod. A slurmctld that starts meanwhile waits for "
+                                                            "slurmdbd, because spec.persistence.enabled is false"));
   } else if (const std::string pod = missed_join(observed); !pod.empty()) {
     set(api::ConditionStatus::kUnknown, "JoinMissed",
         "the slurmdbd at " + slurmdbd +
-            " did not answer when slurmctld started, so slurmctld may not have the number that slurmdbd gives its cluster. When "
+            " did not answer when slurmctld started, so slurmctld may not have the number that slurmdbd gives its cluster. "
+            "When "
             "slurmdbd answers, delete pod " +
             pod + ": slurmctld joins with its next start, and jobs run on");
   } else if (observed.restapis.empty()) {

@@ -64,8 +64,8 @@ class Join : public ::testing::Test {
   /// Whether it has ended by itself.
   [[nodiscard]] bool run(const std::string& slurmdbd) const {
     kube::System::Command command;
-    command.argv = {"/usr/bin/env", "bash",        "-c",   "timeout 3 bash -c \"$@\" >/dev/null; echo $?",
-                    "bash",         join_script(), "bash", state_.string(),
+    command.argv = {"/usr/bin/env", "bash",         "-c",   "timeout 3 bash -c \"$@\" >/dev/null; echo $?",
+                    "bash",         join_script(),  "bash", state_.string(),
                     slurmdbd,       words_.string()};
     const core::Result<std::string> said = kube::real_system().run(command);
     EXPECT_TRUE(said) << said.error().message;

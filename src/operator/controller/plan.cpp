@@ -407,9 +407,9 @@ void find_unbound_claim(Draft& draft) {
   const kube::ObjectMeta& meta = observed.claim->meta;
   const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
   if (phase.empty() || phase == "Bound") return;
-  const std::string why = told_by_events(observed.context, ready_before(observed), "PersistentVolumeClaim", meta,
-                                         "ProvisioningFailed", draft.plan)
-                              .value_or("");
+  const std::string why =
+      told_by_events(observed.context, ready_before(observed), "PersistentVolumeClaim", meta, "ProvisioningFailed", draft.plan)
+          .value_or("");
   const bool wrong = phase == "Lost" || !why.empty();
   draft.problems.push_back({"ClaimPending",
                             "PersistentVolumeClaim " + meta.name + " is " + phase + (why.empty() ? "" : ": " + why),

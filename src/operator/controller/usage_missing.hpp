@@ -1,8 +1,8 @@
 // A slurmctld that does not start because it has no file of what associations have used.
 //
 // slurmctld writes that file (assoc_usage) every five minutes, and ends (fatal) at a start that finds the number of its cluster
-// without the file (assoc_mgr_load_assoc_usage). One that was killed before it wrote the file for the first time ends so at each
-// start of its container; the init container of another pod mends it: see join_script.
+// without the file (assoc_mgr_load_assoc_usage). One that was killed before it wrote the file for the first time ends so at
+// each start of its container; the init container of another pod mends it: see join_script.
 #pragma once
 
 #include <optional>
