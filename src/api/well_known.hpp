@@ -143,12 +143,13 @@ inline constexpr std::string_view kAnnotationDataHash = "slinky.slurm.net/data-h
 /// Of kubectl: the container that `kubectl logs` and `kubectl exec` mean.
 inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kubernetes.io/default-container";
 
-// Finalizers. They end in this order: NodeSet, RestApi, Controller.
+// Finalizers. They end in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
 /// Of ScheduledUpdate: Slurm may have a reservation of the NodeSet's.
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
+inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slurm.net/record";
 
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";

@@ -20,6 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::Optional;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 /// The script of the init container, with what stands in for slurmdbd.
 class WriteConf : public ::testing::Test {
@@ -142,6 +143,23 @@ TEST_F(WriteConf, SaysOnceWhatKeepsSlurmdbdFromItsDatabase) {
            ") -gt 4 ] && echo 'Slurm Database already at the highest version' && exit 0\n"
            "echo \"slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'\" >&2; exit 1");
   EXPECT_EQ(run().first, 0);
+}
+
+TEST_F(WriteConf, GoesOnTryingWhereCausesAlternate) {
+  write("from/password", "secret");
+  slurmdbd("echo x >>" + (home_ / "tries").string() + "\ntries=$(wc -l <" + (home_ / "tries").string() +
+           ")\n"
+           "[ $tries -lt 8 ] || exec echo 'Slurm Database already at the highest version'\n"
+           "[ $((tries % 2)) = 0 ] || { echo 'slurmdbd: error: mysql_real_connect failed: 1045 denied' >&2; exit 1; }\n"
+           "echo 'slurmdbd: error: mysql_real_connect failed: 2002 no route' >&2; exit 1");
+  std::vector<std::string> told;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run().first, 1);
+    told.push_back(read("words"));
+  }
+  EXPECT_THAT(told, UnorderedElementsAre("database: mysql_real_connect failed: 1045 denied",
+                                         "database: mysql_real_connect failed: 2002 no route"));
+  EXPECT_EQ(run().first, 0) << "each start of the container that fails makes the kubelet wait longer";
 }
 
 TEST_F(WriteConf, TellsWhichSettingsOfTheServerSlurmdbdComplainsOf) {

@@ -54,6 +54,20 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   return {};
 }
 
+const kube::ContainerState* join_of(const kube::PodRecord& pod) {
+  const auto found = std::ranges::find(pod.containers, std::string_view(kJoin), &kube::ContainerState::name);
+  return pod.meta.terminating() || found == pod.containers.end() ? nullptr : &*found;
+}
+
+/// The pod whose slurmctld started from its state, because slurmdbd did not answer when it was to join; "": there is none.
+std::string missed_join(const Observed& observed) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    const kube::ContainerState* join = join_of(*pod);
+    if (join != nullptr && join->ready && join->message.starts_with("slurmdbd does not answer")) return pod->meta.name;
+  }
+  return "";
+}
+
 void set_storage(conf::Conf& out, const Endpoint& slurmdbd) {
   out.set("AccountingStorageType", std::string(kSlurmdbdStorage));
   out.set("AccountingStorageHost", slurmdbd.host);
@@ -123,35 +137,26 @@ std::string join_script() {
          "elif answers; then\n"
          "  rm -f \"$state/clustername\"\n"
          "else\n"
-         "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\"\n"
+         "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\" | tee \"$3\"\n"
          "  exit 0\n"
          "fi\n"
          "printf '%s' \"$slurmdbd\" >\"$mark\"\n";
 }
 
-std::optional<UsageMissing> UsageMissing::of(const plan::Observing& observing, const kube::PodRecord& slurmctld) {
-  const bool missing = std::ranges::any_of(slurmctld.containers, [](const kube::ContainerState& container) {
-    return container.name == kAppController && container.crashed &&
-           container.message.find("fatal: No Assoc usage file") != std::string::npos;
+std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state) {
+  const std::string slurmdbd = joins(observed, state);
+  const bool waits = std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
+    const kube::ContainerState* join = join_of(*pod);
+    return join != nullptr && join->started_once && !join->ready && join->waiting_reason.empty() && !join->crashed;
   });
-  if (!missing || slurmctld.meta.terminating()) return std::nullopt;
-  return UsageMissing(observing, slurmctld, "UsageMissing", "slurmctld does not start: it has no usage file", std::nullopt,
-                      About::kVersion);
-}
-
-std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state) {
-  if (observed.stopped || !observed.usage_missing || joins(observed, state).empty()) return {};
-  const auto pod = std::ranges::find(observed.pods, observed.usage_missing->uid(),
-                                     [](const kube::PodPtr& each) -> const std::string& { return each->meta.uid; });
-  if (pod == observed.pods.end()) return {};
-  constexpr core::Duration kAgain{5 * 60 * 1000};
-  plan::StepId id{"replace", "Pod", (*pod)->meta.name};
-  const auto before = observed.context.outcomes.find(id);
-  if (before != observed.context.outcomes.end() && before->second.state == plan::Outcome::State::kDone &&
-      observed.context.mono - before->second.last < kAgain)
-    return {};
-  return plan::Step{std::move(id), "slurmctld does not start without its usage file, and its init container mends that",
-                    kube::delete_pod(**pod, *observed.usage_missing)};
+  if (slurmdbd.empty() || !waits) return "";
+  std::string text = "slurmctld starts when the slurmdbd at " + slurmdbd + " answers, which gives it the number of its cluster";
+  if (observed.accounting && observed.accounting->external)
+    text += ". See that it runs, and that spec.externalConfig of " + accounting_name(observed) + " says where";
+  if (!observed.controller.spec.persistence.enabled && has_run(observed, state))
+    text +=
+        ". The state in which slurmctld had that number has gone with its last pod, because spec.persistence.enabled is false";
+  return text;
 }
 
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
@@ -168,12 +173,24 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
     const auto waits = std::ranges::find(wanted.warnings, std::string_view("Waiting"), &Problem::reason);
     set(api::ConditionStatus::kFalse, "Waiting",
         waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd : waits->message);
+  } else if (std::string awaited = awaited_slurmdbd(observed, state); !awaited.empty()) {
+    set(api::ConditionStatus::kFalse, "Waiting", std::move(awaited));
   } else if (!facts.external && !facts.serving && !has_run(observed, state)) {
     set(api::ConditionStatus::kFalse, "Waiting",
         "slurmctld starts when the slurmdbd of " + accounting_name(observed) + " answers");
   } else if (!facts.external && !facts.serving) {
     set(api::ConditionStatus::kFalse, "AccountingAway",
-        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record");
+        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record" +
+            (observed.controller.spec.persistence.enabled ? ""
+                                                          : " in its pod. A slurmctld that starts meanwhile waits for "
+                                                            "slurmdbd, because spec.persistence.enabled is false"));
+  } else if (const std::string pod = missed_join(observed); !pod.empty()) {
+    set(api::ConditionStatus::kUnknown, "JoinMissed",
+        "the slurmdbd at " + slurmdbd +
+            " did not answer when slurmctld started, so slurmctld may not have the number that slurmdbd gives its cluster. "
+            "When "
+            "slurmdbd answers, delete pod " +
+            pod + ": slurmctld joins with its next start, and jobs run on");
   } else if (observed.restapis.empty()) {
     set(api::ConditionStatus::kUnknown, "NoRestApi",
         "no RestApi refers to this Controller, so the operator cannot see what slurmctld has loaded");

@@ -29,14 +29,13 @@ std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, 
 /// Where the cluster's slurmdbd is by spec.accountingRef and by what is offered, as "host:port"; "": it has none by that.
 std::string joins(const Observed& observed, const ConfigState& state);
 
-/// What the init container does. Arguments: the state's directory, and "host:port" of slurmdbd.
+/// The init container by which a slurmctld joins.
+inline constexpr const char* kJoin = "accounting";
+/// What it does. Arguments: the state's directory, "host:port" of slurmdbd, and the file for its last words.
 std::string join_script();
 
-/// slurmctld writes what its associations have used (assoc_usage) every five minutes, and ends (fatal) at a start that finds
-/// the number of its cluster without that file (assoc_mgr_load_assoc_usage). One that was killed before it wrote the file for
-/// the first time ends so at each start of its container; the init container of another pod mends it. Nothing while it does
-/// not.
-std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state);
+/// What slurmctld waits for in that container; "": it does not.
+std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state);
 
 /// Sets AccountingJoined where spec.accountingRef is set.
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,

@@ -47,11 +47,15 @@ class Port {
 /// The script of the init container, with a folder in the state's stead.
 class Join : public ::testing::Test {
  protected:
-  Join() : state_(fs::path(::testing::TempDir()) / ("join-" + std::to_string(getpid()))) {
+  Join() : state_(fs::path(::testing::TempDir()) / ("join-" + std::to_string(getpid()))), words_(state_.string() + ".words") {
     fs::remove_all(state_);
+    fs::remove(words_);
     fs::create_directories(state_);
   }
-  ~Join() override { fs::remove_all(state_); }
+  ~Join() override {
+    fs::remove_all(state_);
+    fs::remove(words_);
+  }
   Join(const Join&) = delete;
   Join& operator=(const Join&) = delete;
 
@@ -60,15 +64,21 @@ class Join : public ::testing::Test {
   /// Whether it has ended by itself.
   [[nodiscard]] bool run(const std::string& slurmdbd) const {
     kube::System::Command command;
-    command.argv = {"/usr/bin/env", "bash",        "-c",   "timeout 3 bash -c \"$@\" >/dev/null; echo $?",
-                    "bash",         join_script(), "bash", state_.string(),
-                    slurmdbd};
+    command.argv = {"/usr/bin/env", "bash",         "-c",   "timeout 3 bash -c \"$@\" >/dev/null; echo $?",
+                    "bash",         join_script(),  "bash", state_.string(),
+                    slurmdbd,       words_.string()};
     const core::Result<std::string> said = kube::real_system().run(command);
     EXPECT_TRUE(said) << said.error().message;
     return said && *said == "0\n";
   }
 
-  const fs::path state_;
+  [[nodiscard]] std::string words() const {
+    std::stringstream out;
+    out << std::ifstream(words_).rdbuf();
+    return out.str();
+  }
+
+  const fs::path state_, words_;
   const Port up_{true}, other_{true}, down_{false};
 };
 
@@ -93,7 +103,10 @@ TEST_F(Join, WhileSlurmdbdIsAwaySlurmctldStartsFromItsState) {
   number("cluster|1");
   EXPECT_TRUE(run(down_.str()));
   EXPECT_TRUE(has_number()) << "without it slurmctld would wait";
+  EXPECT_EQ(words(), "slurmdbd does not answer at " + down_.str() + ": slurmctld starts without it\n");
+  fs::remove(words_);
   EXPECT_TRUE(run(up_.str()));
+  EXPECT_EQ(words(), "");
   EXPECT_FALSE(has_number()) << "the next start makes up for it";
 }
 

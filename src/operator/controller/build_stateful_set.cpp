@@ -235,10 +235,11 @@ core::Json init_containers(const Observed& observed, const ConfigState& state, R
   }
   // After the last backup has ended.
   if (const std::string slurmdbd = joins(observed, state); role == Role::kPrimary && !slurmdbd.empty()) {
-    out.push_back({{"name", "accounting"},
-                   {"image", slurmctld_image(spec)},
-                   {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd})},
-                   {"volumeMounts", core::Json::array({mount(kStateVolume, directory)})}});
+    out.push_back(
+        {{"name", kJoin},
+         {"image", slurmctld_image(spec)},
+         {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd, "/dev/termination-log"})},
+         {"volumeMounts", core::Json::array({mount(kStateVolume, directory)})}});
   }
   const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
   if (role == Role::kBackup && rotation) {

@@ -211,16 +211,24 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
 }
 
 /// The Slurm node of the pod to be created, as far as it is known; with host networking, the one that the pod of this name
-/// before it has left: the next one may come to the same Kubernetes node, and be that Slurm node again. "": none.
+/// before it has left: the next one may come to the same Kubernetes node, and be that Slurm node again. It has left one on each
+/// host that it was on; first counts one that keeps another configuration from the next worker, then the latest. "": none.
 std::string node_before(const View& view, const std::string& pod, const core::Json& body) {
   if (!uses_host_network(view.in.nodeset.spec)) return core::get_string(body, {"spec", "hostname"});
   if (!view.slurm_known()) return "";
+  std::string found;
+  std::pair<bool, std::optional<core::WallTime>> rank;
   for (const auto& [name, node] : view.in.snapshot->nodes) {
-    if (stamped_by_us(view, *node) && !view.has_worker(name) &&
-        core::get_string(*worker_comment(node->comment), {"podName"}) == pod)
-      return name;
+    if (!stamped_by_us(view, *node) || view.has_worker(name) ||
+        core::get_string(*worker_comment(node->comment), {"podName"}) != pod)
+      continue;
+    const std::pair its(judge_old_record(view, name) != OldRecord::kStays, node->slurmd_start_time);
+    if (found.empty() || rank < its) {
+      found = name;
+      rank = its;
+    }
   }
-  return "";
+  return found;
 }
 
 void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& draining, Finalizer finalizer, plan::Lane& lane,
