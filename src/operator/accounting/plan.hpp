@@ -29,6 +29,9 @@ inline constexpr std::string_view kInitConf = "initconf";
 /// words.
 std::string write_conf_script();
 
+/// Of the slurmdbd that answers, or that last did, as it said itself; "": none has.
+std::string release_that_answers(const Observed& observed);
+
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const std::string& slurmdbd_conf);
