@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "kube/credentials.hpp"
+#include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
 #include "operator/controller/testing/observed.hpp"
 
@@ -206,6 +207,26 @@ Observed with_accounting() {
   out.accounting = AccountingFacts{
       .name = "acct", .exists = true, .error = "", .slurmdbd = {"db", 7000}, .slurm_key = {}, .jwt_key = {}, .namesake = ""};
   return out;
+}
+
+TEST(ClusterNumber, EachSlurmctldWaitsWhereItIsNoted) {
+  Observed observed = testing::observed_of(
+      {{"accountingRef", {{"name", "acct"}}}, {"ha", {{"enabled", true}}}, {"persistence", {{"existingClaim", "shared"}}}});
+  observed.accounting = with_accounting().accounting;
+  ConfigState state;
+  state.offered["slurm.conf"] = "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=db\n";
+  const auto waits = [&](bool backup) {
+    const Json set = backup ? build_backup_set(observed, state, "key") : build_stateful_set(observed, state, "key");
+    const Json* init = core::find(set, {"spec", "template", "spec", "initContainers"});
+    const std::string text = init == nullptr ? "" : init->dump();
+    return text.find("\"cluster-number\"") != std::string::npos && text.find("\"17\",\"23\",\"uid\"") != std::string::npos;
+  };
+  EXPECT_FALSE(waits(false) || waits(true));
+  state.numbers_differ = "17 23 uid";
+  EXPECT_TRUE(waits(false));
+  EXPECT_TRUE(waits(true)) << "one that takes over would end as well";
+  observed.controller.spec.accounting_ref.reset();
+  EXPECT_FALSE(waits(false) || waits(true)) << "nobody tells another number";
 }
 
 TEST(Accounting, ARunningClusterJoinsWhenItsSlurmdbdAnswersAndStays) {
