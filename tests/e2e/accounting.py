@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ import urllib.request
 
 from cluster import LIMIT, TOP, Failed, Namespace, wait
 from faults import process_of
-from suite import demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity
+from suite import demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity, state_is_written
 
 CONTROLLER, ACCOUNTING = "controllers.slinky.slurm.net", "accountings.slinky.slurm.net"
 # What slurmdbd.conf, SQL and shells read in ways of their own.
@@ -317,6 +318,68 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
         no_runaway_jobs(ns)
         found = ns.slurm("sacct", "--allusers", "--duplicates", "--noheader", "--allocations", "--starttime=now-1days", "--format=jobidraw").stdout.split()
         expect(sorted(map(int, found)) == sorted(jobs), f"slurmdbd has {len(found)} records of {len(jobs)} jobs")
+
+
+@own_clusters
+def another_database_under_a_slurmctld_that_lives(tag, plugin):
+    """It has another number for the cluster: slurmctld waits for a person, and no job is lost."""
+    database_image()
+    database, accounting = manifests()
+    with Namespace(f"e2e-number-{tag.replace('.', '-')}", tag, plugin) as ns:
+        cluster, waits_for_you = f"{ns.name}_demo", "slurmctld waits for you"
+        secret(ns, PASSWORD)
+        ns.apply(manifest_with_accounting("demo"))
+        ns.apply(database)
+        ns.apply(accounting)
+        joined(ns)
+        serves(ns, 1)
+        job, held = runs(ns, ns.submit_until_told(*SMALL)), ns.submit("true", *SMALL, "--hold")
+        state_is_written(ns, held)
+        both_are_there = lambda: ns.fates([job, held]) == {("RUNNING", 0): 1, ("PENDING", 0): 1}
+        number = lambda: query(ns, f"select id from slurm_acct_db.cluster_table where name='{cluster}'").strip()
+
+        def renumber(to):
+            query(ns, f"update slurm_acct_db.cluster_table set id={to} where name='{cluster}'")
+
+        def waits(ours, theirs):
+            """The commands of the condition."""
+            ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+            ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
+            message = ns.condition(CONTROLLER, "demo", "AccountingJoined")["message"]
+            expect(f"is {ours} in slurmctld's state, and {theirs} in the database" in message, message)
+            ns.wait_condition(CONTROLLER, "demo", "Degraded", saying="ClusterNumberDiffers")
+            time.sleep(5)
+            expect(slurmctld_identity(ns)[1] == 0, "slurmctld is started while it waits")
+            return [shlex.split(command)[3:] for command in re.findall(r"`(kubectl [^`]*)`", message)]
+
+        ours = number()
+        theirs = "4711" if ours != "4711" else "4712"
+        # The former database comes back.
+        renumber(theirs)
+        wait("the running one goes on", both_are_there)
+        try_again, _ = waits(ours, theirs)
+        renumber(ours)
+        ns.kubectl(*try_again)
+        joined(ns)
+        wait("both jobs are there", both_are_there)
+        before = slurmctld_identity(ns)
+        ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+        wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
+        joined(ns)
+        # It was the wrong one, and then the other one is to stay.
+        renumber(theirs)
+        try_again, _ = waits(ours, theirs)
+        ns.kubectl(*try_again)
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="is about to wait for you")
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
+        _, accept = waits(ours, theirs)
+        ns.kubectl(*accept)
+        joined(ns)
+        wait("both jobs are there", both_are_there)
+        ends_well(ns, job)
+        ns.slurm("scontrol", "release", str(held))
+        ends_well(ns, held)
+        all_recorded(ns, [job, held])
 
 
 @once

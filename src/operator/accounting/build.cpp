@@ -1,4 +1,5 @@
 #include "api/well_known.hpp"
+#include "cluster/releases.hpp"
 #include "core/hash.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/plan.hpp"
@@ -141,7 +142,9 @@ std::string write_conf_script() {
          "  mv -f \"$to/.slurmdbd.conf\" \"$to/slurmdbd.conf\"\n"
          "  settings=$(printf '%s\\n' \"$log\" | sed -n 's/^.*Database settings not recommended values: *//p' | tail -n 1)\n"
          "  case $log in *'innodb_snapshot_isolation is enabled'*) settings=\"innodb_snapshot_isolation $settings\" ;; esac\n"
-         "  [ -z \"$settings\" ] || printf 'settings: %s' \"${settings% }\" >\"$words\"\n"
+         "  release=$(slurmdbd -V 2>/dev/null | sed -n 's/^[^ ]* *\\([0-9][0-9]*\\.[0-9][0-9]*\\).*/\\1/p') || :\n"
+         "  printf 'release: %s\\n' \"$release\" >\"$words\"\n"
+         "  [ -z \"$settings\" ] || printf 'settings: %s\\n' \"${settings% }\" >>\"$words\"\n"
          "  exit 0\n"
          "}\n"
          "told=$to/.told tries=0 same=0 last=\n"
@@ -216,6 +219,8 @@ core::Json build_config_map(const Observed& observed, const std::string& slurmdb
   core::Json out = owned_child(kube::resources::kConfigMap, {meta.ns, accounting_object_name(meta.name)},
                                resources::kAccounting, meta, accounting_labels(meta.name));
   out["data"] = {{kSlurmdbdConf, slurmdbd_conf}};
+  if (std::string release = release_that_answers(observed); !release.empty())
+    out["data"][std::string(kReleaseFile)] = std::move(release);
   return out;
 }
 

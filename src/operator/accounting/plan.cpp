@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/well_known.hpp"
+#include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "kube/acts.hpp"
 #include "operator/accounting/database.hpp"
@@ -144,6 +145,18 @@ std::optional<Problem> init_problem(const Observed& observed) {
   return {};
 }
 
+/// What the init container said of a thing before slurmdbd started; "": nothing.
+std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
+  for (const kube::ContainerState& container : pod.containers) {
+    if (container.name != kInitConf || !container.ready) continue;
+    std::istringstream lines(container.message);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(thing)) return one_line(line.substr(thing.size()));
+    }
+  }
+  return "";
+}
+
 /// What to set where slurmdbd complains of a variable of the server, from its own check (accounting_storage_mysql.c).
 std::string advice(const std::string& variable) {
   constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
@@ -160,21 +173,18 @@ std::string advice(const std::string& variable) {
 
 /// The settings of the server that slurmdbd complained of when it started: see write_conf_script.
 void set_database_unsuited(Conditions& conditions, const Observed& observed) {
-  constexpr std::string_view kOfSettings = "settings: ";
   for (const kube::PodPtr& pod : observed.pods) {
-    if (pod->meta.terminating()) continue;
-    for (const kube::ContainerState& container : pod->containers) {
-      if (container.name != kInitConf || !container.ready || !container.message.starts_with(kOfSettings)) continue;
-      std::istringstream words(one_line(container.message.substr(kOfSettings.size())));
-      std::string list;
-      for (std::string word; words >> word;) list += (list.empty() ? "" : "; ") + advice(word);
-      conditions.set(
-          api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
-          std::string("slurmdbd does not do well with settings of its database server: ") +
-              (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
-              list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") +
-              pod->meta.name + ", so that slurmdbd looks again");
-    }
+    const std::string settings = pod->meta.terminating() ? "" : said_of(*pod, "settings: ");
+    if (settings.empty()) continue;
+    std::istringstream words(settings);
+    std::string list;
+    for (std::string word; words >> word;) list += (list.empty() ? "" : "; ") + advice(word);
+    conditions.set(
+        api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
+        std::string("slurmdbd does not do well with settings of its database server: ") +
+            (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
+            list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") + pod->meta.name +
+            ", so that slurmdbd looks again");
   }
 }
 
@@ -443,6 +453,15 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
 }
 
 }  // namespace
+
+std::string release_that_answers(const Observed& observed) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (pod->meta.terminating() || !pod->ready()) continue;
+    if (const ImageRelease said = slurm_release("slurmdbd:" + said_of(*pod, "release: ")); said != ImageRelease{})
+      return to_string(said);
+  }
+  return to_string(slurmdbd_release(observed.config_map.get()));
+}
 
 plan::Plan plan(const Observed& observed) {
   plan::Plan out;

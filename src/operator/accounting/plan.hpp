@@ -33,6 +33,9 @@ std::string write_conf_script();
 /// a usable key.
 SecretFacts key_in_force(const Observed& observed);
 
+/// Of the slurmdbd that answers, or that last did, as it said itself; "": none has.
+std::string release_that_answers(const Observed& observed);
+
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const std::string& slurmdbd_conf);

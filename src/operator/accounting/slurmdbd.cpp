@@ -58,7 +58,8 @@ std::string text_of(const Cluster& cluster, Word word) {
     case Word::kAway:
       return "slurmrestd" + of + ", asked for what slurmdbd has: " + one_line(cluster.said->clusters.error().message);
     case Word::kUnregistered:
-      return "slurmdbd has no cluster " + cluster.cluster_name + " yet, that" + of;
+      return "slurmdbd has no cluster " + cluster.cluster_name + ", that" + of +
+             ": slurmctld registers it when it starts. If its database has lost it, delete the pod of slurmctld; jobs run on";
     case Word::kUnconnected:
       return "slurmctld" + of + " is not connected to slurmdbd";
     case Word::kUnserved:

@@ -69,7 +69,9 @@ struct AccountingFacts {
   bool serving = false;   ///< Its slurmdbd answers.
   /// That its slurmdbd is to have; nullopt: it is not known, or not ours to know.
   std::optional<SecretFacts> slurm_key, jwt_key;
-  ImageRelease slurmdbd_release{};  ///< By the image of its StatefulSet; {0, 0}: not known.
+  /// As the one that answers says; while it has not said, or another is to come, by the image of its StatefulSet. {0, 0}: not
+  /// known.
+  ImageRelease slurmdbd_release{};
   bool slurmdbd_changes = false;    ///< Its StatefulSet has an image that no slurmdbd answers with yet.
   std::string namesake;             ///< An older Controller that names it as well, and has the same cluster name.
 };

@@ -13,6 +13,7 @@
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/cluster_number.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/draft.hpp"
 #include "operator/controller/keyring.hpp"
@@ -208,6 +209,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
   const bool users = !own_map_named(observed).empty() && (owner == nullptr || owner->uid != observed.object->meta.uid);
   if (!next.exists() || users) return {std::move(next), std::move(wanted)};
+  note_numbers(observed, next);
   add_crash_mark(observed, now, draft.plan);
   if (wanted.ok()) next.scripts_hash = scripts_digest(observed);
 
@@ -454,6 +456,8 @@ void plan_running(Draft& draft) {
   if (observed.accounting && !observed.accounting->namesake.empty())
     draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
+  if (auto problem = number_problem(observed, state)) draft.problems.push_back(std::move(*problem));
+  if (auto problem = start_problem(observed)) draft.problems.push_back(std::move(*problem));
   append(draft.problems, wanted.problems);
   append(draft.problems, wanted.warnings);
   if (wanted.ok() && is_refused(state, wanted)) {
