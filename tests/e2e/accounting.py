@@ -60,15 +60,15 @@ def query(ns, sql):
                       "--execute", sql).stdout
 
 
-def sacct(ns, *jobs):
+def sacct(ns, *jobs, controller="demo"):
     """What slurmdbd has of these jobs: id -> (state, account)."""
     out = ns.slurm("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", f"--jobs={','.join(map(str, jobs))}",
-                   "--format=jobidraw,state,account").stdout
+                   "--format=jobidraw,state,account", controller=controller).stdout
     return {int(job): (state, account) for job, state, account in (line.split("|") for line in out.splitlines())}
 
 
-def recorded(ns, job, state="COMPLETED"):
-    wait(f"the record of job {job}", lambda: sacct(ns, job)[job][0] == state)
+def recorded(ns, job, state="COMPLETED", controller="demo"):
+    wait(f"the record of job {job}", lambda: sacct(ns, job, controller=controller)[job][0] == state)
 
 
 # Several of them run on a worker at once.
@@ -135,11 +135,11 @@ def keep_away(ns, away):
     ns.patch(ACCOUNTING, "demo", {"spec": {"template": {"spec": {"nodeSelector": {"e2e": "nowhere"} if away else None}}}})
 
 
-def joined(ns):
-    ns.wait_condition(CONTROLLER, "demo", "AccountingJoined")
+def joined(ns, name="demo"):
+    ns.wait_condition(CONTROLLER, name, "AccountingJoined")
     for kind in (ACCOUNTING, CONTROLLER):
-        ns.wait_condition(kind, "demo")
-        ns.wait_condition(kind, "demo", "Degraded", "False")
+        ns.wait_condition(kind, name)
+        ns.wait_condition(kind, name, "Degraded", "False")
 
 
 def rest(ns, path):
