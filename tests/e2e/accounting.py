@@ -11,9 +11,10 @@ import time
 import urllib.error
 import urllib.request
 
-from cluster import LIMIT, TOP, Failed, Namespace, wait
+from cluster import LIMIT, TOP, AtBackup, Failed, Namespace, wait
 from faults import process_of
-from suite import demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity, state_is_written
+from suite import (demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity, state_is_written,
+                   with_a_backup)
 
 CONTROLLER, ACCOUNTING = "controllers.slinky.slurm.net", "accountings.slinky.slurm.net"
 # What slurmdbd.conf, SQL and shells read in ways of their own.
@@ -60,15 +61,15 @@ def query(ns, sql):
                       "--execute", sql).stdout
 
 
-def sacct(ns, *jobs):
+def sacct(ns, *jobs, controller="demo"):
     """What slurmdbd has of these jobs: id -> (state, account)."""
     out = ns.slurm("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", f"--jobs={','.join(map(str, jobs))}",
-                   "--format=jobidraw,state,account").stdout
+                   "--format=jobidraw,state,account", controller=controller).stdout
     return {int(job): (state, account) for job, state, account in (line.split("|") for line in out.splitlines())}
 
 
-def recorded(ns, job, state="COMPLETED"):
-    wait(f"the record of job {job}", lambda: sacct(ns, job)[job][0] == state)
+def recorded(ns, job, state="COMPLETED", controller="demo"):
+    wait(f"the record of job {job}", lambda: sacct(ns, job, controller=controller)[job][0] == state)
 
 
 # Several of them run on a worker at once.
@@ -135,11 +136,11 @@ def keep_away(ns, away):
     ns.patch(ACCOUNTING, "demo", {"spec": {"template": {"spec": {"nodeSelector": {"e2e": "nowhere"} if away else None}}}})
 
 
-def joined(ns):
-    ns.wait_condition(CONTROLLER, "demo", "AccountingJoined")
+def joined(ns, name="demo"):
+    ns.wait_condition(CONTROLLER, name, "AccountingJoined")
     for kind in (ACCOUNTING, CONTROLLER):
-        ns.wait_condition(kind, "demo")
-        ns.wait_condition(kind, "demo", "Degraded", "False")
+        ns.wait_condition(kind, name)
+        ns.wait_condition(kind, name, "Degraded", "False")
 
 
 def rest(ns, path):
@@ -380,6 +381,62 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
         ns.slurm("scontrol", "release", str(held))
         ends_well(ns, held)
         all_recorded(ns, [job, held])
+
+
+@own_clusters
+def accounting_with_a_backup(tag, plugin):
+    """The primary is killed under jobs: what ends before the backup serves, what ends there and what begins there is in slurmdbd, once."""
+    database_image()
+    with Namespace(f"e2e-dbd-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
+        backup, pod = AtBackup(ns), "demo-controller-backup-0"
+        primary_serves = lambda timeout=LIMIT: ns.wait_condition(CONTROLLER, "demo", "BackupsReady", saying="demo-controller-0 is primary",
+                                                                 timeout=timeout)
+        ns.apply(with_a_backup(manifest_with_accounting("demo", 2)))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
+        joined(ns)
+        primary_serves()
+        serves(ns, 2)
+        through_all, ends_there = (runs(ns, ns.submit_until_told("-w", "cpu-0", *SMALL)) for _ in range(2))
+        between = runs(ns, ns.submit("until test -e /tmp/may-end; do sleep 0.2; done; exit 3", "-w", "cpu-1", *SMALL))
+        waits = ns.submit("true", "-w", "cpu-1", "--hold", *SMALL)
+        before = [through_all, ends_there, between]
+        for job in before:
+            recorded(ns, job, "RUNNING")
+        state_is_written(ns, waits)
+
+        # None comes for it.
+        ns.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: 1}}}")
+        wait("the quota is in force", lambda: ns.get("resourcequota", "full")["status"]["hard"])
+        remove_by_force(ns, "demo-controller-0")
+        wait("the primary has ended", lambda: re.search(r"\(primary\).* is DOWN", backup.slurm("scontrol", "ping", check=False).stdout))
+        ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "touch", "/tmp/may-end")
+        ns.wait_condition(CONTROLLER, "demo", "BackupsReady", "False", saying=f"Slurm is served by {pod}")
+        # At its first takeover after the cluster has joined it ends once, as the limits say. Nothing that writes is asked before.
+        wait("the backup has the end of a job", lambda: fates(backup, [between]))
+        recorded(backup, between, "FAILED")
+        wait("the job is told to end", lambda: backup.completed(ends_there) or backup.tell(ends_there, "URG"))
+        begun = wait("the backup takes jobs", lambda: backup.submit_many(3, "sleep 1", *SMALL))
+        begun.append(wait("and one that runs on", lambda: backup.submit_until_told("-w", "cpu-1", *SMALL)))
+        wait("it releases the job that was held", lambda: backup.slurm("scontrol", "release", str(waits)))
+        recorded(backup, begun[-1], "RUNNING")
+        all_recorded(backup, [ends_there, between, waits, *begun[:-1]])
+        restarts = {status["name"]: status["restartCount"] for status in ns.get("pod", pod)["status"]["containerStatuses"]}
+        print(f"        {tag}: the backup's slurmctld was started {restarts['slurmctld'] + 1} times until it served", flush=True)
+        expect(restarts["slurmctld"] <= 1, f"the backup's containers were started again more than once: {restarts}")
+        expect(not ns.get("pod", "demo-controller-0"), "the primary has come back")
+        for kind, condition in ((ACCOUNTING, "Ready"), (CONTROLLER, "Ready"), (CONTROLLER, "AccountingJoined")):
+            ns.wait_condition(kind, "demo", condition)
+
+        ns.kubectl("delete", "resourcequota", "full")
+        # Kubernetes has tried in vain to make its pod, and lets ever more time pass before it tries again.
+        primary_serves(3 * LIMIT)
+        joined(ns)
+        for job in (through_all, begun[-1]):
+            wait("what ran all the time runs", lambda job=job: ns.jobs()[job]["job_state"] == ["RUNNING"])
+            recorded(ns, job, "RUNNING")
+            ends_well(ns, job)
+        all_recorded(ns, [*before, waits, *begun])
+        no_runaway_jobs(ns)
 
 
 @once
