@@ -194,7 +194,9 @@ TEST(ClusterNumber, IsReadFromTheLastWordsOfSlurmctld) {
   EXPECT_FALSE(differing_numbers(slurmctld)) << "it runs";
   for (const char* other : {"", "fatal: CLUSTER NAME MISMATCH.\n", "fatal: CLUSTER ID MISMATCH.\n",
                             "fatal: CLUSTER ID MISMATCH.\n\"ClusterID=17\"", "fatal: CLUSTER ID MISMATCH.\n\"ClusterID=\""}) {
-    EXPECT_FALSE(differing_numbers({.name = "slurmctld", .message = other})) << other;
+    slurmctld = {};
+    slurmctld.message = other;
+    EXPECT_FALSE(differing_numbers(slurmctld)) << other;
   }
 }
 
