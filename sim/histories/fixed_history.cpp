@@ -106,7 +106,7 @@ FixedResult run_fixed(World& world) {
   if (settled("a new partition")) world.remove(op::resources::kNodeSet, "gpu");
   if (settled("a NodeSet goes")) {
     world.merge(op::resources::kLoginSet, World::kLogin,
-                {{"spec", {{"replicas", 2}, {"rootSshAuthorizedKeys", "ssh-ed25519 AAAA another\n"}}}});
+                {{"spec", {{"replicas", 2}, {"rootSshAuthorizedKeys", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA another\n"}}}});
   }
   if (settled("other keys")) world.remove(kinds::kPod, "cpu-0");
   if (settled("a worker is deleted by hand")) {

@@ -339,7 +339,7 @@ Json loginset_json(int replicas) {
           {"spec",
            {{"controllerRef", {{"name", World::kCluster}}},
             {"replicas", replicas},
-            {"rootSshAuthorizedKeys", "ssh-ed25519 AAAA root\n"}}}};
+            {"rootSshAuthorizedKeys", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA root\n"}}}};
 }
 
 Json accounting_json() {

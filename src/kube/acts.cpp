@@ -94,6 +94,13 @@ core::Json Get::describe() const {
   return base("kube.Get", resource, key);
 }
 
+core::Json Log::describe() const {
+  core::Json json = base("kube.Log", resources::kPod, pod);
+  json["container"] = container;
+  json["sinceSeconds"] = since.count();
+  return json;
+}
+
 core::Json List::describe() const {
   core::Json json = base("kube.List", resource, {ns, ""});
   json["fieldSelector"] = field_selector;

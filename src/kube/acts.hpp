@@ -19,6 +19,7 @@
 //     A token of a service account, base64. All but `serviceAccount` is the spec of the TokenRequest: "boundObjectRef" too.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -150,6 +151,16 @@ struct Evict final : plan::Act {
 struct Get final : plan::Act {
   Resource resource;
   Key key;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// The last line that a container of a pod has written, for Plan::need: the answer is {"log": TEXT}, with "" if it wrote none
+/// within `since`, by its kubelet's clock.
+struct Log final : plan::Act {
+  Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
+  Key pod;
+  std::string container;
+  std::chrono::seconds since;
   [[nodiscard]] core::Json describe() const override;
 };
 

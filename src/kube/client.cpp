@@ -478,6 +478,23 @@ void Client::get(const Resource& resource, const Key& key, Done done, const Read
                    options.metadata_only ? kMetadataOnly : "");
 }
 
+void Client::last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
+                       std::function<void(core::Result<std::string>)> done) {
+  // The API server asks the kubelet, whose machine may be lost.
+  constexpr core::Duration kPatience{5000};
+  RequestTarget target(resources::kPod.path(pod.ns, pod.name, "log"));
+  target.add("container", container).add("tailLines", "1").add("limitBytes", "4096");
+  target.add("sinceSeconds", std::to_string(since.count()));
+  net::HttpRequest request;
+  request.method = "GET";
+  request.target = target.str();
+  request.timeout = std::min(kPatience, impl_->options.timeout);
+  impl_->begin(std::move(request), false, false, [done = std::move(done)](core::Result<net::HttpResponse> reply) {
+    if (!reply) return done(std::unexpected(std::move(reply.error())));
+    done(std::move(reply->body));
+  });
+}
+
 void Client::list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done) {
   RequestTarget target(resource.path(ns));
   target.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);

@@ -9,6 +9,7 @@
 // fenced: one is refused (kCancelled) unless we lead, and its deadline ends before the lease does.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -90,6 +91,9 @@ class Client {
 
   /// A consistent read (no resourceVersion).
   void get(const Resource& resource, const Key& key, Done done, const ReadOptions& options = {});
+  /// The last line that a container has written within the last `since`, by its kubelet's clock; "": none.
+  void last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
+                 std::function<void(core::Result<std::string>)> done);
   /// A consistent list of one page; the reply is the List as JSON (small collections only; caches stream). Error: kExpired,
   /// when the API server has forgotten the version that `continue_token` is of.
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);

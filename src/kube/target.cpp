@@ -557,6 +557,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
+  void run(std::shared_ptr<const Log> act, Done done) {
+    client.last_line(act->pod, act->container, act->since, [done](core::Result<std::string> line) {
+      if (!line) return done({std::unexpected(std::move(line.error())), {}});
+      done({core::Json{{"log", std::move(*line)}}, {}});
+    });
+  }
+
   void run(std::shared_ptr<const DryRun> act, Done done) {
     auto answered = [act, done](core::Result<core::Json> reply) {
       if (!reply && reply.error().code != core::ErrorCode::kAlreadyExists)
@@ -734,6 +741,7 @@ Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Cli
   carries_out<Bind>(run);
   carries_out<Evict>(run);
   carries_out<Get>(run);
+  carries_out<Log>(run);
   carries_out<List>(run);
   carries_out<DryRun>(run);
   carries_out<EventAct>([impl = impl_.get()](const auto& event, const Done& done) {

@@ -1,4 +1,4 @@
-// Carries kube acts out: Create, Apply, Patch, Delete, Bind, Evict, Get, List, DryRun, EventAct.
+// Carries kube acts out: Create, Apply, Patch, Delete, Bind, Evict, Get, Log, List, DryRun, EventAct.
 //
 // Guarantees: after a write its key waits (a gate) until every cache that would show the object does so at that resourceVersion
 // or newer, or has seen it go. A kind that no cache watches has no gate. A lost reply is settled by a consistent read that

@@ -743,6 +743,20 @@ TEST_F(TargetTest, ADryRunSaysWhetherAnObjectWouldBeCreated) {
   EXPECT_EQ(result.value.error().code, ErrorCode::kInvalid);
 }
 
+TEST_F(TargetTest, ALogIsTheLastLine) {
+  const auto ask = [&] {
+    run(std::make_shared<Log>(Key{"ns", "p"}, "sessions", 15s));
+    return api.take("GET", "/api/v1/namespaces/ns/pods/p/log?container=sessions&tailLines=1&limitBytes=4096&sinceSeconds=15");
+  };
+  ask().done(net::HttpResponse{200, {}, "sessions=2\n"});
+  ASSERT_TRUE(result.value);
+  EXPECT_EQ(*result.value, (Json{{"log", "sessions=2\n"}}));
+  const auto lost = ask();
+  EXPECT_EQ(lost.request.timeout, 5s) << "the kubelet's machine may be gone";
+  lost.reply(500, status_json(500, "InternalError"));
+  EXPECT_FALSE(result.value);
+}
+
 TEST_F(TargetTest, AListOfAllTakesPageAfterPage) {
   auto act = std::make_shared<List>();
   act->resource = resources::kPod;

@@ -1685,6 +1685,106 @@ def users_log_in_and_run_jobs(ns):
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
+@test
+def sshd_takes_what_users_write(ns):
+    """The users' lines win, and sshd accepts the file."""
+    have_client(ns)
+    client(ns, "bash", "-c", "mkdir -p /run/sshd && ssh-keygen -A")
+    ns.apply(LOGINSET + "  replicas: 0\n")
+    lines = {"usepam yes", "x11forwarding yes", "subsystem sftp internal-sftp"}
+    for extra, wanted in (
+            ("", lines),
+            ("UsePAM no\nX11Forwarding no", {"usepam no", "x11forwarding no"}),
+            ("Subsystem sftp /usr/lib/openssh/sftp-server -e", {"subsystem sftp /usr/lib/openssh/sftp-server -e", "usepam yes"}),
+            ("MaxSessions 7\nMatch User nobody\n  X11Forwarding no\n  MaxSessions 1", {*lines, "maxsessions 7"}),
+            ("Match User nobody\n  Banner none\nMatch all\nX11Forwarding no\nUsePAM no", {"usepam no", "x11forwarding no"}),
+            ("HostKey /etc/ssh/ssh_host_rsa_key", {"hostkey /etc/ssh/ssh_host_rsa_key", *lines}),
+    ):
+        ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": extra}})
+        file = lambda: ns.get("configmap", "login-ssh-config")["data"]["sshd_config"]
+        wait("the file has the lines", lambda: all(line in file() for line in extra.split("\n")) and "HostKey" in file())
+        checked = ns.kubectl("exec", "-i", "client", "--", "bash", "-c", "cat >/tmp/sshd_config && /usr/sbin/sshd -t -f /tmp/sshd_config",
+                             text=file(), check=False)
+        expect(checked.returncode == 0 and not checked.stderr, f"sshd says of {extra!r}: {checked.stderr}")
+        # As sshd looks at it for a user.
+        told = set(client(ns, "/usr/sbin/sshd", "-T", "-f", "/tmp/sshd_config", "-C", "user=root,host=a,addr=10.0.0.1").stdout.split("\n"))
+        expect(wanted <= told, f"of {extra!r} sshd does not take {wanted - told}")
+        if extra.startswith("HostKey"):
+            expect(len([line for line in told if line.startswith("hostkey ")]) == 1, "there are host keys that the user does not name")
+    no_login_nodes(ns)
+    ns.kubectl("delete", "pod", "client")
+
+
+@test
+@once
+def what_sshd_and_sssd_refuse_is_told(ns):
+    ns.apply("""
+apiVersion: v1
+kind: Secret
+metadata: {name: broken}
+stringData: {sssd.conf: "no equal sign"}
+""")
+    told = lambda: next(c for c in ns.get("loginsets.slinky.slurm.net", "login").get("status", {}).get("conditions", [{"type": "Degraded", "message": ""}])
+                        if c["type"] == "Degraded")["message"]
+    rest = lambda: {c["type"]: c for c in ns.get("restapis.slinky.slurm.net", "demo")["status"]["conditions"]}
+    try:
+        ns.apply(LOGINSET + "  sssdConfRef: {name: broken, key: sssd.conf}\n  extraSshdConfig: Nonsense yes\n")
+        wait("sshd's words", lambda: "Bad configuration option: Nonsense" in told())
+        wait("SSSD's words", lambda: "Equal sign is missing" in told())
+        ns.kubectl("delete", "loginsets.slinky.slurm.net", "login")
+        wait("the login nodes are gone", lambda: not login_pods(ns))
+        # As slurmctld's cluster goes on with it.
+        ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": {"name": "broken", "key": "sssd.conf"}}})
+        wait("the RestApi tells of it and serves", lambda: rest()["Degraded"]["reason"] == "SssdRefuses" and rest()["Ready"]["status"] == "True")
+    finally:
+        no_login_nodes(ns)
+        ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": None}})
+        wait("the RestApi is as it was", lambda: rest()["Degraded"]["status"] == "False" and rest()["Ready"]["status"] == "True")
+        ns.kubectl("delete", "secret", "broken")
+
+
+@test
+@once
+def login_pods_without_sessions_go_first(ns):
+    have_client(ns)
+    public = made_key(ns, "first")
+    ns.apply(LOGINSET + f"  replicas: 2\n  rootSshAuthorizedKeys: {json.dumps(public)}\n")
+    ns.wait_condition("loginsets.slinky.slurm.net", "login")
+    wait("the Service leads to them", lambda: ssh(ns, "first", "root", "true", check=False).returncode == 0)
+
+    session = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
+        "first", "root", "'touch /tmp/here; until test -e /tmp/told; do sleep 0.2; done; echo well'")], stdout=subprocess.PIPE, text=True, env=ENV)
+    try:
+        has = lambda pod: ns.kubectl("exec", pod, "-c", "login", "--", "test", "-e", "/tmp/here", check=False).returncode == 0
+        busy = wait("the session is on one of them", lambda: [p["metadata"]["name"] for p in login_pods(ns).values() if has(p["metadata"]["name"])])[0]
+        told = lambda pod: ns.kubectl("logs", pod, "-c", "sessions", "--tail=1").stdout.strip()
+        wait("its pod tells of it", lambda: told(busy) == "sessions=1")
+
+        # What an autoscaler goes by.
+        scale = json.loads(ns.kubectl("get", "loginsets.slinky.slurm.net", "login", "--subresource=scale", "-o", "json").stdout)["status"]
+        selected = {p["metadata"]["uid"] for p in ns.get("pods", labelSelector=scale["selector"])}
+        expect(scale["replicas"] == 2 and selected == set(login_pods(ns)), f"the subresource scale says {scale}")
+        ns.kubectl("scale", "loginsets.slinky.slurm.net", "login", "--replicas=1")
+        wait("the other pod is gone", lambda: [p["metadata"]["name"] for p in login_pods(ns).values()] == [busy])
+        expect("deletionTimestamp" not in next(iter(login_pods(ns).values()))["metadata"], "the pod with the session goes")
+
+        ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": "MaxSessions 7"}})
+        wait("another one serves", lambda: len([p for p in login_pods(ns).values() if "deletionTimestamp" not in p["metadata"]
+                                                and p["metadata"]["name"] != busy]) == 1)
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
+        progressing = lambda: next(c for c in ns.get("loginsets.slinky.slurm.net", "login")["status"]["conditions"] if c["type"] == "Progressing")
+        wait("the status says what is waited for", lambda: progressing()["reason"] == "WaitingForSessions"
+             and f"pod {busy} waits for 1 session, until " in progressing()["message"])
+        ns.kubectl("exec", busy, "-c", "login", "--", "touch", "/tmp/told")
+        expect(session.communicate(timeout=LIMIT)[0].strip() == "well", "the session did not end well")
+    finally:
+        session.kill()
+    wait("the former pod is gone", lambda: busy not in [p["metadata"]["name"] for p in login_pods(ns).values()])
+    wait("nothing is waited for", lambda: progressing()["reason"] == "Done")
+    no_login_nodes(ns)
+    ns.kubectl("delete", "pod", "client")
+
+
 @contextlib.contextmanager
 def directory(ns):
     """An LDAP server that knows alice, the Secret sssd for it, and the ConfigMap people with the key that the client has for her."""
@@ -1739,6 +1839,12 @@ def users_of_a_directory_log_in(ns):
             expect(out[0] == "5001" and set(out[1:]) == {"5001", "5002"}, f"in a job id printed {out}")
             job = int(ssh(ns, "alice", "alice", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
             wait("her batch job completes", lambda: ns.completed(job))
+            # What is not hers to know.
+            for path in ("/etc/slurm/slurm.key", "/etc/ssh/ssh_host_ed25519_key", "/etc/sssd/sssd.conf", "/run/slurm-sessions/now"):
+                read = ssh(ns, "alice", "alice", "cat", path, check=False)
+                expect(read.returncode == 1 and "Permission denied" in read.stderr, f"she reads {path}: {read.returncode} {read.stderr}")
+            out = ssh(ns, "alice", "alice", "ls", "/var/run/secrets/kubernetes.io", check=False)
+            expect("No such file" in out.stderr, "the pod has a token of a service account")
         finally:
             no_login_nodes(ns)
     wait("3 idle", lambda: len(ns.idle()) == 3)

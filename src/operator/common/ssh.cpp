@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <set>
 
+#include "core/base64.hpp"
 #include "operator/common/children.hpp"
 
 namespace op {
@@ -13,6 +17,73 @@ constexpr std::array<const char*, 3> kHostKeyTypes{"ecdsa", "ed25519", "rsa"};
 
 std::string host_key_name(const char* type) {
   return fmt::format("ssh_host_{}_key", type);
+}
+
+/// As sshd looks for it behind the options: a word that names a type, and one in base64 that begins with the same name.
+bool is_public_key(std::string_view line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
+    if ((c == ' ' || c == '\t') && !quoted) {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const core::Result<std::string> blob = core::base64_decode(words[i + 1]);
+    const auto length = static_cast<char>(words[i].size());
+    if (blob && !words[i].empty() && words[i].size() < 128 && blob->size() > words[i].size() + 4 &&
+        blob->starts_with(std::string{0, 0, 0, length} + words[i]))
+      return true;
+  }
+  return false;
+}
+
+struct UsersLines {
+  std::string_view outside;                 ///< Up to the first block of Match.
+  std::string_view blocks;                  ///< From there on.
+  std::set<std::string, std::less<>> said;  ///< Keywords that hold for all, in lower case; with its name: "subsystem sftp".
+};
+
+/// The next word of a line as sshd reads it: between blanks, and one '=' may stand behind the first.
+std::string next_word(std::string_view& line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const auto skip_blanks = [&] { line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size())); };
+  skip_blanks();
+  const bool quoted = line.starts_with('"');
+  if (quoted) line.remove_prefix(1);
+  const std::size_t end = std::min(line.find_first_of(quoted ? "\"" : " \t\r="), line.size());
+  std::string word(line.substr(0, end));
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  line.remove_prefix(std::min(end + (quoted ? 1 : 0), line.size()));
+  skip_blanks();
+  if (line.starts_with('=')) line.remove_prefix(1);
+  return word;
+}
+
+UsersLines read_users_lines(std::string_view extra) {
+  UsersLines out{extra, {}, {}};
+  bool for_all = true;
+  for (std::size_t at = 0; at < extra.size();) {
+    const std::size_t end = std::min(extra.find('\n', at), extra.size());
+    std::string_view line = extra.substr(at, end - at);
+    std::string keyword = next_word(line);
+    if (keyword == "match") {
+      if (out.blocks.empty()) {
+        out.outside = extra.substr(0, at);
+        out.blocks = extra.substr(at);
+      }
+      for_all = next_word(line) == "all";
+    } else if (for_all && !keyword.empty() && !keyword.starts_with('#')) {
+      if (keyword == "subsystem") keyword += ' ' + next_word(line);
+      out.said.insert(std::move(keyword));
+    }
+    at = end + 1;
+  }
+  return out;
 }
 
 }  // namespace
@@ -58,18 +129,38 @@ std::optional<Problem> host_keys_problem(const kube::Named<kube::SecretRecord>& 
                  fmt::format("Secret {} has none of ssh_host_rsa_key, ssh_host_ecdsa_key and ssh_host_ed25519_key", key.str())};
 }
 
-std::string sshd_config(std::string_view kind, std::string_view own, std::string_view extra) {
-  std::string out = fmt::format(
-      "# Made by slurm-operator from the {}.\n"
-      "Include /etc/ssh/sshd_config.d/*.conf\n"
-      "UsePAM yes\n"
-      "X11Forwarding yes\n"
-      "Subsystem sftp internal-sftp\n"
-      "{}\n"
-      "# extraSshdConfig\n",
-      kind, own);
-  add_lines(out, extra);
+std::string sshd_config(std::string_view kind, std::string_view extra, const std::vector<std::string>& host_keys) {
+  const UsersLines theirs = read_users_lines(extra);
+  std::string out = fmt::format("# Made by slurm-operator from the {}.\n", kind);
+  const auto add_theirs = [&](std::string_view lines) {
+    if (lines.empty()) return;
+    out += "# extraSshdConfig\n";
+    add_lines(out, lines);
+    out += '\n';
+  };
+  const auto add = [&](std::string_view said, std::string_view line) {
+    if (!theirs.said.contains(said)) out.append(line).append("\n");
+  };
+  add_theirs(theirs.outside);
+  out += "Include /etc/ssh/sshd_config.d/*.conf\n";
+  add("usepam", "UsePAM yes");
+  add("x11forwarding", "X11Forwarding yes");
+  add("subsystem sftp", "Subsystem sftp internal-sftp");
+  for (const std::string& path : host_keys) add("hostkey", "HostKey " + path);
+  if (!theirs.blocks.empty()) out += '\n';
+  add_theirs(theirs.blocks);
   return out;
+}
+
+int bad_key_line(std::string_view text) {
+  for (int number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.remove_suffix(1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.empty() && line.front() != '#' && !is_public_key(line)) return number;
+  }
+  return 0;
 }
 
 void add_lines(std::string& to, std::string_view lines) {

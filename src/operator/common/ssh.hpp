@@ -27,9 +27,16 @@ std::vector<std::string> usable_host_keys(const kube::Named<kube::SecretRecord>&
 /// A Secret that is there and has none: a user made it.
 std::optional<Problem> host_keys_problem(const kube::Named<kube::SecretRecord>& secret, const kube::Key& key);
 
-/// The text of sshd_config: what is the same everywhere, `own` lines, then the user's. `kind`: of the object that it is made
-/// from.
-std::string sshd_config(std::string_view kind, std::string_view own, std::string_view extra);
+/// The first line of a file of authorized keys that is neither a public key nor a comment, counted from 1; 0: there is none.
+int bad_key_line(std::string_view text);
+
+/// The text of sshd_config: `extra`, the user's lines, and ours where these say nothing. `host_keys`: the paths of private ones.
+/// `kind`: of the object that it is made from.
+///
+/// Of a keyword that stands several times, sshd takes the first one, and blocks of Match go over what stands outside of them.
+/// So ours stand outside of all blocks, behind the user's that do. What the user says is left out of ours, because sshd ends
+/// at a second Subsystem of one name, up to OpenSSH 9.4.
+std::string sshd_config(std::string_view kind, std::string_view extra, const std::vector<std::string>& host_keys);
 /// Appends lines that end with a line.
 void add_lines(std::string& to, std::string_view lines);
 

@@ -1,10 +1,12 @@
 #include "operator/common/sssd.hpp"
 
+#include "operator/common/check.hpp"
 #include "operator/common/pod_template.hpp"
 
 namespace op {
 namespace {
 
+constexpr std::string_view kSidecar = "sssd";
 constexpr std::string_view kFile = "sssd.conf";
 constexpr std::string_view kGiven = "/mnt/sssd";
 constexpr std::string_view kPipesVolume = "sssd-pipes";
@@ -24,6 +26,15 @@ constexpr std::string_view kRun =
 constexpr std::string_view kAnswers =
     "n=0; until [ -S /var/lib/sss/pipes/nss ] || [ $n = 150 ]; do n=$((n + 1)); sleep 0.2; done";
 
+std::string image_with_sssd(const api::PodTemplate& over, const std::string& image) {
+  const core::Json* theirs = core::find(over.spec, {"initContainers"});
+  if (theirs == nullptr || !theirs->is_array()) return image;
+  for (const core::Json& container : *theirs) {
+    if (core::get_string(container, {"name"}) == kSidecar) return core::get_string(container, {"image"}, image);
+  }
+  return image;
+}
+
 core::Json pipes_mount() {
   return {{"name", kPipesVolume}, {"mountPath", kPipes}};
 }
@@ -40,12 +51,17 @@ core::Json sssd_mount() {
   return read_only_mount(kSssdVolume, "/etc/sssd/sssd.conf", kFile);
 }
 
-void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image) {
-  core::Json sidecar{{"name", "sssd"},
+void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image,
+                      const api::PodTemplate& over) {
+  const core::Json as_root{{"runAsNonRoot", false}, {"runAsUser", 0}, {"runAsGroup", 0}};
+  core::Json check = check_container(image_with_sssd(over, image), {.sssd = true}, core::Json::array({read_only_mount(kSssdVolume, kGiven)}));
+  check["securityContext"] = as_root;
+  pod["initContainers"].push_back(std::move(check));
+  core::Json sidecar{{"name", kSidecar},
                      {"image", image},
                      {"command", {"sh", "-c", kRun}},
                      {"restartPolicy", "Always"},
-                     {"securityContext", {{"runAsNonRoot", false}, {"runAsUser", 0}, {"runAsGroup", 0}}},
+                     {"securityContext", as_root},
                      {"lifecycle", {{"postStart", {{"exec", {{"command", {"sh", "-c", kAnswers}}}}}}}},
                      {"volumeMounts", core::Json::array({read_only_mount(kSssdVolume, kGiven), pipes_mount()})}};
   pod["initContainers"].push_back(std::move(sidecar));

@@ -20,7 +20,9 @@ core::Json sssd_volume(const api::SecretKeySelector& ref, bool optional = false)
 /// Where SSSD reads it. Not refreshed in a container that runs.
 core::Json sssd_mount();
 
-/// Adds the sidecar to a pod spec, for the first of its containers. `image`: one that has SSSD.
-void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image);
+/// Adds the sidecar to a pod spec, for the first of its containers, and what looks whether SSSD accepts the file (check.hpp).
+/// `image`: one that has SSSD, unless `over`, the user's template, names another for the sidecar.
+void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image,
+                      const api::PodTemplate& over);
 
 }  // namespace op

@@ -7,6 +7,7 @@
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
 #include "kube/apply_helper.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/prologs.hpp"
@@ -271,6 +272,7 @@ void set_backups_condition(Conditions& conditions, Draft& draft) {
     draft.problems.push_back({"FailedOver", text, Problem::Kind::kComing});
   }
   append(draft.problems, pod_problems(observed.backup_pods));
+  append(draft.problems, refused_files(observed.backup_pods));
   if (all) return;
   // With each configuration they are made anew.
   const auto since = false_since(observed);

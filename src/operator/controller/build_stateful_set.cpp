@@ -314,7 +314,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
   if (backups(observed) > 0) pod["affinity"] = apart(observed.object->meta);
   core::Json init = init_containers(observed, state, role);
   if (!init.empty()) pod["initContainers"] = std::move(init);
-  if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec));
+  if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec), spec.pod_template);
   // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},

@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "cluster/workers.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/one_pod.hpp"
 #include "operator/controller/accounting.hpp"
@@ -475,6 +476,7 @@ void plan_running(Draft& draft) {
   append(draft.problems, step_problems(without_refusals(observed.context.outcomes), draft.plan));
   const bool ready = primary_ready(observed) || backup_serves(observed);
   append(draft.problems, pod_problems(observed.pods));
+  append(draft.problems, refused_files(observed.pods));
   set_backups_condition(conditions, draft);
   if (ready) append(draft.problems, token_problems(observed));
   if (const auto problem = slurm_problem(observed.snapshot)) draft.problems.push_back(*problem);

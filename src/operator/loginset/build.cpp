@@ -3,6 +3,7 @@
 #include "api/revision.hpp"
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/pod_template.hpp"
@@ -10,6 +11,7 @@
 #include "operator/common/ssh.hpp"
 #include "operator/common/sssd.hpp"
 #include "operator/loginset/plan.hpp"
+#include "operator/loginset/sessions.hpp"
 
 namespace op::loginset {
 namespace {
@@ -30,18 +32,16 @@ constexpr std::string_view kInitConfScript =
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// Waits for the SSH sessions, and for the programs whose end ends a job. Those may have been left behind by their session, as
-/// in tmux. The kubelet lets it wait for terminationGracePeriodSeconds, and for nothing less once it has begun; so it stops by
-/// itself when the cluster was deleted, for then srun may hang: DNS answers, and for a minute does not know slurmctld's name.
-/// $0 is that name, $1 one that is always known.
+/// Waits for the sessions, also while they cannot be counted. The kubelet lets it wait for terminationGracePeriodSeconds, and
+/// for nothing less once it has begun; so it stops by itself when the cluster was deleted, for then srun may hang: DNS answers,
+/// and for a minute does not know slurmctld's name. $0 is that name, $1 one that is always known.
 constexpr std::string_view kPreStop =
-    R"sh(busy() { grep -qsaE '^sshd(-session)?: [^ ]*@' /proc/[0-9]*/cmdline ||)sh"
-    R"sh( grep -qsxE 'srun|salloc|sattach' /proc/[0-9]*/comm; };)sh"
+    R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
-    R"sh( busy || exit 0; for t in /dev/pts/[0-9]*; do timeout 1 sh -c 'echo; echo "This login node is about to go.)sh"
+    R"sh( idle && exit 0; for t in /dev/pts/[0-9]*; do timeout 1 sh -c 'echo; echo "This login node is about to go.)sh"
     R"sh( Please log out when your work here is done: what still runs when it goes is lost. New sessions go to another one." >"$0")sh"
-    R"sh( 2>/dev/null' "$t"; done; n=0; while busy; do if gone "$1"; then n=$((n + 1)); else n=0; fi;)sh"
-    R"sh( [ "$n" -lt 30 ] || exit 0; sleep 2; done)sh";
+    R"sh( 2>/dev/null' "$t"; done; g=0; until idle; do if gone "$1"; then g=$((g + 1)); else g=0; fi;)sh"
+    R"sh( [ "$g" -lt 30 ] || exit 0; sleep 2; done)sh";
 constexpr int kGraceSeconds = 24 * 60 * 60;
 
 /// The port that sshd listens on, as the user tells it.
@@ -56,11 +56,22 @@ int ssh_port(const api::LoginSetSpec& spec) {
 }
 
 /// sackd gives out credentials, sshd listens, and users can be looked up. A connection to sshd would be logged each time.
+/// Whatever becomes of that, sessions are reported.
 std::string readiness_script(const api::LoginSetSpec& spec) {
-  std::string out = fmt::format(
+  std::string out = report_script();
+  out += fmt::format(
       "test -S /run/slurm/sack.socket && grep -qsE ': [0-9A-F]+:{:04X} [0-9A-F]+:0000 0A ' /proc/net/tcp /proc/net/tcp6",
       ssh_port(spec));
   if (spec.sssd_conf_ref) out += " && test -S /var/lib/sss/pipes/nss";
+  return out;
+}
+
+/// What sshd and SSSD read.
+Json daemon_mounts(const Observed& observed) {
+  Json out = Json::array({read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig)});
+  for (const std::string& key : usable_host_keys(observed.host_keys))
+    out.push_back(read_only_mount("ssh-host-keys", "/etc/ssh/" + key, key));
+  if (observed.loginset.spec.sssd_conf_ref) out.push_back(sssd_mount());
   return out;
 }
 
@@ -68,11 +79,9 @@ Json login_container(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
   Json mounts = Json::array({read_only_mount("slurm-etc", "/etc/slurm"),
                              {{"name", "sackd-dir"}, {"mountPath", "/run/slurm"}},
-                             read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig),
+                             sessions_mount(),
                              read_only_mount("authorized-keys", kKeysDirectory)});
-  for (const std::string& key : usable_host_keys(observed.host_keys))
-    mounts.push_back(read_only_mount("ssh-host-keys", "/etc/ssh/" + key, key));
-  if (spec.sssd_conf_ref) mounts.push_back(sssd_mount());
+  for (Json& mount : daemon_mounts(observed)) mounts.push_back(std::move(mount));
   Json out{
       {"name", kAppLogin},
       {"image", kDefaultLoginImage},
@@ -87,7 +96,7 @@ Json login_container(const Observed& observed) {
        {{"preStop",
          {{"exec",
            {{"command",
-             {"sh", "-c", kPreStop, observed.controller.host,
+             {"sh", "-c", std::string(kCount) + std::string(kPreStop), observed.controller.host,
               fmt::format("kubernetes.default.svc.{}", observed.cluster_domain)}}}}}}}},
       {"volumeMounts", std::move(mounts)},
   };
@@ -125,6 +134,7 @@ Json volumes(const Observed& observed) {
   Json out = Json::array(
       {{{"name", "slurm-etc"}, {"emptyDir", {{"medium", "Memory"}}}},
        {{"name", "sackd-dir"}, {"emptyDir", {{"medium", "Memory"}}}},
+       sessions_volume(),
        projected_volume("slurm-config",
                         Json::array({project_secret(observed.keyring.ref.secret, observed.keyring.ref.key, api::kKeySlurm),
                                      project_login_rotation(observed.keyring.ref.secret)})),
@@ -135,8 +145,14 @@ Json volumes(const Observed& observed) {
   return out;
 }
 
-std::string login_sshd_config(const api::LoginSetSpec& spec) {
-  std::string out = sshd_config("LoginSet", "", spec.extra_sshd_config);
+std::string login_sshd_config(const Observed& observed) {
+  const api::LoginSetSpec& spec = observed.loginset.spec;
+  // The image makes those that are not there, in each pod another one.
+  std::vector<std::string> host_keys;
+  for (const std::string& key : usable_host_keys(observed.host_keys)) {
+    if (!key.ends_with(".pub")) host_keys.push_back("/etc/ssh/" + key);
+  }
+  std::string out = sshd_config("LoginSet", spec.extra_sshd_config, host_keys);
   // A volume's directory can be written to by everybody, as its mode says, which StrictModes refuses in AuthorizedKeysFile.
   // In a Match block it comes before what users set for all; without keys of users it leaves theirs in force for those.
   out += fmt::format(
@@ -161,7 +177,7 @@ kube::StringMap hashes(const Observed& observed) {
   kube::StringMap out{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppLogin)},
       {std::string(api::kAnnotationSlurmKeyHash), new_logins ? rotation->to : observed.keyring.digest},
-      {std::string(api::kAnnotationSshdConfHash), core::short_digest(login_sshd_config(observed.loginset.spec))},
+      {std::string(api::kAnnotationSshdConfHash), core::short_digest(login_sshd_config(observed))},
       {std::string(api::kAnnotationSshHostKeysHash), salted_digest(observed.object->meta, host_keys)},
   };
   if (observed.loginset.spec.sssd_conf_ref)
@@ -181,6 +197,19 @@ void add_conf_server(Json& container, const std::string& servers) {
     return;
   }
   env.push_back({{"name", kSackdOptions}, {"value", ours}});
+}
+
+/// What our init containers do not say is as in the container login. With a quota on the namespace every container must say
+/// what it takes; `check` takes it before the others do, not beside them.
+void like_login(const Json& login, Json& container) {
+  const std::string name = core::get_string(container, {"name"});
+  if (name != kInitConf && name != kCheck && name != kSessions) return;
+  if (core::get_string(container, {"image"}).empty()) {
+    container["image"] = login.value("image", "");
+    if (name != kInitConf && login.contains("imagePullPolicy") && !container.contains("imagePullPolicy"))
+      container["imagePullPolicy"] = login["imagePullPolicy"];
+  }
+  if (name == kCheck && login.contains("resources") && !container.contains("resources")) container["resources"] = login["resources"];
 }
 
 Json strategy(const api::DeploymentStrategy& wanted) {
@@ -208,7 +237,7 @@ core::Json build_ssh_config(const Observed& observed) {
                          loginset_labels(meta.name));
   std::string keys = "# Made by slurm-operator from rootSshAuthorizedKeys of the LoginSet.\n";
   add_lines(keys, observed.loginset.spec.root_ssh_authorized_keys);
-  out["data"] = {{kSshdConfig, login_sshd_config(observed.loginset.spec)}, {kAuthorizedKeys, std::move(keys)}};
+  out["data"] = {{kSshdConfig, login_sshd_config(observed)}, {kAuthorizedKeys, std::move(keys)}};
   return out;
 }
 
@@ -225,6 +254,9 @@ core::Json build_service(const Observed& observed) {
 core::Json build_deployment(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
   const kube::ObjectMeta& meta = observed.object->meta;
+  Json init = Json::array({initconf_container(spec),
+                           check_container("", {.sshd = true, .sssd = spec.sssd_conf_ref.has_value()}, daemon_mounts(observed)),
+                           sessions_sidecar()});
   Json pod{
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
@@ -232,7 +264,7 @@ core::Json build_deployment(const Observed& observed) {
       {"dnsConfig",
        {{"searches", Json::array({fmt::format("{}.{}.svc.{}", workers_service_name(spec.controller_ref.name), meta.ns,
                                               observed.cluster_domain)})}}},
-      {"initContainers", Json::array({initconf_container(spec)})},
+      {"initContainers", std::move(init)},
       {"containers", Json::array({login_container(observed)})},
       {"volumes", volumes(observed)},
   };
@@ -242,16 +274,13 @@ core::Json build_deployment(const Observed& observed) {
   api::drop_chart_versions(owner.labels);
   api::drop_chart_versions(over.metadata.labels);
   Json pod_template = merge_pod_template(std::move(pod), over, owner, loginset_labels(meta.name), hashes(observed));
-  std::string image;
+  Json login = Json::object();
   for (Json& container : pod_template["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kAppLogin) continue;
-    image = core::get_string(container, {"image"});
+    login = container;
     add_conf_server(container, observed.conf_servers);
   }
-  for (Json& container : pod_template["spec"]["initContainers"]) {
-    if (core::get_string(container, {"name"}) == kInitConf && core::get_string(container, {"image"}).empty())
-      container["image"] = image;
-  }
+  for (Json& container : pod_template["spec"]["initContainers"]) like_login(login, container);
   Json out = owned_child(kube::resources::kDeployment, meta.key(), resources::kLoginSet, meta, loginset_labels(meta.name));
   out["spec"] = {{"replicas", spec.replicas},
                  {"revisionHistoryLimit", 0},

@@ -30,8 +30,10 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.makes(kube::resources::kConfigMap);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
-  // An annotation by which a kubelet refreshes authorized keys at once.
+  // Annotations by which a kubelet refreshes authorized keys at once, and by which idle pods go first.
   wiring.rights.add(kube::resources::kPod, {"patch"});
+  // How many sessions they have.
+  wiring.rights.add(kube::resources::kPod, {"get"}, "log");
 
   wiring.wakes<Object>(*this, caches_.loginsets, kube::self<Object>());
   const auto of_controller = [this](const kube::Key& key) {

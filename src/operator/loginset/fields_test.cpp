@@ -14,7 +14,7 @@ TEST(Fields, EachOfALoginSetHasAnEffectThatIsTakenBack) {
     "controllerRef": {"name": "demo"}, "replicas": 2,
     "login": {"image": "x:26.05", "env": [{"name": "A", "value": "1"}]}, "initconf": {"image": "y:26.05"},
     "template": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}}, "spec": {"nodeSelector": {"f": "g"}}},
-    "rootSshAuthorizedKeys": "ssh-ed25519 AAAA", "authorizedKeysRefs": [{"name": "keys"}], "extraSshdConfig": "Banner none",
+    "rootSshAuthorizedKeys": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA", "authorizedKeysRefs": [{"name": "keys"}], "extraSshdConfig": "Banner none",
     "sssdConfRef": {"name": "mine", "key": "k"},
     "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": "50%"}},
     "service": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}}, "spec": {"type": "NodePort"}, "port": 80,

@@ -6,9 +6,18 @@
 #include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/ssh.hpp"
 #include "operator/loginset/plan.hpp"
 
 namespace op::loginset {
+namespace {
+
+void look_at_keys(std::string_view lines, const std::string& place, std::vector<Problem>& out) {
+  if (const int bad = bad_key_line(lines); bad > 0)
+    out.push_back({"AuthorizedKeysInvalid", fmt::format("{}: line {} is no SSH public key", place, bad)});
+}
+
+}  // namespace
 
 std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                   const kube::Observation& context) {
@@ -43,13 +52,19 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
     const std::string& name = spec.authorized_keys_refs[i].name;
     const kube::Named<kube::Object> keys = recorder.config_map({key.ns, name});
     if (keys.presence == kube::Presence::kAbsent) {
-      out->missing_keys.push_back(
+      out->keys_problems.push_back(
           {"ConfigMapMissing",
            fmt::format("spec.authorizedKeysRefs[{}].name: ConfigMap {}/{} does not exist", i, key.ns, name)});
     }
-    if (keys.presence == kube::Presence::kPresent)
-      out->users_keys += core::canonical(keys.record->body.value("data", core::Json::object()));
+    if (keys.presence != kube::Presence::kPresent) continue;
+    const core::Json data = keys.record->body.value("data", core::Json::object());
+    out->users_keys += core::canonical(data);
+    for (const auto& [user, lines] : data.items()) {
+      const std::string place = fmt::format("spec.authorizedKeysRefs[{}].name: ConfigMap {}/{}, key {}", i, key.ns, name, user);
+      if (lines.is_string()) look_at_keys(lines.get<std::string>(), place, out->keys_problems);
+    }
   }
+  look_at_keys(spec.root_ssh_authorized_keys, "spec.rootSshAuthorizedKeys", out->keys_problems);
   out->users_keys = core::short_digest(out->users_keys);
 
   out->service = caches_.services.find(key);

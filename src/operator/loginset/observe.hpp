@@ -31,7 +31,7 @@ struct Observed {
   kube::Named<kube::SecretRecord> host_keys;
   std::optional<Problem> newer;       ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
   std::vector<Problem> missing;       ///< Of the Secrets and ConfigMaps that the pods' parts name.
-  std::vector<Problem> missing_keys;  ///< Of the ConfigMaps with users' keys. The pods do without.
+  std::vector<Problem> keys_problems;  ///< Of root's and users' keys. The pods do without.
   std::string users_keys;             ///< Digests of those that are there.
 
   kube::ObjectPtr service, config_map, deployment;

@@ -8,9 +8,11 @@
 #include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/ssh.hpp"
+#include "operator/loginset/sessions.hpp"
 
 namespace op::loginset {
 namespace {
@@ -41,10 +43,10 @@ void add_controller_problems(const Observed& observed, std::vector<Problem>& out
   }
 }
 
-std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& plan) {
+std::vector<Problem> problems_of(const Observed& observed, plan::Plan& plan) {
   const std::string& ns = observed.object->meta.ns;
   std::vector<Problem> out = observed.missing;
-  out.insert(out.end(), observed.missing_keys.begin(), observed.missing_keys.end());
+  out.insert(out.end(), observed.keys_problems.begin(), observed.keys_problems.end());
   add_controller_problems(observed, out);
   if (observed.loginset.spec.sssd_conf_ref) {
     if (std::optional<Problem> problem = key_problem(observed.sssd_conf, ns, "spec.sssdConfRef"))
@@ -55,8 +57,10 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
     out.push_back(std::move(*problem));
   if (observed.newer) out.push_back(*observed.newer);
   for (Problem& problem : pod_problems(pods_that_count(observed.pods, rolled_out(observed)))) out.push_back(std::move(problem));
+  for (Problem& problem : refused_files(observed.pods)) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
   if (std::optional<Problem> refused = pods_refused(observed.deployment.get())) out.push_back(std::move(*refused));
+  for (Problem& problem : waits_for_sessions(observed, plan)) out.push_back(std::move(problem));
   return out;
 }
 
@@ -101,21 +105,31 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
                            "there are no host keys yet",
                            kube::create(kube::resources::kSecret, build_host_keys(observed))});
   }
-  std::optional<plan::Step> config =
-      apply_step(kube::resources::kConfigMap, build_ssh_config(observed), observed.config_map.get(), kManagerLoginSet);
-  const bool refreshed = !config;
-  plan.lane("ssh").add(std::move(config));
+  // sshd_config names the host keys.
+  bool refreshed = !usable_host_keys(observed.host_keys).empty();
+  if (refreshed) {
+    std::optional<plan::Step> config =
+        apply_step(kube::resources::kConfigMap, build_ssh_config(observed), observed.config_map.get(), kManagerLoginSet);
+    refreshed = !config;
+    plan.lane("ssh").add(std::move(config));
+  }
   if (refreshed) plan_refresh(observed, plan);
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));
   // Pods that start now must find the sshd_config that they are annotated with.
   if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
     return;
-  plan::Lane& lane = plan.lane("pod");
   core::Json deployment = build_deployment(observed);
-  lane.add(make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes));
+  std::optional<plan::Step> way =
+      make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes);
+  std::optional<plan::Step> apply =
+      apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet);
+  // In a later pass, when the caches have seen what pods cost: ReplicaSets go by a cache as well.
+  if (!rank_pods(observed, apply.has_value(), plan)) return;
+  plan::Lane& lane = plan.lane("pod");
+  lane.add(std::move(way));
   lane.then();
-  lane.add(apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet));
+  lane.add(std::move(apply));
 }
 
 }  // namespace

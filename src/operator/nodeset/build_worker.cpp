@@ -232,6 +232,7 @@ Json base_spec(const Observed& in, const std::string& conf) {
   const Json wanted = wanted_slurmd(spec);
   Json init = Json::array();
   if (!spec.logfile.empty()) init.push_back(logfile_container(spec, wanted));
+  add_check(spec, wanted, init);
   init.push_back(wait_container(in, wanted));
   return {{"automountServiceAccountToken", false},
           {"enableServiceLinks", false},

@@ -70,6 +70,8 @@ std::string claim_templates_problem(const api::NodeSetSpec& spec);
 [[nodiscard]] std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec);
 void add_ssh_volumes(const Observed& in, core::Json& volumes);
 void add_sshd(const api::NodeSetSpec& spec, core::Json& slurmd);
+/// What looks whether sshd and SSSD accept their files, among the init containers. `slurmd`: as users write it.
+void add_check(const api::NodeSetSpec& spec, const core::Json& slurmd, core::Json& init);
 
 /// The pod of any worker: everything but name, hostname and the labels that carry them. Needs `in.controller`.
 /// Error: kInvalid, with the field's path.

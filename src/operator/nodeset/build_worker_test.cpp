@@ -147,7 +147,7 @@ TEST(BuildWorker, HasSshdWhereItIsAskedFor) {
   const std::string conf = pod["metadata"]["annotations"]["slinky.slurm.net/sshd-config"];
   EXPECT_THAT(conf, ::testing::HasSubstr("\nUsePAM yes\n"));
   EXPECT_THAT(conf, ::testing::HasSubstr("\nHostKey /etc/ssh/host_keys.d/ssh_host_ed25519_key\n"));
-  EXPECT_TRUE(conf.ends_with("# extraSshdConfig\nMaxSessions 7\n")) << conf;
+  EXPECT_NE(conf.find("# extraSshdConfig\nMaxSessions 7\n"), std::string::npos) << conf;
   EXPECT_EQ(named(spec["volumes"], "ssh-config")["projected"]["sources"][0]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"],
             "metadata.annotations['slinky.slurm.net/sshd-config']");
   EXPECT_EQ(named(spec["volumes"], "ssh-host-keys")["projected"]["sources"][0]["secret"]["name"], "cpu-worker-ssh-host-keys");
@@ -157,6 +157,9 @@ TEST(BuildWorker, HasSshdWhereItIsAskedFor) {
   EXPECT_EQ(named(slurmd["volumeMounts"], "ssh-config")["mountPath"], "/etc/ssh/sshd_config");
   EXPECT_EQ(named(slurmd["volumeMounts"], "ssh-host-keys")["mountPath"], "/etc/ssh/host_keys.d");
   EXPECT_EQ(named(slurmd["volumeMounts"], "sssd-conf")["mountPath"], "/etc/sssd/sssd.conf");
+  const Json check = named(spec["initContainers"], "check");
+  EXPECT_EQ(check["image"], slurmd["image"]);
+  EXPECT_EQ(named(check["volumeMounts"], "sssd-conf")["mountPath"], "/etc/sssd/sssd.conf");
   EXPECT_EQ(slurmd["readinessProbe"], slurmd_of(plain)["readinessProbe"]) << "a worker serves jobs, whatever sshd does";
 }
 

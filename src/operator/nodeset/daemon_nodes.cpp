@@ -162,7 +162,12 @@ core::Json daemon_tolerations(bool host_network) {
 
 std::string daemon_hostname(const kube::NodeRecord& node) {
   const std::string_view override = node.meta.annotation(api::kAnnotationNodeHostnameOverride);
-  return override.empty() ? node.meta.name.substr(0, node.meta.name.find('.')) : std::string(override);
+  if (!override.empty()) return std::string(override);
+  std::string name = node.meta.name;
+  if (name.find_first_not_of("0123456789.") != std::string::npos) return name.substr(0, name.find('.'));
+  // Many addresses begin alike.
+  std::ranges::replace(name, '.', '-');
+  return name;
 }
 
 std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node) {

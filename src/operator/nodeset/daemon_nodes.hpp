@@ -51,7 +51,7 @@ class NodeSelection {
 [[nodiscard]] core::Json daemon_tolerations(bool host_network);
 
 /// The Slurm node, and hostname, of the worker on a Kubernetes node: the Node's annotation hostname-override, or the first
-/// label of its name.
+/// label of its name; "10-0-0-5" of one that is named by its address.
 [[nodiscard]] std::string daemon_hostname(const kube::NodeRecord& node);
 
 /// So much of a NodeSet's name all names of its pods begin with.

@@ -127,6 +127,9 @@ TEST(DaemonNames, FollowTheKubernetesNode) {
   EXPECT_EQ(daemon_hostname(node), "gpu-1");
   node.meta.annotations[std::string(api::kAnnotationNodeHostnameOverride)] = "rack7";
   EXPECT_EQ(daemon_hostname(node), "rack7");
+  EXPECT_EQ(daemon_hostname(kube_node("10.0.0.5")), "10-0-0-5");
+  EXPECT_EQ(daemon_hostname(kube_node("10.example.com")), "10");
+  EXPECT_EQ(daemon_hostname(kube_node("7")), "7");
   EXPECT_NE(daemon_pod_name("cpu", "a"), daemon_pod_name("cpu", "b"));
   EXPECT_THAT(daemon_pod_name("cpu", "a"), ::testing::MatchesRegex("cpu-[a-z0-9]{10}"));
   const std::string longest(61, 'n');

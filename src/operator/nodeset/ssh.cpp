@@ -6,6 +6,7 @@
 #include "api/well_known.hpp"
 #include "cluster/keys.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/sssd.hpp"
 #include "operator/nodeset/build_worker.hpp"
@@ -22,14 +23,21 @@ constexpr std::string_view kHostKeysVolume = "ssh-host-keys";
 constexpr std::string_view kHostKeys = "/etc/ssh/host_keys.d";
 
 std::string worker_sshd_config(const api::NodeSetSpec& spec) {
-  std::string own;
-  for (const std::string& key : host_key_names()) own += fmt::format("HostKey {}/{}\n", kHostKeys, key);
-  return sshd_config("NodeSet", own, spec.ssh->extra_sshd_config);
+  std::vector<std::string> host_keys;
+  for (const std::string& key : host_key_names()) host_keys.push_back(fmt::format("{}/{}", kHostKeys, key));
+  return sshd_config("NodeSet", spec.ssh->extra_sshd_config, host_keys);
 }
 
 /// Null: the users of the image.
 const api::SecretKeySelector* sssd_conf(const api::NodeSetSpec& spec) {
   return spec.ssh->sssd_conf_ref && !spec.ssh->sssd_conf_ref->name.empty() ? &*spec.ssh->sssd_conf_ref : nullptr;
+}
+
+Json daemon_mounts(const api::NodeSetSpec& spec) {
+  Json out = Json::array({read_only_mount(kConfigVolume, fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig),
+                          read_only_mount(kHostKeysVolume, kHostKeys)});
+  if (sssd_conf(spec) != nullptr) out.push_back(sssd_mount());
+  return out;
 }
 
 kube::Key host_keys_of(const kube::ObjectMeta& nodeset) {
@@ -85,11 +93,18 @@ void add_ssh_volumes(const Observed& in, Json& volumes) {
 void add_sshd(const api::NodeSetSpec& spec, Json& slurmd) {
   if (!has_sshd(spec)) return;
   slurmd["ports"].push_back({{"name", kPort}, {"containerPort", api::kPortSsh}, {"protocol", "TCP"}});
-  Json& mounts = slurmd["volumeMounts"];
   // What is mounted there has the image start sshd.
-  mounts.push_back(read_only_mount(kConfigVolume, fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig));
-  mounts.push_back(read_only_mount(kHostKeysVolume, kHostKeys));
-  if (sssd_conf(spec) != nullptr) mounts.push_back(sssd_mount());
+  for (Json& mount : daemon_mounts(spec)) slurmd["volumeMounts"].push_back(std::move(mount));
+}
+
+void add_check(const api::NodeSetSpec& spec, const Json& slurmd, Json& init) {
+  if (!has_sshd(spec)) return;
+  Json out = check_container(core::get_string(slurmd, {"image"}), {.sshd = true, .sssd = sssd_conf(spec) != nullptr},
+                             daemon_mounts(spec));
+  for (const char* same : {"imagePullPolicy", "resources"}) {
+    if (slurmd.contains(same)) out[same] = slurmd[same];
+  }
+  init.push_back(std::move(out));
 }
 
 bool keep_host_keys(const View& view, Draft& draft) {

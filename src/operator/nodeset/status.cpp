@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/partition.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
@@ -400,13 +401,16 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
     for (const Problem& problem : view.in.missing) draft.wrong(problem.reason, problem.message, "Run");
     if (view.in.newer) draft.waiting(view.in.newer->reason, view.in.newer->message);
   }
-  std::vector<kube::PodPtr> live, current;
+  std::vector<kube::PodPtr> live, current, all;
   for (const Worker& worker : workers) {
-    if (worker.life != Life::kLive || worker.goes() || worker.ready()) continue;
+    if (worker.life != Life::kLive || worker.goes()) continue;
+    all.push_back(worker.pod);
+    if (worker.ready()) continue;
     live.push_back(worker.pod);
     if (worker.pod->meta.label(api::kLabelRevisionHash) == view.in.hash) current.push_back(worker.pod);
   }
   for (Alike& alike : merge_alike(view, pod_problems(live), kNames)) add_alike(std::move(alike), true, "Run", draft);
+  for (Alike& alike : merge_alike(view, refused_files(all), kNames)) add_alike(std::move(alike), true, "Run", draft);
   // Only beside a worker that does not run: a slurmd that does knows more than we.
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }

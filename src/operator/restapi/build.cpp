@@ -146,7 +146,8 @@ core::Json build_deployment(const Observed& observed) {
   };
   if (spec.sssd_conf_ref) {
     add_sssd_sidecar(pod, *spec.sssd_conf_ref,
-                     container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage));
+                     container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage),
+                     spec.pod_template);
   }
   // slurmrestd reads its configuration once, and has no auth/slurm key: it speaks with its callers' tokens. Of the
   // configuration only that matters to it which slurmctld restarts for as well, and where slurmdbd is; for an external one

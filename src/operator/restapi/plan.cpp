@@ -4,6 +4,7 @@
 #include "cluster/config_map.hpp"
 #include "cluster/status.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
@@ -38,6 +39,7 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
       out.push_back(std::move(*problem));
   }
   for (Problem& problem : pod_problems(pods_that_count(observed.pods, rolled_out(observed)))) out.push_back(std::move(problem));
+  for (Problem& problem : refused_files(observed.pods)) out.push_back(std::move(problem));
   for (Problem& problem : step_problems(observed.context.outcomes, plan)) out.push_back(std::move(problem));
   if (std::optional<Problem> refused = pods_refused(observed.deployment.get())) out.push_back(std::move(*refused));
   return out;

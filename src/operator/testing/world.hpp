@@ -210,6 +210,11 @@ class World {
       const Json* document = find(get->resource.kind, get->key);
       return document != nullptr ? core::Result<Json>(*document) : core::fail(core::ErrorCode::kNotFound, "not found");
     }
+    if (const auto* log = dynamic_cast<const kube::Log*>(&query)) {
+      const Json* pod = find("Pod", log->pod);
+      if (pod == nullptr) return core::fail(core::ErrorCode::kNotFound, "not found");
+      return Json{{"log", core::get_string(*pod, {"log", log->container})}};
+    }
     if (dynamic_cast<const slurm::ReadAccountingClusters*>(&query) != nullptr) {
       if (auto broken = fault({"Slurm", {"", "clusters"}}); !broken) return std::unexpected(broken.error());
       Json rows = Json::array();
