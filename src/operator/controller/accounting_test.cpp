@@ -143,6 +143,8 @@ TEST_F(Join, OneThatIsNewerThanItsSlurmdbdSaysSoOnceAndWaits) {
   write("slurmctld", "#!/bin/sh\necho slurm-wlm 26.05.5\n");
   fs::permissions(state_ / "slurmctld", fs::perms::owner_all);
   number("cluster|1");
+  write("assoc_usage", "usage");
+  write("slurm-operator.slurmdbd", up_.str());
   for (const char* theirs : {"26.05", "26.11", ""}) {
     write("release", theirs);
     EXPECT_TRUE(run(up_.str())) << theirs;
@@ -191,7 +193,9 @@ TEST(ClusterNumber, IsReadFromTheLastWordsOfSlurmctld) {
   EXPECT_FALSE(differing_numbers(slurmctld)) << "it runs";
   for (const char* other : {"", "fatal: CLUSTER NAME MISMATCH.\n", "fatal: CLUSTER ID MISMATCH.\n",
                             "fatal: CLUSTER ID MISMATCH.\n\"ClusterID=17\"", "fatal: CLUSTER ID MISMATCH.\n\"ClusterID=\""}) {
-    EXPECT_FALSE(differing_numbers({.name = "slurmctld", .message = other})) << other;
+    slurmctld = {};
+    slurmctld.message = other;
+    EXPECT_FALSE(differing_numbers(slurmctld)) << other;
   }
 }
 
