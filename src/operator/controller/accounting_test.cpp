@@ -146,6 +146,8 @@ TEST_F(Join, OneThatIsNewerThanItsSlurmdbdSaysSoOnceAndWaits) {
   write("slurmctld", "#!/bin/sh\necho slurm-wlm 26.05.5\n");
   fs::permissions(state_ / "slurmctld", fs::perms::owner_all);
   number("cluster|1");
+  write("assoc_usage", "usage");
+  write("slurm-operator.slurmdbd", up_.str());
   for (const char* theirs : {"26.05", "26.11", ""}) {
     write("release", theirs);
     EXPECT_TRUE(run(up_.str())) << theirs;

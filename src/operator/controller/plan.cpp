@@ -457,8 +457,9 @@ void plan_running(Draft& draft) {
   if (observed.accounting && !observed.accounting->namesake.empty())
     draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
-  if (auto problem = number_problem(observed, state)) draft.problems.push_back(std::move(*problem));
-  if (auto problem = start_problem(observed)) draft.problems.push_back(std::move(*problem));
+  // Before what follows from it.
+  if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
+  if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
   append(draft.problems, wanted.warnings);
   if (wanted.ok() && is_refused(state, wanted)) {
