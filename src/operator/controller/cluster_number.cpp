@@ -26,20 +26,20 @@ std::string digits_after(const std::string& text, std::string_view before, std::
   return text.substr(at, end - at);
 }
 
-std::vector<kube::PodPtr> slurmctlds(const Observed& observed) {
+std::vector<kube::PodPtr> not_ready(const Observed& observed) {
   std::vector<kube::PodPtr> out = observed.pods;
   out.insert(out.end(), observed.backup_pods.begin(), observed.backup_pods.end());
   std::erase_if(out, [](const kube::PodPtr& pod) { return pod->meta.terminating() || pod->ready(); });
   return out;
 }
 
-const kube::ContainerState* container(const kube::PodRecord& pod, std::string_view name) {
+const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_view name) {
   const auto found = std::ranges::find(pod.containers, name, &kube::ContainerState::name);
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
 /// The template that there is has the init container: without it slurmctld would be restarted.
-bool is_made(const Observed& observed) {
+bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;
     if (init == nullptr || !init->is_array()) continue;
@@ -63,10 +63,10 @@ std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slur
 }
 
 void note_numbers(const Observed& observed, ConfigState& next) {
-  if (joins(observed, next).empty() || (primary_ready(observed) && !is_made(observed))) next.numbers_differ.clear();
+  if (joins(observed, next).empty() || (primary_ready(observed) && !waits_in_template(observed))) next.numbers_differ.clear();
   if (joins(observed, next).empty() || primary_ready(observed)) return;
-  for (const kube::PodPtr& pod : slurmctlds(observed)) {
-    const kube::ContainerState* slurmctld = container(*pod, kAppController);
+  for (const kube::PodPtr& pod : not_ready(observed)) {
+    const kube::ContainerState* slurmctld = state_of(*pod, kAppController);
     if (slurmctld == nullptr || !slurmctld->crashed) continue;
     if (const auto numbers = differing_numbers(*slurmctld)) {
       next.numbers_differ = fmt::format("{} {} {}", numbers->ours, numbers->theirs, pod->meta.uid);
@@ -117,8 +117,8 @@ std::optional<Problem> number_problem(const Observed& observed, const ConfigStat
                     api::cluster_name(observed.controller.spec, meta.ns, meta.name), numbers.ours, numbers.theirs, slurmdbd,
                     rest)};
   };
-  for (const kube::PodPtr& pod : slurmctlds(observed)) {
-    const kube::ContainerState* waits = container(*pod, kClusterNumber);
+  for (const kube::PodPtr& pod : not_ready(observed)) {
+    const kube::ContainerState* waits = state_of(*pod, kClusterNumber);
     if (const auto noted = noted_numbers(state);
         !noted.empty() && waits != nullptr && waits->started_once && !waits->ready && waits->waiting_reason.empty()) {
       const std::string exec = fmt::format("`kubectl -n {} exec {} -c {} -- ", meta.ns, pod->meta.name, kClusterNumber);
@@ -130,7 +130,7 @@ std::optional<Problem> number_problem(const Observed& observed, const ConfigStat
                       "takes its number, and keeps its jobs",
                       exec, directory, kTryAgain, exec, directory));
     }
-    const kube::ContainerState* slurmctld = container(*pod, kAppController);
+    const kube::ContainerState* slurmctld = state_of(*pod, kAppController);
     const auto numbers = slurmctld == nullptr ? std::nullopt : differing_numbers(*slurmctld);
     if (!numbers) continue;
     return text(*numbers,

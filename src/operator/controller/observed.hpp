@@ -72,8 +72,8 @@ struct AccountingFacts {
   /// As the one that answers says; while it has not said, or another is to come, by the image of its StatefulSet. {0, 0}: not
   /// known.
   ImageRelease slurmdbd_release{};
-  bool slurmdbd_changes = false;    ///< Its StatefulSet has an image that no slurmdbd answers with yet.
-  std::string namesake;             ///< An older Controller that names it as well, and has the same cluster name.
+  bool slurmdbd_changes = false;  ///< Its StatefulSet has an image that no slurmdbd answers with yet.
+  std::string namesake;           ///< An older Controller that names it as well, and has the same cluster name.
 };
 
 struct Observed {
