@@ -57,10 +57,14 @@ std::string next_word(std::string_view& line) {
   if (quoted) line.remove_prefix(1);
   const std::size_t end = std::min(line.find_first_of(quoted ? "\"" : " \t\r="), line.size());
   std::string word(line.substr(0, end));
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   line.remove_prefix(std::min(end + (quoted ? 1 : 0), line.size()));
   skip_blanks();
   if (line.starts_with('=')) line.remove_prefix(1);
+  return word;
+}
+
+std::string lower(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return word;
 }
 
@@ -70,13 +74,13 @@ UsersLines read_users_lines(std::string_view extra) {
   for (std::size_t at = 0; at < extra.size();) {
     const std::size_t end = std::min(extra.find('\n', at), extra.size());
     std::string_view line = extra.substr(at, end - at);
-    std::string keyword = next_word(line);
+    std::string keyword = lower(next_word(line));
     if (keyword == "match") {
       if (out.blocks.empty()) {
         out.outside = extra.substr(0, at);
         out.blocks = extra.substr(at);
       }
-      for_all = next_word(line) == "all";
+      for_all = lower(next_word(line)) == "all";
     } else if (for_all && !keyword.empty() && !keyword.starts_with('#')) {
       if (keyword == "subsystem") keyword += ' ' + next_word(line);
       out.said.insert(std::move(keyword));

@@ -40,7 +40,7 @@ TEST(SshdConfig, NoBlockOfUsersTakesOursIn) {
 }
 
 TEST(SshdConfig, LeavesOutWhatUsersSayForAll) {
-  EXPECT_THAT(config("SUBSYSTEM\tSFTP /usr/lib/sftp-server\nusepam=no\nHostKey /mine\n x11forwarding = no"),
+  EXPECT_THAT(config("SUBSYSTEM\tsftp /usr/lib/sftp-server\nusepam=no\nHostKey /mine\n x11forwarding = no"),
               AllOf(Not(HasSubstr("internal-sftp")), Not(HasSubstr("UsePAM yes")), Not(HasSubstr("/keys/rsa")),
                     Not(HasSubstr("X11Forwarding yes"))));
   EXPECT_THAT(config("Match User bob\nBanner none\nMatch all\nUsePAM no"), Not(HasSubstr("UsePAM yes")));
