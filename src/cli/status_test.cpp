@@ -154,8 +154,8 @@ TEST(Status, SaysWhichWorkersHaveNoPlace) {
   Json& conditions = lacking.controllers[0]["status"]["conditions"];
   conditions.push_back(json(R"({"type": "WorkersPlaced", "status": "True", "reason": "Placed", "message": ""})"));
   EXPECT_EQ(only_cluster(lacking)["waitsFor"], Json::array());
-  conditions.back().update(
-      json(R"({"status": "False", "reason": "WorkersNotNamed", "message": "topology.yaml does not name these workers: cpu-3"})"));
+  conditions.back().update(json(
+      R"({"status": "False", "reason": "WorkersNotNamed", "message": "topology.yaml does not name these workers: cpu-3"})"));
   EXPECT_EQ(only_cluster(lacking)["waitsFor"],
             Json::array({"WorkersNotNamed: topology.yaml does not name these workers: cpu-3"}));
 }
