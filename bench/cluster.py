@@ -2,7 +2,7 @@
 """Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, and beside each the median of
 its floor, measured in each run too: the same pods made Ready, or deleted, by kubectl alone (see bare_copy, whole_copy).
 update, node, config and evict only look at pods and at Slurm, so they time any operator of slinky.slurm.net/v1beta1 that is installed.
-Usage: cluster.py [--runs 5] [--rest 600] [--slurm 26.05] [NAME...]"""
+Usage: cluster.py [--runs 5] [--rest 600] [--away 300] [--slurm 26.05] [NAME...]"""
 
 import argparse
 import base64
@@ -24,8 +24,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
 import accounting  # noqa: E402
 import suite  # noqa: E402
-from cluster import (ENV, AuditLog, Failed, Namespace, api, cgroup_plugin, demo_manifest, figures_table, kubectl, slurm_releases,  # noqa: E402
-                     unit_of, wait)
+from cluster import (ENV, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, condition_of, demo_manifest, figures_table,  # noqa: E402
+                     kubectl, run as run_command, slurm_releases, unit_of, wait)
 
 NODESET = "nodesets.slinky.slurm.net"
 CONTROLLER = "controllers.slinky.slurm.net"
@@ -163,7 +163,7 @@ def floor(ns, count):
 
 
 # What the operator did not make: Kubernetes did, or it is there before the cluster in both namespaces.
-FOREIGN = ("kube-root-ca.crt", "mariadb", "mariadb-password")
+FOREIGN = ("kube-root-ca.crt", "mariadb", "mariadb-password", "ldap")
 
 
 def whole_copy(ns, to):
@@ -238,9 +238,13 @@ def operator_memory():
 
 @contextlib.contextmanager
 def watch_each(ns, *kinds):
-    """A stream for each kind: whether the only object of it is Ready."""
+    """A stream for each kind: whether the only object of it is Ready; of KIND/NAME, whether that one is."""
+    def selected(kind):
+        kind, _, name = kind.partition("/")
+        return [kind, *([f"--field-selector=metadata.name={name}"] if name else [])]
+
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Stream("kubectl", "-n", ns.name, "get", kind, "-w", "-o",
+        yield [stack.enter_context(Stream("kubectl", "-n", ns.name, "get", *selected(kind), "-w", "-o",
                                           "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}")) for kind in kinds]
 
 
@@ -318,6 +322,98 @@ def bench_joins(ns):
     note(f"number of jobs lost while accounting joins and leaves, of {len(jobs)}", len(jobs) - well())
     restarts = len({before[0], with_it[0], suite.slurmctld_identity(ns)[0]}) - 1
     note("number of slurmctld's restarts for both", restarts + with_it[1] + suite.slurmctld_identity(ns)[1])
+
+
+def bench_records(tag, plugin, seconds, count=200):
+    """slurmdbd is away for so long, and so many short jobs begin and end meanwhile, in ten batches. A record is lost that is not there once
+    slurmdbd is back, or says otherwise than slurmctld how the job ended."""
+    accounting.database_image()
+    what, batches = f"slurmdbd away for {seconds} s", 10
+    with Namespace("bench-records", tag, plugin) as ns:
+        # slurmctld is asked for the ends of all of them.
+        ns.apply(accounting.manifest_with_accounting("demo", 3).replace("MinJobAge=900", f"MinJobAge={seconds + 1800}"))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(accounting.managed("demo", tag)))
+        accounting.joined(ns)
+        settle(ns, 3)
+        accounting.keep_away(ns, True)
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="AccountingAway")
+        gone, jobs = time.monotonic(), []
+        for batch in range(1, batches + 1):
+            jobs += ns.submit_many(count // batches, "sleep 1", *accounting.SMALL)
+            time.sleep(max(0, gone + batch * seconds / batches - time.monotonic()))
+        ended = wait("all have ended", lambda: accounting.fates(ns, jobs))
+        back, found = time.monotonic(), []
+        accounting.keep_away(ns, False)
+        accounting.joined(ns)
+        note(f"{what}: Ready again after its return", time.monotonic() - back)
+
+        def all_there():
+            found[:] = accounting.records(ns, jobs)
+            return found == ended
+
+        try:
+            wait("all records are there", all_there)
+            note(f"{what}: all records there after its return", time.monotonic() - back)
+        except Failed:
+            print(f"    slurmctld and slurmdbd differ: {sorted(set(ended) ^ set(found))[:6]}", flush=True)
+        note(f"number of records lost of {len(jobs)} jobs, {what}", len(set(ended) - set(found)))
+        note(f"number of records too many, {what}", len(found) - len(set(found) & set(ended)))
+        accounting.no_runaway_jobs(ns)
+
+
+# What the values of `make demo-site` make.
+SITE = (CONTROLLER, ACCOUNTING, RESTAPI, f"{NODESET}/slurm-worker-cpu", f"{NODESET}/slurm-worker-host", "loginsets.slinky.slurm.net",
+        "tokens.slinky.slurm.net")
+
+
+def of_a_site(ns):
+    """What `make demo-site` has beside Slurm: a database, a directory, homes; all of it ready."""
+    with_database(ns)
+    ns.apply((TOP / "dev/demo/site.yaml").read_text())
+    ns.kubectl("wait", "--for=condition=Ready", "pod/ldap", "pod/client", "--timeout=120s")
+
+
+def ready_pods(ns):
+    return sum((condition_of(pod, "Ready") or {}).get("status") == "True" for pod in ns.get("pods"))
+
+
+def bench_site(tag, plugin, runs):
+    """The site of `make demo-site`, applied by kubectl as the chart renders it, until all of it is Ready; and the operator's memory with it."""
+    accounting.database_image()
+    what = "apply of a site, 5 workers: all Ready"
+    values = (TOP / "dev/demo/site-values.yaml").read_text()
+    for run in range(runs):
+        with Namespace(f"bench-site-{run}", tag, plugin) as ns:
+            of_a_site(ns)
+            rendered = run_command("helm", "template", "slurm", str(TOP / "charts/slurm"), "-n", ns.name, "-f", "-", text=ns.fill(values)).stdout
+            with watch_each(ns, *SITE) as streams:
+                start = time.monotonic()
+                ns.apply(rendered)
+                note(what, all_ready(streams) - start)
+            count = ready_pods(ns)
+            with Namespace(f"floor-{ns.name}", tag) as bare:
+                of_a_site(bare)
+                everything = whole_copy(ns, bare.name)
+                start = time.monotonic()
+                bare.kubectl("apply", "-f", "-", text=everything)
+                wait(f"{count} pods are Ready", lambda bare=bare, count=count: ready_pods(bare) == count, every=0.05)
+                note_floor(time.monotonic() - start, what)
+            time.sleep(10)
+            note("the operator with a site of 5 workers, MiB", max(operator_memory()))
+            if run == runs - 1:
+                bench_memory_anew(ns)
+        wait("the namespace is gone", lambda ns=ns: kubectl("get", "ns", ns.name, check=False).returncode != 0, 300)
+
+
+def bench_memory_anew(ns):
+    """An operator that has seen nothing but this site, with 3 workers."""
+    ns.scale("slurm-worker-cpu", 0)
+    wait("3 workers are left", lambda: len(ns.workers()) == 3)
+    kubectl("-n", "slurm-operator", "rollout", "restart", "deployment/slurm-operator")
+    kubectl("-n", "slurm-operator", "rollout", "status", "deployment/slurm-operator", "--timeout=120s")
+    wait("there is one operator", lambda: len(operator_memory()) == 1)
+    time.sleep(60)
+    note("the operator, just started, with a site of 3 workers, MiB", max(operator_memory()))
 
 
 def bench_scale(ns, runs):
@@ -611,8 +707,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
+    parser.add_argument("--away", type=int, default=300, help="seconds for which slurmdbd is away, with `records`")
     parser.add_argument("--slurm", help="Slurm release of the local images")
-    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting update node config evict")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting site records update node config evict")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
@@ -636,6 +733,10 @@ def main():
                 bench_rest(arguments.rest)
     if wanted("accounting"):
         bench_accounting(tag, plugin, arguments.runs)
+    if wanted("site"):
+        bench_site(tag, plugin, arguments.runs)
+    if wanted("records"):
+        bench_records(tag, plugin, arguments.away)
     plain = [name for name in ("update", "node", "config", "evict") if wanted(name)]
     if plain:
         bench_plain(tag, plugin, plain, arguments.runs)

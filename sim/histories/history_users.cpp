@@ -29,7 +29,8 @@ void History::touch_logins() {
       return world_.remove(kinds::kSecret, op::ssh_host_keys_name(World::kLogin));
     case 4:
     case 5:
-      return edit({{"rootSshAuthorizedKeys", fmt::format("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA root{}\n", logins_.between(1, 9))}});
+      return edit(
+          {{"rootSshAuthorizedKeys", fmt::format("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA root{}\n", logins_.between(1, 9))}});
     case 6:
       return edit({{"replicas", logins_.between(0, 3)}});
     default:

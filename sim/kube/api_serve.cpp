@@ -118,7 +118,8 @@ net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpReq
     count("get log of");
     const auto pod = get(resource, parsed.key);
     if (!pod) return reply(pod.error());
-    if (core::get_string(*pod, {"status", "phase"}) != "Running") return reply(bad_request("the container is waiting to start"));
+    if (core::get_string(*pod, {"status", "phase"}) != "Running")
+      return reply(bad_request("the container is waiting to start"));
     // Nobody logs in to what is simulated.
     return {200, {{"content-type", "text/plain"}}, "sessions=0\n"};
   }

@@ -19,7 +19,8 @@ void without_chance(Json& value) {
       // Drawn, or counted, by the API server.
       "uid", "nodeSetUID", "resourceVersion", "generation", "observedGeneration", "managedFields", "restartCount",
       // Of the clock.
-      "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastProbeTime", "startTime", "startedAt", "finishedAt",
+      "creationTimestamp", "nodeset.slinky.slurm.net/newest-since", "lastTransitionTime", "lastUpdateTime", "lastProbeTime",
+      "startTime", "startedAt", "finishedAt",
       // Whichever was free: Kubernetes nodes, addresses, volumes. In the comments of Slurm nodes it is "node".
       "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",
       // Witnesses of a key's rotation: as many as it took.

@@ -63,8 +63,9 @@ const FieldList& field_list(const LoginSetSpec*) {
                              "running pods within about a minute, and restarts nothing. When set, AuthorizedKeysCommand in "
                              "extraSshdConfig has no effect."))
           .add(field("extraSshdConfig", &LoginSetSpec::extra_sshd_config)
-                   .describe("Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "
-                             "sftp, HostKey, and files that the image includes."))
+                   .describe(
+                       "Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "
+                       "sftp, HostKey, and files that the image includes."))
           .add(field("sssdConfRef", &LoginSetSpec::sssd_conf_ref)
                    .nullable()
                    .describe("The Secret's key that holds sssd.conf, which says who users are. Absent: only the users that the "

@@ -34,8 +34,9 @@ const FieldList& field_list(const NodeSetSsh*) {
                    .has_default()
                    .describe("Whether sshd runs beside slurmd. Needs PrologFlags=Contain in slurm.conf."))
           .add(field("extraSshdConfig", &NodeSetSsh::extra_sshd_config)
-                   .describe("Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "
-                             "sftp, HostKey, and files that the image includes."))
+                   .describe(
+                       "Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "
+                       "sftp, HostKey, and files that the image includes."))
           .add(field("sssdConfRef", &NodeSetSsh::sssd_conf_ref)
                    .nullable()
                    .describe("The Secret's key that holds sssd.conf, which says who users are. Absent: only the users that the "

@@ -126,6 +126,8 @@ inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-r
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
 /// Of the slurmctld that was last up, by the tag of its image; see cluster/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
+/// Of a slurmctld that ended because slurmdbd has another number for its cluster than its state: "OURS THEIRS POD-UID".
+inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
 /// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
@@ -143,12 +145,13 @@ inline constexpr std::string_view kAnnotationDataHash = "slinky.slurm.net/data-h
 /// Of kubectl: the container that `kubectl logs` and `kubectl exec` mean.
 inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kubernetes.io/default-container";
 
-// Finalizers. They end in this order: NodeSet, RestApi, Controller.
+// Finalizers. They end in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
 /// Of ScheduledUpdate: Slurm may have a reservation of the NodeSet's.
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
+inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slurm.net/record";
 
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";

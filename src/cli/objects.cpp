@@ -22,6 +22,9 @@ bool says_nothing(std::string_view reason) {
 /// Beyond Degraded and Progressing: what keeps something from coming into force.
 constexpr std::array<std::string_view, 3> kAlso{"DeletionsStopped", "ChangesWithheld", "KeyChanged"};
 
+/// The same, of conditions that are True where all is well.
+constexpr std::array<std::string_view, 1> kAlsoUnlessTrue{api::kConditionPlaced};
+
 }  // namespace
 
 const core::Json* condition_of(const core::Json& object, std::string_view type) {
@@ -58,6 +61,10 @@ std::vector<std::string> waits_of(const core::Json& object) {
     add(told(*progressing));
   for (const std::string_view type : kAlso) {
     if (is_true(object, type)) add(std::string(type) + ": " + core::get_string(*condition_of(object, type), {"message"}));
+  }
+  for (const std::string_view type : kAlsoUnlessTrue) {
+    const core::Json* condition = condition_of(object, type);
+    if (condition != nullptr && core::get_string(*condition, {"status"}) == "False") add(told(*condition));
   }
   return out;
 }

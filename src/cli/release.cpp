@@ -153,12 +153,13 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
        {op::resources::kRestApi, key.ns},
        {.resource = kube::resources::kPod, .ns = key.ns, .label_selector = of_cluster, .metadata_only = true},
        {.resource = kube::resources::kControllerRevision, .ns = key.ns, .label_selector = of_cluster, .metadata_only = true},
-       {.resource = kube::resources::kPodDisruptionBudget, .ns = key.ns, .metadata_only = true}});
+       {.resource = kube::resources::kPodDisruptionBudget, .ns = key.ns, .metadata_only = true},
+       {.resource = op::resources::kAccounting, .ns = key.ns, .optional = true}});
   for (const auto& list : lists) {
     if (!list) return std::unexpected(list.error());
   }
-  return ReleaseFacts{std::move(*controller), std::move(*lists[0]), std::move(*lists[1]),
-                      std::move(*lists[2]),   std::move(*lists[3]), std::move(*lists[4])};
+  return ReleaseFacts{std::move(*controller), std::move(*lists[0]), std::move(*lists[1]), std::move(*lists[2]),
+                      std::move(*lists[3]),   std::move(*lists[4]), std::move(*lists[5])};
 }
 
 /// As operator_runs says; also where nobody lets us look.
@@ -283,6 +284,11 @@ ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget) {
     if (belongs(restapi, meta.name)) take_finalizer(op::resources::kRestApi, restapi, api::kFinalizerRestApi, plan);
   }
   take_finalizer(op::resources::kController, facts.controller, api::kFinalizerController, plan);
+  const std::string named = core::get_string(facts.controller, {"spec", "accountingRef", "name"});
+  for (const Json& accounting : facts.accountings) {
+    if (kube::key_of(accounting).name == named)
+      take_finalizer(op::resources::kAccounting, accounting, api::kFinalizerAccounting, plan);
+  }
   note_keys(facts.controller, plan);
   note_backups(facts.controller, plan);
   plan.notes.push_back(

@@ -101,6 +101,22 @@ TEST(Release, TellsOfBackupsThatNoOtherOperatorKnows) {
   EXPECT_THAT(plan_release(known, false).notes, tells);
 }
 
+TEST(Release, TakesTheFinalizerOffTheAccountingThatItNames) {
+  ReleaseFacts with = facts();
+  with.controller["spec"]["accountingRef"]["name"] = "records";
+  for (const char* name : {"others", "records"}) {
+    with.accountings.push_back(
+        {{"metadata",
+          {{"name", name}, {"namespace", "hpc"}, {"uid", name}, {"finalizers", {"accounting.slinky.slurm.net/record"}}}}});
+  }
+  const ReleaseStep last = plan_release(with, false).steps.back();
+  EXPECT_EQ(last.resource.kind + " " + last.object.name + " " + last.what,
+            "Accounting records take off the finalizer accounting.slinky.slurm.net/record");
+  EXPECT_EQ(std::ranges::count(plan_release(with, false).steps, "Accounting",
+                               [](const ReleaseStep& step) { return step.resource.kind; }),
+            1);
+}
+
 TEST(Release, TheBudgetGoesOnDemand) {
   const ReleasePlan plan = plan_release(facts(), true);
   const auto budget =

@@ -149,6 +149,17 @@ TEST(Status, ARefusedConfigurationIsTold) {
   EXPECT_EQ(cluster["waitsFor"], Json::array({"ConfigRefused: error: no such plugin"}));
 }
 
+TEST(Status, SaysWhichWorkersHaveNoPlace) {
+  StatusFacts lacking = facts();
+  Json& conditions = lacking.controllers[0]["status"]["conditions"];
+  conditions.push_back(json(R"({"type": "WorkersPlaced", "status": "True", "reason": "Placed", "message": ""})"));
+  EXPECT_EQ(only_cluster(lacking)["waitsFor"], Json::array());
+  conditions.back().update(json(
+      R"({"status": "False", "reason": "WorkersNotNamed", "message": "topology.yaml does not name these workers: cpu-3"})"));
+  EXPECT_EQ(only_cluster(lacking)["waitsFor"],
+            Json::array({"WorkersNotNamed: topology.yaml does not name these workers: cpu-3"}));
+}
+
 TEST(Status, OfAnExternalSlurmctldOnlySlurmTellsTheRelease) {
   StatusFacts external = facts();
   external.controllers[0]["spec"] = json(R"({"external": true, "externalConfig": {"host": "ctl.example.com"}})");

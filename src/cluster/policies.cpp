@@ -197,9 +197,9 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
 
 /// Children are found by label, so that no other object is ever evaluated.
 AdmissionPolicy clusters() {
-  AdmissionPolicy out =
-      kept("clusters", resources::kController,
-           {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi), std::string(kAppWorker)});
+  AdmissionPolicy out = kept("clusters", resources::kController,
+                             {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),
+                              std::string(kAppWorker), std::string(kAppAccounting), std::string(kAppDatabase)});
   out.groups = {"", "apps", "discovery.k8s.io"};
   out.resources = {"pods",    "services",     "endpoints",   "endpointslices", "configmaps",
                    "secrets", "statefulsets", "deployments", "replicasets"};

@@ -102,7 +102,7 @@ TEST(AdmissionPolicies, WhatDrainsNeedIsFoundByLabelAndKind) {
   const auto concerns = [](const char* name, const char* app, const kube::Resource& resource) {
     return policy(name).concerns({resource, kUser, with(Json::object(), kName, app)});
   };
-  for (const char* app : {"slurmctld", "slurmrestd"}) {
+  for (const char* app : {"slurmctld", "slurmrestd", "slurmdbd", "slurm-mariadb"}) {
     EXPECT_TRUE(concerns("clusters", app, kinds::kPod)) << app;
     EXPECT_TRUE(concerns("clusters", app, kinds::kService)) << app;
   }

@@ -63,6 +63,12 @@ int releases_between(ImageRelease from, ImageRelease to) {
   return number(to) - number(from);
 }
 
+ImageRelease slurmdbd_release(const kube::Object* config_map) {
+  if (config_map == nullptr) return {};
+  const std::string said = core::get_string(config_map->body, {"data", kReleaseFile});
+  return said.empty() ? ImageRelease{} : slurm_release("slurmdbd:" + said);
+}
+
 ImageRelease slurmctld_release(const kube::Object* config_map) {
   if (config_map == nullptr) return {};
   return slurm_release("slurmctld:" + std::string(config_map->meta.annotation(api::kAnnotationSlurmctldRelease)));

@@ -1,6 +1,7 @@
 // Which releases of Slurm's daemons go together, and in which order they are upgraded: slurmdbd, slurmctld, then all else
-// (https://slurm.schedmd.com/upgrades.html). Releases are read from the tags of images; of an image whose tag tells none,
-// nothing is refused.
+// (https://slurm.schedmd.com/upgrades.html). That of a slurmdbd is what the program itself says. All others are read from the
+// tags of images; of an image whose tag tells none, nothing is refused. A slurmctld compares itself with its slurmdbd before it
+// starts, whatever tags say: see operator/controller/accounting.hpp.
 #pragma once
 
 #include <compare>
@@ -31,6 +32,10 @@ int releases_between(ImageRelease from, ImageRelease to);
 
 /// Slurm reads the state, and understands the daemons, of the three releases before (from 24.11 on).
 inline constexpr int kMostReleasesApart = 3;
+
+/// In the ConfigMap of an Accounting, the release of the slurmdbd that last answered, by what `slurmdbd -V` says.
+inline constexpr std::string_view kReleaseFile = "release";
+ImageRelease slurmdbd_release(const kube::Object* config_map);
 
 /// Of the slurmctld that was last up, as the ConfigMap "X-config" tells; {0, 0}: not known.
 ImageRelease slurmctld_release(const kube::Object* config_map);

@@ -107,3 +107,7 @@ controller, restapi = fields("controllers"), fields("restapis")
 for part in ("persistence", "metrics", "service", "externalConfig", "ha"):
     schemas["slurm"].compare(controller[part], ("controller", part))
 schemas["slurm"].compare(restapi["service"], ("restapi", "service"))
+accounting = fields("accountings")
+del accounting["storageConfig"]["template"]
+for part in ("storageConfig", "externalConfig", "service"):
+    schemas["slurm"].compare(accounting[part], ("accounting", part))

@@ -4,15 +4,17 @@ import functools
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
-from cluster import LIMIT, TOP, Failed, Namespace, wait
+from cluster import LIMIT, TOP, AtBackup, Failed, Namespace, wait
 from faults import process_of
-from suite import demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity
+from suite import (demo_manifest, ends_well, expect, once, own_clusters, running_on, runs, serves, slurmctld_identity, state_is_written,
+                   with_a_backup)
 
 CONTROLLER, ACCOUNTING = "controllers.slinky.slurm.net", "accountings.slinky.slurm.net"
 # What slurmdbd.conf, SQL and shells read in ways of their own.
@@ -59,15 +61,15 @@ def query(ns, sql):
                       "--execute", sql).stdout
 
 
-def sacct(ns, *jobs):
+def sacct(ns, *jobs, controller="demo"):
     """What slurmdbd has of these jobs: id -> (state, account)."""
     out = ns.slurm("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", f"--jobs={','.join(map(str, jobs))}",
-                   "--format=jobidraw,state,account").stdout
+                   "--format=jobidraw,state,account", controller=controller).stdout
     return {int(job): (state, account) for job, state, account in (line.split("|") for line in out.splitlines())}
 
 
-def recorded(ns, job, state="COMPLETED"):
-    wait(f"the record of job {job}", lambda: sacct(ns, job)[job][0] == state)
+def recorded(ns, job, state="COMPLETED", controller="demo"):
+    wait(f"the record of job {job}", lambda: sacct(ns, job, controller=controller)[job][0] == state)
 
 
 # Several of them run on a worker at once.
@@ -134,11 +136,11 @@ def keep_away(ns, away):
     ns.patch(ACCOUNTING, "demo", {"spec": {"template": {"spec": {"nodeSelector": {"e2e": "nowhere"} if away else None}}}})
 
 
-def joined(ns):
-    ns.wait_condition(CONTROLLER, "demo", "AccountingJoined")
+def joined(ns, name="demo"):
+    ns.wait_condition(CONTROLLER, name, "AccountingJoined")
     for kind in (ACCOUNTING, CONTROLLER):
-        ns.wait_condition(kind, "demo")
-        ns.wait_condition(kind, "demo", "Degraded", "False")
+        ns.wait_condition(kind, name)
+        ns.wait_condition(kind, name, "Degraded", "False")
 
 
 def rest(ns, path):
@@ -317,6 +319,127 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
         no_runaway_jobs(ns)
         found = ns.slurm("sacct", "--allusers", "--duplicates", "--noheader", "--allocations", "--starttime=now-1days", "--format=jobidraw").stdout.split()
         expect(sorted(map(int, found)) == sorted(jobs), f"slurmdbd has {len(found)} records of {len(jobs)} jobs")
+
+
+@own_clusters
+def another_database_under_a_slurmctld_that_lives(tag, plugin):
+    """It has another number for the cluster: slurmctld waits for a person, and no job is lost."""
+    database_image()
+    database, accounting = manifests()
+    with Namespace(f"e2e-number-{tag.replace('.', '-')}", tag, plugin) as ns:
+        cluster, waits_for_you = f"{ns.name}_demo", "slurmctld waits for you"
+        secret(ns, PASSWORD)
+        ns.apply(manifest_with_accounting("demo"))
+        ns.apply(database)
+        ns.apply(accounting)
+        joined(ns)
+        serves(ns, 1)
+        job, held = runs(ns, ns.submit_until_told(*SMALL)), ns.submit("true", *SMALL, "--hold")
+        state_is_written(ns, held)
+        both_are_there = lambda: ns.fates([job, held]) == {("RUNNING", 0): 1, ("PENDING", 0): 1}
+        number = lambda: query(ns, f"select id from slurm_acct_db.cluster_table where name='{cluster}'").strip()
+
+        def renumber(to):
+            query(ns, f"update slurm_acct_db.cluster_table set id={to} where name='{cluster}'")
+
+        def waits(ours, theirs):
+            """The commands of the condition."""
+            ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+            ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
+            message = ns.condition(CONTROLLER, "demo", "AccountingJoined")["message"]
+            expect(f"is {ours} in slurmctld's state, and {theirs} in the database" in message, message)
+            ns.wait_condition(CONTROLLER, "demo", "Degraded", saying="ClusterNumberDiffers")
+            time.sleep(5)
+            expect(slurmctld_identity(ns)[1] == 0, "slurmctld is started while it waits")
+            return [shlex.split(command)[3:] for command in re.findall(r"`(kubectl [^`]*)`", message)]
+
+        ours = number()
+        theirs = "4711" if ours != "4711" else "4712"
+        # The former database comes back.
+        renumber(theirs)
+        wait("the running one goes on", both_are_there)
+        try_again, _ = waits(ours, theirs)
+        renumber(ours)
+        ns.kubectl(*try_again)
+        joined(ns)
+        wait("both jobs are there", both_are_there)
+        before = slurmctld_identity(ns)
+        ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+        wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
+        joined(ns)
+        # It was the wrong one, and then the other one is to stay.
+        renumber(theirs)
+        try_again, _ = waits(ours, theirs)
+        ns.kubectl(*try_again)
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="is about to wait for you")
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
+        _, accept = waits(ours, theirs)
+        ns.kubectl(*accept)
+        joined(ns)
+        wait("both jobs are there", both_are_there)
+        ends_well(ns, job)
+        ns.slurm("scontrol", "release", str(held))
+        ends_well(ns, held)
+        all_recorded(ns, [job, held])
+
+
+@own_clusters
+def accounting_with_a_backup(tag, plugin):
+    """The primary is killed under jobs: what ends before the backup serves, what ends there and what begins there is in slurmdbd, once. A
+    backup of 26.05 has nothing sent before it is reconfigured, or hands over."""
+    database_image()
+    sends = tag.startswith("24.11")
+    with Namespace(f"e2e-dbd-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
+        backup, pod = AtBackup(ns), "demo-controller-backup-0"
+        primary_serves = lambda timeout=LIMIT: ns.wait_condition(CONTROLLER, "demo", "BackupsReady", saying="demo-controller-0 is primary",
+                                                                 timeout=timeout)
+        ns.apply(with_a_backup(manifest_with_accounting("demo", 2)))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
+        joined(ns)
+        primary_serves()
+        serves(ns, 2)
+        through_all, ends_there = (runs(ns, ns.submit_until_told("-w", "cpu-0", *SMALL)) for _ in range(2))
+        between = runs(ns, ns.submit("until test -e /tmp/may-end; do sleep 0.2; done; exit 3", "-w", "cpu-1", *SMALL))
+        waits = ns.submit("true", "-w", "cpu-1", "--hold", *SMALL)
+        before = [through_all, ends_there, between]
+        for job in before:
+            recorded(ns, job, "RUNNING")
+        state_is_written(ns, waits)
+
+        # None comes for it.
+        ns.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: 1}}}")
+        wait("the quota is in force", lambda: ns.get("resourcequota", "full")["status"]["hard"])
+        remove_by_force(ns, "demo-controller-0")
+        wait("the primary has ended", lambda: re.search(r"\(primary\).* is DOWN", backup.slurm("scontrol", "ping", check=False).stdout))
+        ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "touch", "/tmp/may-end")
+        ns.wait_condition(CONTROLLER, "demo", "BackupsReady", "False", saying=f"Slurm is served by {pod}")
+        wait("the backup has the end of a job", lambda: fates(backup, [between]))
+        if sends:
+            recorded(backup, between, "FAILED")
+        wait("the job is told to end", lambda: backup.completed(ends_there) or backup.tell(ends_there, "URG"))
+        begun = wait("the backup takes jobs", lambda: backup.submit_many(3, "sleep 1", *SMALL))
+        begun.append(wait("and one that runs on", lambda: backup.submit_until_told("-w", "cpu-1", *SMALL)))
+        wait("it releases the job that was held", lambda: backup.slurm("scontrol", "release", str(waits)))
+        runs(backup, begun[-1])
+        ended = [ends_there, between, waits, *begun[:-1]]
+        wait("the jobs end there", lambda: fates(backup, ended))
+        if sends:
+            recorded(backup, begun[-1], "RUNNING")
+            all_recorded(backup, ended)
+        expect(not ns.get("pod", "demo-controller-0"), "the primary has come back")
+        for kind, condition in ((ACCOUNTING, "Ready"), (CONTROLLER, "Ready"), (CONTROLLER, "AccountingJoined")):
+            ns.wait_condition(kind, "demo", condition)
+
+        ns.kubectl("delete", "resourcequota", "full")
+        # Kubernetes has tried in vain to make its pod, and lets ever more time pass before it tries again.
+        primary_serves(3 * LIMIT)
+        joined(ns)
+        for job in (through_all, begun[-1]):
+            wait("what ran all the time runs", lambda job=job: ns.jobs()[job]["job_state"] == ["RUNNING"])
+            recorded(ns, job, "RUNNING")
+            ends_well(ns, job)
+        all_recorded(ns, [*before, waits, *begun])
+        no_runaway_jobs(ns)
 
 
 @once

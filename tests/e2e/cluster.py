@@ -232,11 +232,16 @@ class Namespace:
         items = self.get("events", fieldSelector=f"involvedObject.name={name},reason={reason}")
         return "\n".join(item["message"] for item in items)
 
+    @staticmethod
+    def slurmctld(controller):
+        """The pod in which Slurm's commands run."""
+        return f"{controller}-controller-0"
+
     def slurm(self, *command, controller="demo", check=True, timeout=120):
         """A Slurm command in the slurmctld pod. One that only reads is made again where slurmctld restarts under it."""
         deadline = time.monotonic() + 120
         while True:
-            done = self.kubectl("exec", f"{controller}-controller-0", "-c", "slurmctld", "--", *command, check=False, timeout=timeout)
+            done = self.kubectl("exec", self.slurmctld(controller), "-c", "slurmctld", "--", *command, check=False, timeout=timeout)
             if done.returncode == 0 or not check:
                 return done
             reads = any(command[:len(words)] == words for words in READS)
@@ -305,6 +310,17 @@ class Namespace:
         """Worker pods that are not terminating, by name."""
         pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurmd")
         return {p["metadata"]["name"]: p for p in pods if "deletionTimestamp" not in p["metadata"]}
+
+
+class AtBackup(Namespace):
+    """The same namespace, where Slurm's commands run in the pod of the slurmctld that stands by."""
+
+    def __init__(self, ns):
+        super().__init__(ns.name, ns.tag, ns.cgroup_plugin)
+
+    @staticmethod
+    def slurmctld(controller):
+        return f"{controller}-controller-backup-0"
 
 
 def demo_manifest():

@@ -34,10 +34,11 @@ import typing
 import urllib.parse
 import urllib.request
 
-import accounting  # pylint: disable=unused-import  # Its tests register themselves.
-import faults  # pylint: disable=unused-import  # Likewise.
+import accounting
+import faults  # pylint: disable=unused-import  # Its tests register themselves.
 import metrics_of
 import site_of_directory  # pylint: disable=unused-import  # Likewise.
+import values_of_users  # pylint: disable=unused-import  # Likewise.
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from logins import client, have_client, made_key, ssh, ssh_command
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
@@ -3252,6 +3253,8 @@ def release_of_slinky(ns, folder, change=lambda own, children: (own, children)):
     owners = {"CONTROLLER": uid("controllers", "slurm"), "RESTAPI": uid("restapis", "slurm"), "NODESET": uid("nodesets", "slurm-worker-cpu"),
               "HOSTSET": uid("nodesets", "slurm-worker-host"), "LOGINSET": uid("loginsets", "slurm-login-main"),
               "JWTKEY": ns.get("secret", "slurm-auth-jwt")["metadata"]["uid"]}
+    if ns.get("accountings.slinky.slurm.net", "slurm"):
+        owners["ACCOUNTING"] = uid("accountings", "slurm")
     keys = dict(line.split(": ") for line in client(ns, "bash", "-c", HOST_KEYS).stdout.splitlines())
     made = fill(children, HOST_KEYS=json.dumps(keys), **owners)
     ns.apply(made)
@@ -3431,6 +3434,77 @@ def a_release_with_two_slurmctlds_is_taken_over(tag, plugin):
         wait("the job completes, in its first start", lambda: ns.fates([job], "slurm") == {("COMPLETED", 0): 1})
         proof = ns.kubectl("exec", "slurm-worker-cpu-0", "-c", "slurmd", "--", "cat", "/scratch/proof").stdout
         expect(proof == "ended well\n", f"the job left {proof}")
+
+
+def with_accounting(own, children):
+    """The same with accounting.enabled."""
+    more, made = (TOP / "tests/e2e/slinky_release_accounting.yaml").read_text().split("#---children\n")
+    key, none, only = "  slurmKeyRef: {name: slurm-auth-slurm, key: slurm.key}\n", "AccountingStorageType=accounting_storage/none\n", "-s, openapi/slurmctld, "
+    expect(key in own and none in children and only in children, "the release has changed")
+    storage = "AccountingStorageType=accounting_storage/slurmdbd\n    AccountingStorageHost=slurm-accounting\n    AccountingStoragePort=6819\n"
+    return (own.replace(key, "  accountingRef: {name: slurm}\n" + key, 1) + "---\n" + more,
+            children.replace(none, storage).replace(only, "") + made.replace("${PASSWORD}", "secret"))
+
+
+class TakenOverWithAccounting(TakenOver):
+    KINDS = (*TakenOver.KINDS, ("accountings", "slurm"))
+
+
+@own_clusters
+@once
+@alone
+def a_slinky_release_accounting_is_taken_over(tag, plugin):
+    """slurmdbd of the Slinky operator becomes this one's, with its StatefulSet and its records; the Secret with its slurmdbd.conf is left."""
+    if tag.startswith("24.11"):
+        print("skipped Slurm 24.11: the Slinky operator 1.2.1 does not run its slurmdbd", flush=True)
+        return
+    accounting.database_image()
+    with Namespace("e2e-slinky-dbd", tag, plugin) as ns, tempfile.TemporaryDirectory() as folder:
+        with without_the_operator():
+            accounting.secret(ns, "secret")
+            ns.apply(accounting.manifests()[0])
+            ns.kubectl("wait", "--for=condition=Available", "deployment/mariadb", "--timeout=300s")
+            job, made = release_of_slinky(ns, folder, with_accounting)
+            ns.slurm("sacctmgr", "--immediate", "add", "account", "physics", controller="slurm")
+            early = ns.submit("true", "-w", "cpu-1", *accounting.SMALL, controller="slurm")
+            for number, state in ((job, "RUNNING"), (early, "COMPLETED")):
+                accounting.recorded(ns, number, state, controller="slurm")
+            taken = TakenOverWithAccounting(ns, job)
+            name, its = "slurm-accounting", {"labelSelector": "app.kubernetes.io/name=slurmdbd"}
+            uids = lambda: [ns.get(kind, name)["metadata"]["uid"] for kind in ("statefulset", "service")]
+            left = lambda: ns.get("secret", name)["data"]
+            before, conf, (pod,) = uids(), left(), ns.get("pods", **its)
+
+        def ours(what):
+            taken.undisturbed(what)
+            accounting.joined(ns, "slurm")
+            (now,) = ns.get("pods", **its)
+            expect(now["metadata"]["uid"] != pod["metadata"]["uid"], f"{what}: slurmdbd's pod is the one of the other operator")
+            volumes = {volume["name"]: volume for volume in now["spec"]["volumes"]}
+            expect("emptyDir" in volumes["slurm-etc"] and name not in [
+                source["secret"]["name"] for volume in volumes.values() for source in volume.get("projected", {}).get("sources", []) if "secret" in source],
+                   f"{what}: slurmdbd still reads the Secret of the other operator: {volumes}")
+            for kind, which in taken.KINDS:
+                told = ns.condition(f"{kind}.slinky.slurm.net", which, "FieldsNotActedOn")
+                expect(not told, f"{what}: {kind} {which}: {told}")
+            expect(uids() == before, f"{what}: its StatefulSet or its Service is another")
+            for number, state in ((job, "RUNNING"), (early, "COMPLETED")):
+                accounting.recorded(ns, number, state, controller="slurm")
+
+        ours("the operator took over")
+        expect(left() == conf, "the Secret with slurmdbd.conf was changed")
+        expect("physics" in ns.slurm("sacctmgr", "--noheader", "show", "account", "format=account", controller="slurm").stdout, "an account is gone")
+        given_back_to_slinky(ns, made, "1")
+        # The other operator would have written it into the StatefulSet again.
+        ours("it came back")
+        # As the page about migration says.
+        ns.kubectl("delete", "secret", name)
+        ns.kubectl("delete", "pod", f"{name}-0", "--wait=true")
+        accounting.joined(ns, "slurm")
+        late = ns.submit("true", "-w", "cpu-1", *accounting.SMALL, controller="slurm")
+        ns.slurm("scancel", "--batch", "--signal=USR1", str(job), controller="slurm")
+        accounting.all_recorded(ns, [job, early, late], "slurm")
+        accounting.no_runaway_jobs(ns, "slurm")
 
 
 @own_clusters

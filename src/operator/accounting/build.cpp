@@ -1,4 +1,5 @@
 #include "api/well_known.hpp"
+#include "cluster/releases.hpp"
 #include "core/hash.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/plan.hpp"
@@ -56,18 +57,6 @@ core::Json init_container(const api::AccountingSpec& spec) {
                                               read_only_mount(kSourcesVolume, kSources)})}};
 }
 
-/// Daemons mount copies of the keys that users name; see cluster/keys.hpp. Where a cluster has one of ours, slurmdbd follows
-/// that: it is what its slurmctld has. While the user's Secret holds the same, a pod that mounts it stays as it is.
-SecretFacts key_in_force(const Observed& observed) {
-  const SecretFacts& named = *observed.slurm_key;
-  for (const Cluster& cluster : observed.clusters) {
-    if (cluster.slurm_key.content == named.content && cluster.keyring.usable()) {
-      return cluster.keyring.content == named.content ? named : cluster.keyring;
-    }
-  }
-  return named;
-}
-
 core::Json sources_volume(const Observed& observed) {
   const api::AccountingSpec& spec = observed.accounting.spec;
   const KeyRef slurm_key = key_in_force(observed).ref;
@@ -87,6 +76,18 @@ core::Json sources_volume(const Observed& observed) {
 
 }  // namespace
 
+// Daemons mount copies of the keys that users name; see cluster/keys.hpp. Where a cluster has one of ours, slurmdbd follows
+// that: it is what its slurmctld has. While the user's Secret holds the same, a pod that mounts it stays as it is.
+SecretFacts key_in_force(const Observed& observed) {
+  const SecretFacts& named = *observed.slurm_key;
+  for (const Cluster& cluster : observed.clusters) {
+    if (cluster.slurm_key.content == named.content && cluster.keyring.usable()) {
+      return cluster.keyring.content == named.content ? named : cluster.keyring;
+    }
+  }
+  return named;
+}
+
 std::string write_conf_script() {
   // slurmdbd takes its files from nobody but its own user, and slurmdbd.conf with mode 0600 only; files of a Secret are root's.
   //
@@ -94,8 +95,9 @@ std::string write_conf_script() {
   // and only then it looks for Key=value, where the value is "text without double quotes" or text without blanks.
   //
   // slurmdbd -u connects to the database and ends; while it cannot, it tries again every few seconds. What keeps it from that
-  // is said once, at this container's end: the pod's status has it then, also while the next one tries. Of a new
-  // database, 24.11 says that its version is NO_VAL.
+  // is said once, at this container's end: the pod's status has it then, also while the next one tries. A kubelet starts it
+  // again ever more slowly, so causes that alternate are not said anew, but one that stays is. Of a new database, 24.11 says
+  // that its version is NO_VAL.
   //
   // What slurmdbd thinks of the server's settings it says at its real start only, in its log. So it is started once for a
   // database in which nobody can make tables: it looks at the settings first, fails at the first table, and ends.
@@ -140,10 +142,12 @@ std::string write_conf_script() {
          "  mv -f \"$to/.slurmdbd.conf\" \"$to/slurmdbd.conf\"\n"
          "  settings=$(printf '%s\\n' \"$log\" | sed -n 's/^.*Database settings not recommended values: *//p' | tail -n 1)\n"
          "  case $log in *'innodb_snapshot_isolation is enabled'*) settings=\"innodb_snapshot_isolation $settings\" ;; esac\n"
-         "  [ -z \"$settings\" ] || printf 'settings: %s' \"${settings% }\" >\"$words\"\n"
+         "  release=$(slurmdbd -V 2>/dev/null | sed -n 's/^[^ ]* *\\([0-9][0-9]*\\.[0-9][0-9]*\\).*/\\1/p') || :\n"
+         "  printf 'release: %s\\n' \"$release\" >\"$words\"\n"
+         "  [ -z \"$settings\" ] || printf 'settings: %s\\n' \"${settings% }\" >>\"$words\"\n"
          "  exit 0\n"
          "}\n"
-         "told=$to/.told tries=0\n"
+         "told=$to/.told tries=0 same=0 last=\n"
          "while :; do\n"
          "  code=0\n"
          "  log=$(timeout 4 slurmdbd -u 2>&1) || code=$?\n"
@@ -156,9 +160,12 @@ std::string write_conf_script() {
          "  esac\n"
          "  [ -n \"$cause\" ] || cause='no answer'\n"
          "  echo \"the database cannot be used: $cause\" >&2\n"
-         "  tries=$((tries + 1))\n"
-         "  if [ $tries -gt 1 ] && [ \"$(cat \"$told\" 2>/dev/null)\" != \"$cause\" ]; then\n"
-         "    printf '%s' \"$cause\" >\"$told\"\n"
+         "  tries=$((tries + 1)) same=$((same + 1))\n"
+         "  [ \"$cause\" = \"$last\" ] || same=1\n"
+         "  last=$cause need=1\n"
+         "  ! grep -qxF -e \"$cause\" \"$told\" 2>/dev/null || need=60\n"
+         "  if [ $tries -gt 1 ] && [ $same -ge $need ] && [ \"$(tail -n 1 \"$told\" 2>/dev/null)\" != \"$cause\" ]; then\n"
+         "    printf '%s\\n' \"$cause\" >>\"$told\"\n"
          "    fail \"database: $cause\"\n"
          "  fi\n"
          "  sleep 1 & wait $!\n"
@@ -212,6 +219,8 @@ core::Json build_config_map(const Observed& observed, const std::string& slurmdb
   core::Json out = owned_child(kube::resources::kConfigMap, {meta.ns, accounting_object_name(meta.name)},
                                resources::kAccounting, meta, accounting_labels(meta.name));
   out["data"] = {{kSlurmdbdConf, slurmdbd_conf}};
+  if (std::string release = release_that_answers(observed); !release.empty())
+    out["data"][std::string(kReleaseFile)] = std::move(release);
   return out;
 }
 

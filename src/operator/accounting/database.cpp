@@ -12,7 +12,6 @@
 namespace op::accounting {
 namespace {
 
-constexpr const char* kContainer = "mariadb";
 constexpr const char* kDataVolume = "data";
 constexpr const char* kData = "/var/lib/mysql";
 constexpr const char* kRunVolume = "run";
@@ -37,7 +36,7 @@ core::Json database_service(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   core::Json out = owned_child(kube::resources::kService, {meta.ns, database_object_name(meta.name)}, resources::kAccounting,
                                meta, database_labels(meta.name));
-  core::Json ports = core::Json::array({service_port(kContainer, kPort, kContainer)});
+  core::Json ports = core::Json::array({service_port(kDatabaseContainer, kPort, kDatabaseContainer)});
   out["spec"] = merge_service_spec(core::Json::object(), core::Json::object(), selector_labels(kAppDatabase, meta.name),
                                    std::move(ports));
   return out;
@@ -47,18 +46,18 @@ core::Json mariadb_container(const Observed& observed) {
   const api::StorageConfig& config = *observed.accounting.spec.storage_config;
   const Storage storage = storage_of(config, observed.object->meta.name);
   core::Json out{
-      {"name", kContainer},
+      {"name", kDatabaseContainer},
       {"image", kDefaultMariadbImage},
       {"command", {"bash", "-c", serve_database_script(), "bash", storage.database, storage.username}},
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
-      {"ports", core::Json::array({{{"name", kContainer}, {"containerPort", kPort}, {"protocol", "TCP"}}})},
+      {"ports", core::Json::array({{{"name", kDatabaseContainer}, {"containerPort", kPort}, {"protocol", "TCP"}}})},
       {"securityContext", {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", core::Json::array({"ALL"})}}}}},
       {"volumeMounts",
        core::Json::array({core::Json{{"name", kDataVolume}, {"mountPath", kData}},
                           core::Json{{"name", kRunVolume}, {"mountPath", kRun}}, read_only_mount(kSecretVolume, kSecret)})},
   };
   // After a crash it reads its log before it opens the port, which may take long and must not be cut short.
-  out["readinessProbe"] = probe(kContainer, 3);
+  out["readinessProbe"] = probe(kDatabaseContainer, 3);
   return merge_container(std::move(out), config.mariadb);
 }
 
@@ -94,7 +93,7 @@ core::Json database_set(const Observed& observed) {
   };
   // The password is set when it starts.
   const kube::StringMap annotations{
-      {std::string(api::kAnnotationDefaultContainer), kContainer},
+      {std::string(api::kAnnotationDefaultContainer), std::string(kDatabaseContainer)},
       {std::string(api::kAnnotationStoragePasswordHash), salted_digest(meta, observed.password.content)},
   };
   core::Json out =

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/json.hpp"
 #include "operator/accounting/observe.hpp"
 #include "plan/plan.hpp"
 
 namespace op::accounting {
+
+/// The container of its pod.
+inline constexpr std::string_view kDatabaseContainer = "mariadb";
 
 /// Where slurmdbd finds its database, and the password of its user there.
 struct Storage {

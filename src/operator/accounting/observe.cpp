@@ -22,6 +22,7 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const kube:
               .slurm_key = {},
               .jwt_key = {},
               .keyring = {},
+              .ends = object.meta.terminating(),
               .said = {}};
   api::Controller controller;
   if (!read_object(object, controller).empty()) return out;
@@ -92,12 +93,12 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
     return out;
   }
   out->parse_error = read_object(*out->object, out->accounting);
-  if (!out->parse_error.empty()) return out;
-
   const api::AccountingSpec& spec = out->accounting.spec;
   const std::string slurmdbd = accounting_endpoint(spec, key.ns, key.name).str();
   const std::vector<kube::ObjectPtr> controllers = clusters_of(caches_.controllers, key);
   for (const kube::ObjectPtr& object : controllers) out->clusters.push_back(read_cluster(caches_, recorder, *object, slurmdbd));
+  if (!out->parse_error.empty()) return out;
+
   remember(context.facts, said_[key], out->clusters);
   if (!spec.external) {
     AccountingKeys keys = read_accounting_keys(recorder, key.ns, spec, controllers);

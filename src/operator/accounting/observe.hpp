@@ -28,6 +28,7 @@ struct Cluster {
   slurm::ClusterKey key;     ///< Likewise, for questions.
   std::string cluster_name;  ///< As slurmdbd knows it; "": its spec cannot be read.
   SecretFacts slurm_key, jwt_key, keyring;
+  bool ends = false;      ///< It is being deleted.
   bool external = false;  ///< Its slurmctld is outside of Kubernetes: what that has loaded is not known.
   bool joined = false;    ///< Its slurmctld has loaded a slurm.conf with this slurmdbd.
   bool restapi = false;   ///< A RestApi serves it, over which slurmdbd can be asked.
@@ -40,7 +41,7 @@ struct Observed {
   api::Accounting accounting;
   std::string parse_error;
 
-  std::vector<Cluster> clusters;  ///< The oldest first; none that is being deleted.
+  std::vector<Cluster> clusters;  ///< The oldest first.
   /// See AccountingKeys.
   std::optional<SecretFacts> slurm_key, jwt_key;
   SecretFacts password;

@@ -7,11 +7,15 @@
 #include <utility>
 
 #include "api/well_known.hpp"
+#include "cluster/releases.hpp"
 #include "cluster/status.hpp"
+#include "kube/acts.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/slurmdbd.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/one_pod.hpp"
 
 namespace op::accounting {
 namespace {
@@ -39,7 +43,7 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
     if (!ours || !ours->usable()) return;
     for (const Cluster& cluster : observed.clusters) {
       const SecretFacts& key = cluster.*theirs;
-      if (!key.usable() || key.content == ours->content) continue;
+      if (cluster.ends || !key.usable() || key.content == ours->content) continue;
       out.push_back({"KeyDiffers", std::string(field) + ": the key in " + secret_name(observed, key) + ", of Controller " +
                                        cluster.name + ", is another than the one in " + secret_name(observed, *ours) +
                                        ": slurmdbd has one key only, so name the same Secret in both"});
@@ -47,6 +51,24 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   };
   look(observed.slurm_key, &Cluster::slurm_key, "spec.slurmKeyRef");
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
+}
+
+/// Clusters that have named the same Secret, and have not all taken the data that it holds by now: each takes them when that
+/// cuts nobody off.
+void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
+  if (!observed.slurm_key || !observed.slurm_key->usable()) return;
+  const std::string ours = key_in_force(observed).content;
+  std::vector<std::string> refused, late;
+  for (const Cluster& cluster : observed.clusters) {
+    if (cluster.slurm_key.content != observed.slurm_key->content || !cluster.keyring.usable()) continue;
+    if (cluster.keyring.content != ours) refused.push_back(cluster.name);
+    if (cluster.keyring.content != cluster.slurm_key.content) late.push_back(cluster.name);
+  }
+  if (refused.empty()) return;
+  out.push_back({"KeyDiffers", "slurmdbd refuses the slurmctld of Controllers " + some_of(refused) + ": " +
+                                   secret_name(observed, *observed.slurm_key) +
+                                   " holds other data than before, which these Controllers have not taken yet: " +
+                                   some_of(late) + ". See their condition KeyChanged for what they wait for"});
 }
 
 /// The number of an error of MariaDB, after "failed: "; 0: there is none.
@@ -123,6 +145,18 @@ std::optional<Problem> init_problem(const Observed& observed) {
   return {};
 }
 
+/// What the init container said of a thing before slurmdbd started; "": nothing.
+std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
+  for (const kube::ContainerState& container : pod.containers) {
+    if (container.name != kInitConf || !container.ready) continue;
+    std::istringstream lines(container.message);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(thing)) return one_line(line.substr(thing.size()));
+    }
+  }
+  return "";
+}
+
 /// What to set where slurmdbd complains of a variable of the server, from its own check (accounting_storage_mysql.c).
 std::string advice(const std::string& variable) {
   constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
@@ -139,20 +173,18 @@ std::string advice(const std::string& variable) {
 
 /// The settings of the server that slurmdbd complained of when it started: see write_conf_script.
 void set_database_unsuited(Conditions& conditions, const Observed& observed) {
-  constexpr std::string_view kOfSettings = "settings: ";
   for (const kube::PodPtr& pod : observed.pods) {
-    if (pod->meta.terminating()) continue;
-    for (const kube::ContainerState& container : pod->containers) {
-      if (container.name != kInitConf || !container.ready || !container.message.starts_with(kOfSettings)) continue;
-      std::istringstream words(one_line(container.message.substr(kOfSettings.size())));
-      std::string list;
-      for (std::string word; words >> word;) list += (list.empty() ? "" : "; ") + advice(word);
-      conditions.set(
-          api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
-          std::string("slurmdbd does not do well with settings of its database server: ") +
-              (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
-              list + (managed(observed) ? "" : ". Then delete pod " + pod->meta.name + ", so that slurmdbd looks again"));
-    }
+    const std::string settings = pod->meta.terminating() ? "" : said_of(*pod, "settings: ");
+    if (settings.empty()) continue;
+    std::istringstream words(settings);
+    std::string list;
+    for (std::string word; words >> word;) list += (list.empty() ? "" : "; ") + advice(word);
+    conditions.set(
+        api::kConditionDatabaseUnsuited, true, "SettingsUnsuited",
+        std::string("slurmdbd does not do well with settings of its database server: ") +
+            (managed(observed) ? "in spec.storageConfig.mariadb.args (--NAME=VALUE), set " : "in its configuration, set ") +
+            list + (managed(observed) ? ". When its pod is ready again, delete pod " : ". Then delete pod ") + pod->meta.name +
+            ", so that slurmdbd looks again");
   }
 }
 
@@ -164,7 +196,7 @@ bool serves(const Observed& observed) {
 std::vector<std::string> outside(const Observed& observed) {
   std::vector<std::string> out;
   for (const Cluster& cluster : observed.clusters) {
-    if (!cluster.joined && !cluster.external) out.push_back(cluster.name);
+    if (!cluster.ends && !cluster.joined && !cluster.external) out.push_back(cluster.name);
   }
   return out;
 }
@@ -220,6 +252,9 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
 /// `waiting`: what is still to come, where nothing is wrong.
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
                  const Report& report, plan::Plan& plan) {
+  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
+  // next.
+  if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.accounting.status.conditions, object.meta.generation, observed.context.now);
   if (observed.parse_error.empty()) {
@@ -241,7 +276,7 @@ void plan_external(const Observed& observed, plan::Plan& plan) {
   std::string waiting;
   if (!report.away.empty()) {
     waiting = report.away;
-  } else if (observed.clusters.empty()) {
+  } else if (std::ranges::all_of(observed.clusters, &Cluster::ends)) {
     waiting = "no Controller names this Accounting, so nothing is known of the slurmdbd at " +
               accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
   } else if (!left.empty()) {
@@ -256,7 +291,21 @@ const char* starting(const Observed& observed) {
   return managed(observed) && !database_ready(observed) ? "its MariaDB is starting" : "slurmdbd is starting";
 }
 
-void plan_running(const Observed& observed, plan::Plan& plan) {
+/// What keeps the pods of slurmdbd and of its database from running, where their own status does not tell.
+void find_pods(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
+  const auto look = [&](std::string_view since, const kube::ObjectPtr& set, const std::vector<kube::PodPtr>& pods,
+                        std::string_view daemon) {
+    const api::Condition* told = api::find_condition(observed.accounting.status.conditions, since);
+    if (auto missing = find_missing_pod(observed.context, told, set.get(), pods, plan)) problems.push_back(std::move(*missing));
+    if (auto lost = find_lost_pod(observed.context, pods, daemon, plan)) problems.push_back(std::move(*lost));
+  };
+  if (managed(observed) && !database_ready(observed))
+    look(api::kConditionReady, observed.database_set, observed.database_pods, kDatabaseContainer);
+  if (!serves(observed)) look(api::kConditionServing, observed.stateful_set, observed.pods, kAppAccounting);
+}
+
+/// Makes all that it stands for, and says what is wrong with that.
+std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   const api::AccountingSpec& spec = observed.accounting.spec;
   std::vector<Problem> problems = observed.missing;
   const auto note = [&](std::optional<Problem> problem) {
@@ -287,13 +336,22 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   }
   std::ranges::move(wanted.problems, std::back_inserter(problems));
   find_other_keys(observed, problems);
+  find_keys_in_force(observed, problems);
   if (std::optional<Problem> problem = init_problem(observed)) {
     problems.push_back(std::move(*problem));
   } else {
     std::ranges::move(pod_problems(observed.pods), std::back_inserter(problems));
   }
+  find_pods(observed, plan, problems);
   std::ranges::move(step_problems(observed.context.outcomes, plan), std::back_inserter(problems));
+  return problems;
+}
 
+void plan_running(const Observed& observed, plan::Plan& plan) {
+  if (auto act = kube::add_finalizer(resources::kAccounting, observed.object->meta, api::kFinalizerAccounting)) {
+    plan.lane("guard").add({{"add", "finalizer"}, "clusters that end with it record their last jobs first", std::move(act)});
+  }
+  const std::vector<Problem> problems = plan_children(observed, plan);
   const bool made = observed.stateful_set || std::ranges::none_of(problems, &Problem::wrong);
   const std::vector<std::string> left = outside(observed);
   const bool up =
@@ -307,21 +365,113 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
 }
 
+/// What slurmdbd is still needed for, in words, or "".
+std::string needed_by(const Observed& observed, const std::vector<std::string>& ending, bool lasting, plan::Plan& plan) {
+  if (!ending.empty()) return "waiting for Controllers to be deleted: " + some_of(ending);
+  const core::Duration left = lasting ? left_for_company(observed.object->meta, observed.context.now) : core::Duration{0};
+  if (left <= core::Duration{0}) return "";
+  std::string waiting = "waiting to see whether Controllers are deleted as well";
+  plan.wake_after(left, waiting);
+  return waiting;
+}
+
+/// The same by the API server's own word: a cache may be behind. nullopt until it has been asked, which is done then.
+std::optional<std::string> needed_live(const Observed& observed, plan::Plan& plan) {
+  constexpr core::Duration kAskAgain{2000};
+  constexpr const char* kId = "all Controllers";
+  const kube::ObjectMeta& meta = observed.object->meta;
+  const auto found = observed.context.facts.find(kId);
+  if (found == observed.context.facts.end()) {
+    auto list = std::make_shared<kube::List>();
+    list->resource = resources::kController;
+    list->ns = meta.ns;
+    plan.need({kId, std::move(list)});
+    return std::nullopt;
+  }
+  const core::Result<core::Json>& controllers = found->second.value;
+  if (!controllers) {
+    plan.wake_after(kAskAgain, "the Controllers are asked for again");
+    return "waiting for the API server to list the Controllers: " + one_line(controllers.error().message);
+  }
+  std::vector<std::string> ending;
+  bool lasting = false;
+  for (const core::Json& controller : (*controllers)["items"]) {
+    if (core::get_string(controller, {"spec", "accountingRef", "name"}) != meta.name) continue;
+    if (core::get_string(controller, {"metadata", "deletionTimestamp"}).empty()) {
+      lasting = true;
+    } else {
+      ending.push_back(core::get_string(controller, {"metadata", "name"}));
+    }
+  }
+  if (!ending.empty()) plan.wake_after(kAskAgain, "the Controllers are asked for again");
+  return needed_by(observed, ending, lasting, plan);
+}
+
+/// Why nothing can be run as it is; "": it can.
+std::string invalid(const Observed& observed) {
+  if (!observed.parse_error.empty()) return observed.parse_error;
+  const std::optional<api::StorageConfig>& storage = observed.accounting.spec.storage_config;
+  if (observed.accounting.spec.external) return "";
+  if (!storage) return "spec.storageConfig: required when external is false";
+  if (!storage->managed && (storage->host.empty() || !storage->password_key_ref))
+    return "spec.storageConfig.host and passwordKeyRef: required when managed is false";
+  return "";
+}
+
+/// Clusters that are being deleted, and drain their workers, record the last jobs first. Others go on without: slurmctld keeps
+/// what it has to record.
+void plan_end(const Observed& observed, plan::Plan& plan) {
+  const kube::ObjectMeta& meta = observed.object->meta;
+  if (!kube::has_finalizer(meta, api::kFinalizerAccounting)) return;
+  plan.intent.summary = "end slurmdbd";
+  std::vector<std::string> ending;
+  bool lasting = false;
+  for (const Cluster& cluster : observed.clusters) {
+    if (cluster.ends) ending.push_back(cluster.name);
+    lasting = lasting || !cluster.ends;
+  }
+  std::string waiting = needed_by(observed, ending, lasting, plan);
+  bool records = !ending.empty();
+  if (waiting.empty()) {
+    const std::optional<std::string> live = needed_live(observed, plan);
+    if (!live) return;
+    waiting = *live;
+    records = true;
+  }
+  if (waiting.empty()) {
+    plan.lane("tidy").add({{"remove", "finalizer"},
+                           "no cluster that ends has anything to record any more",
+                           kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
+    return;
+  }
+  plan.intent.summary += ": " + waiting;
+  std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
+  // In a foreground deletion, Kubernetes deletes them while nobody needs them.
+  if (records && invalid(observed).empty()) std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
+  const Report report = look_at_slurmdbd(observed, serves(observed), plan.step_count() == 0, plan);
+  plan_status(observed, problems, false, waiting, report, plan);
+}
+
 }  // namespace
+
+std::string release_that_answers(const Observed& observed) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (pod->meta.terminating() || !pod->ready()) continue;
+    if (const ImageRelease said = slurm_release("slurmdbd:" + said_of(*pod, "release: ")); said != ImageRelease{})
+      return to_string(said);
+  }
+  return to_string(slurmdbd_release(observed.config_map.get()));
+}
 
 plan::Plan plan(const Observed& observed) {
   plan::Plan out;
-  if (!observed.object || observed.object->meta.terminating()) return out;
-  if (!observed.parse_error.empty()) {
-    plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", {}, out);
+  if (!observed.object) return out;
+  if (observed.object->meta.terminating()) {
+    plan_end(observed, out);
+  } else if (const std::string why = invalid(observed); !why.empty()) {
+    plan_status(observed, {{"Invalid", why}}, false, "", {}, out);
   } else if (observed.accounting.spec.external) {
     plan_external(observed, out);
-  } else if (!observed.accounting.spec.storage_config) {
-    plan_status(observed, {{"Invalid", "spec.storageConfig: required when external is false"}}, false, "", {}, out);
-  } else if (const api::StorageConfig& storage = *observed.accounting.spec.storage_config;
-             !storage.managed && (storage.host.empty() || !storage.password_key_ref)) {
-    plan_status(observed, {{"Invalid", "spec.storageConfig.host and passwordKeyRef: required when managed is false"}}, false,
-                "", {}, out);
   } else {
     plan_running(observed, out);
   }

@@ -1,5 +1,5 @@
-// What an Accounting needs done. Lanes: "database" (of a managed one: Secret, Service, StatefulSet), "network" (Service), "pod"
-// (ConfigMap, StatefulSet), "events", "status".
+// What an Accounting needs done. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet),
+// "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (the finalizer goes).
 //
 // The password of the database is read by no one but the init container of slurmdbd's pod, which writes slurmdbd.conf: the
 // ConfigMap holds all lines but that.
@@ -28,6 +28,13 @@ inline constexpr std::string_view kInitConf = "initconf";
 /// What that container does. Arguments: the folder of what it reads, the folder that it writes to, and the file for its last
 /// words.
 std::string write_conf_script();
+
+/// The auth/slurm key that slurmdbd is to have: what is in force where the Secret that is named holds another one by now. Needs
+/// a usable key.
+SecretFacts key_in_force(const Observed& observed);
+
+/// Of the slurmdbd that answers, or that last did, as it said itself; "": none has.
+std::string release_that_answers(const Observed& observed);
 
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);

@@ -14,7 +14,7 @@ constexpr core::Duration kSeldom{45000}, kOften{10000};
 
 /// What was said of one cluster.
 enum class Word {
-  kUnknown,       ///< Nothing: slurmrestd does not answer, or was not asked yet.
+  kUnknown,       ///< Nothing: slurmrestd does not answer, refuses to ask, or was not asked yet.
   kUnserved,      ///< Nothing: slurmrestd does not serve accounting, perhaps not yet.
   kAway,          ///< slurmrestd answers, and slurmdbd does not.
   kUnregistered,  ///< slurmdbd has no such cluster.
@@ -28,12 +28,19 @@ bool same_name(const std::string& a, const std::string& b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
+/// Who refuses our token, or our rate, has not looked whether slurmdbd is there.
+bool says_nothing(core::ErrorCode code) {
+  using enum core::ErrorCode;
+  return code == kUnauthorized || code == kForbidden || code == kTooManyRequests;
+}
+
 Word word_of(const Cluster& cluster) {
   if (!cluster.said) return Word::kUnknown;
   const auto& clusters = cluster.said->clusters;
   if (!clusters) {
     const core::Error& error = clusters.error();
     if (error.code == core::ErrorCode::kUnsupported) return Word::kUnserved;
+    if (says_nothing(error.code)) return Word::kUnknown;
     return error.http_status == 0 && error.reason != slurm::kSlurmdbdSilent ? Word::kUnknown : Word::kAway;
   }
   const auto found = std::ranges::find_if(
@@ -51,7 +58,8 @@ std::string text_of(const Cluster& cluster, Word word) {
     case Word::kAway:
       return "slurmrestd" + of + ", asked for what slurmdbd has: " + one_line(cluster.said->clusters.error().message);
     case Word::kUnregistered:
-      return "slurmdbd has no cluster " + cluster.cluster_name + " yet, that" + of;
+      return "slurmdbd has no cluster " + cluster.cluster_name + ", that" + of +
+             ": slurmctld registers it when it starts. If its database has lost it, delete the pod of slurmctld; jobs run on";
     case Word::kUnconnected:
       return "slurmctld" + of + " is not connected to slurmdbd";
     case Word::kUnserved:
@@ -85,8 +93,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
   std::vector<std::string> not_asked;
   std::string away;
   for (const Cluster& cluster : observed.clusters) {
-    // Before it has joined, its slurmrestd knows no slurmdbd, or another one.
-    if (!cluster.joined && !cluster.external) continue;
+    // Before it has joined, its slurmrestd knows no slurmdbd, or another one; and who ends may go any time.
+    if (cluster.ends || (!cluster.joined && !cluster.external)) continue;
     if (!cluster.restapi) {
       not_asked.push_back(cluster.name);
       continue;

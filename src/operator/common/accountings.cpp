@@ -10,7 +10,6 @@ namespace op {
 
 std::vector<kube::ObjectPtr> clusters_of(const kube::Cache<kube::Object>& controllers, const kube::Key& accounting) {
   std::vector<kube::ObjectPtr> out = controllers.by_index(kIndexAccounting, accounting.str());
-  std::erase_if(out, [](const kube::ObjectPtr& object) { return object->meta.terminating(); });
   std::ranges::sort(out, {}, [](const kube::ObjectPtr& object) { return std::pair(object->meta.created, object->meta.name); });
   return out;
 }

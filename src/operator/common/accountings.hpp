@@ -12,7 +12,8 @@
 
 namespace op {
 
-/// The Controllers that name this Accounting, the oldest first; none that is being deleted.
+/// The Controllers that name this Accounting, the oldest first. One that is being deleted is among them: its slurmctld may have
+/// jobs to record, which takes the key and the name that it has.
 [[nodiscard]] std::vector<kube::ObjectPtr> clusters_of(const kube::Cache<kube::Object>& controllers,
                                                        const kube::Key& accounting);
 

@@ -30,8 +30,8 @@ std::optional<Problem> host_keys_problem(const kube::Named<kube::SecretRecord>& 
 /// The first line of a file of authorized keys that is neither a public key nor a comment, counted from 1; 0: there is none.
 int bad_key_line(std::string_view text);
 
-/// The text of sshd_config: `extra`, the user's lines, and ours where these say nothing. `host_keys`: the paths of private ones.
-/// `kind`: of the object that it is made from.
+/// The text of sshd_config: `extra`, the user's lines, and ours where these say nothing. `host_keys`: the paths of private
+/// ones. `kind`: of the object that it is made from.
 ///
 /// Of a keyword that stands several times, sshd takes the first one, and blocks of Match go over what stands outside of them.
 /// So ours stand outside of all blocks, behind the user's that do. What the user says is left out of ours, because sshd ends

@@ -34,8 +34,7 @@ TEST(SshdConfig, NoBlockOfUsersTakesOursIn) {
   EXPECT_EQ(config("Port 2222\n  match User bob\n    X11Forwarding no\nMatch User eve\n"),
             "# Made by slurm-operator from the LoginSet.\n"
             "# extraSshdConfig\nPort 2222\n\n" +
-                std::string(kOurs) +
-                "\n# extraSshdConfig\n  match User bob\n    X11Forwarding no\nMatch User eve\n\n")
+                std::string(kOurs) + "\n# extraSshdConfig\n  match User bob\n    X11Forwarding no\nMatch User eve\n\n")
       << "what a block says of its users is no reason to leave ours out";
 }
 
@@ -45,8 +44,7 @@ TEST(SshdConfig, LeavesOutWhatUsersSayForAll) {
                     Not(HasSubstr("X11Forwarding yes"))));
   EXPECT_THAT(config("Match User bob\nBanner none\nMatch all\nUsePAM no"), Not(HasSubstr("UsePAM yes")));
   EXPECT_THAT(config("Subsystem \"sftp\" x"), Not(HasSubstr("internal-sftp")));
-  EXPECT_THAT(config("# UsePAM no\nSubsystem other x"),
-              AllOf(HasSubstr("\nUsePAM yes"), HasSubstr("internal-sftp")));
+  EXPECT_THAT(config("# UsePAM no\nSubsystem other x"), AllOf(HasSubstr("\nUsePAM yes"), HasSubstr("internal-sftp")));
 }
 
 TEST(AuthorizedKeys, ALineThatIsNoKeyIsFound) {

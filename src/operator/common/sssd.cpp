@@ -54,7 +54,8 @@ core::Json sssd_mount() {
 void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image,
                       const api::PodTemplate& over) {
   const core::Json as_root{{"runAsNonRoot", false}, {"runAsUser", 0}, {"runAsGroup", 0}};
-  core::Json check = check_container(image_with_sssd(over, image), {.sssd = true}, core::Json::array({read_only_mount(kSssdVolume, kGiven)}));
+  core::Json check =
+      check_container(image_with_sssd(over, image), {.sssd = true}, core::Json::array({read_only_mount(kSssdVolume, kGiven)}));
   check["securityContext"] = as_root;
   pod["initContainers"].push_back(std::move(check));
   core::Json sidecar{{"name", kSidecar},

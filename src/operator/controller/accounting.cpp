@@ -7,6 +7,7 @@
 #include "cluster/config_map.hpp"
 #include "cluster/releases.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/cluster_number.hpp"
 
 namespace op::controller {
 namespace {
@@ -52,6 +53,20 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
                                         ", which does not understand it: set spec.slurmdbd.image of that one first"};
   }
   return {};
+}
+
+const kube::ContainerState* join_of(const kube::PodRecord& pod) {
+  const auto found = std::ranges::find(pod.containers, std::string_view(kJoin), &kube::ContainerState::name);
+  return pod.meta.terminating() || found == pod.containers.end() ? nullptr : &*found;
+}
+
+/// The pod whose slurmctld started from its state, because slurmdbd did not answer when it was to join; "": there is none.
+std::string missed_join(const Observed& observed) {
+  for (const kube::PodPtr& pod : observed.pods) {
+    const kube::ContainerState* join = join_of(*pod);
+    if (join != nullptr && join->ready && join->message.starts_with("slurmdbd does not answer")) return pod->meta.name;
+  }
+  return "";
 }
 
 void set_storage(conf::Conf& out, const Endpoint& slurmdbd) {
@@ -110,48 +125,81 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 std::string join_script() {
   // The mark is of the slurmdbd whose number of the cluster slurmctld has. Where that does not answer, the number stays:
   // without it slurmctld would wait, and with it it starts from its state.
+  // What keeps a slurmctld that is newer than its slurmdbd is said once, at this container's end, as slurmdbd's does it.
   return "set -u\n"
-         "state=$1 slurmdbd=$2 mark=$1/slurm-operator.slurmdbd\n"
+         "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"
+         "ours=$(slurmctld -V 2>/dev/null | sed -n 's/^[^ ]* *\\([0-9][0-9]*\\.[0-9][0-9]*\\).*/\\1/p')\n"
+         "newer() {\n"
+         "  theirs=$(cat \"$release\" 2>/dev/null) || return 1\n"
+         "  [ -n \"$ours\" ] && [ -n \"$theirs\" ] && [ \"$ours\" != \"$theirs\" ] &&\n"
+         "    [ \"$(printf '%s\\n' \"$ours\" \"$theirs\" | sort -V | tail -n 1)\" = \"$ours\" ]\n"
+         "}\n"
+         "if newer && [ ! -e \"$told\" ]; then\n"
+         "  echo \"slurmctld is of Slurm $ours, and slurmdbd of $theirs\"\n"
+         "  : >\"$told\"\n"
+         "  printf 'newer: %s %s' \"$ours\" \"$theirs\" >\"$words\"\n"
+         "  exit 1\n"
+         "fi\n"
+         "while newer; do sleep 1 & wait $!; done\n"
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
          // One that was killed before it wrote its usage for the first time would never start again.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
-         "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || exit 0\n"
+         "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
          "if [ ! -e \"$state/clustername\" ]; then\n"
          "  echo \"waiting for slurmdbd at $slurmdbd\"\n"
          "  until answers; do sleep 1 & wait $!; done\n"
          "elif answers; then\n"
          "  rm -f \"$state/clustername\"\n"
          "else\n"
-         "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\"\n"
+         "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\" | tee \"$words\"\n"
          "  exit 0\n"
          "fi\n"
          "printf '%s' \"$slurmdbd\" >\"$mark\"\n";
 }
 
-std::optional<UsageMissing> UsageMissing::of(const plan::Observing& observing, const kube::PodRecord& slurmctld) {
-  const bool missing = std::ranges::any_of(slurmctld.containers, [](const kube::ContainerState& container) {
-    return container.name == kAppController && container.crashed &&
-           container.message.find("fatal: No Assoc usage file") != std::string::npos;
-  });
-  if (!missing || slurmctld.meta.terminating()) return std::nullopt;
-  return UsageMissing(observing, slurmctld, "UsageMissing", "slurmctld does not start: it has no usage file", std::nullopt,
-                      About::kVersion);
+std::string release_map(const std::string& ns, const std::string& slurmdbd) {
+  constexpr std::string_view kOurs = "-accounting";
+  std::string_view host = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));
+  // The Go operator writes it without the namespace.
+  if (const std::string suffix = "." + ns; host.ends_with(suffix)) host.remove_suffix(suffix.size());
+  return host.ends_with(kOurs) && host.find('.') == std::string_view::npos ? std::string(host) : "";
 }
 
-std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state) {
-  if (observed.stopped || !observed.usage_missing || joins(observed, state).empty()) return {};
-  const auto pod = std::ranges::find(observed.pods, observed.usage_missing->uid(),
-                                     [](const kube::PodPtr& each) -> const std::string& { return each->meta.uid; });
-  if (pod == observed.pods.end()) return {};
-  constexpr core::Duration kAgain{5 * 60 * 1000};
-  plan::StepId id{"replace", "Pod", (*pod)->meta.name};
-  const auto before = observed.context.outcomes.find(id);
-  if (before != observed.context.outcomes.end() && before->second.state == plan::Outcome::State::kDone &&
-      observed.context.mono - before->second.last < kAgain)
-    return {};
-  return plan::Step{std::move(id), "slurmctld does not start without its usage file, and its init container mends that",
-                    kube::delete_pod(**pod, *observed.usage_missing)};
+std::optional<Problem> start_problem(const Observed& observed) {
+  constexpr std::string_view kNewer = "newer: ";
+  if (!observed.accounting) return {};
+  for (const kube::PodPtr& pod : observed.pods) {
+    const auto join = std::ranges::find(pod->containers, std::string_view(kJoin), &kube::ContainerState::name);
+    if (pod->meta.terminating() || join == pod->containers.end() || join->ready) continue;
+    const std::string& words = join->last_message.empty() ? join->message : join->last_message;
+    if (!words.starts_with(kNewer)) continue;
+    const std::size_t blank = words.find(' ', kNewer.size());
+    if (blank == std::string::npos) continue;
+    return Problem{
+        "SlurmdbdFirst",
+        "slurmctld says that it is of Slurm " + words.substr(kNewer.size(), blank - kNewer.size()) + ", and the slurmdbd of " +
+            accounting_name(observed) + " is of " + one_line(words.substr(blank + 1)) +
+            ", which does not understand it: slurmctld does not start, its state stays as it is, and jobs run on. Set "
+            "spec.slurmdbd.image of that one first, or spec.slurmctld.image back"};
+  }
+  return {};
+}
+
+std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state) {
+  const std::string slurmdbd = joins(observed, state);
+  const bool waits = std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) {
+    const kube::ContainerState* join = join_of(*pod);
+    return join != nullptr && join->started_once && !join->ready && join->waiting_reason.empty() && !join->crashed;
+  });
+  if (slurmdbd.empty() || !waits || start_problem(observed)) return "";
+  std::string text = "slurmctld starts when the slurmdbd at " + slurmdbd + " answers, which gives it the number of its cluster";
+  if (observed.accounting && observed.accounting->external)
+    text += ". See that it runs, and that spec.externalConfig of " + accounting_name(observed) + " says where";
+  if (!observed.controller.spec.persistence.enabled && has_run(observed, state))
+    text +=
+        ". The state in which slurmctld had that number has gone with its last pod, because spec.persistence.enabled is false";
+  return text;
 }
 
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
@@ -162,18 +210,34 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
   const auto set = [&](api::ConditionStatus status, std::string_view reason, std::string text) {
     conditions.set(api::kConditionAccountingJoined, status, reason, std::move(text));
   };
-  if (const auto problem = accounting_problem(observed)) {
+  if (const auto differs = number_problem(observed, state)) {
+    set(api::ConditionStatus::kFalse, differs->reason, differs->message);
+  } else if (const auto newer = start_problem(observed)) {
+    set(api::ConditionStatus::kFalse, newer->reason, newer->message);
+  } else if (const auto problem = accounting_problem(observed)) {
     set(api::ConditionStatus::kFalse, problem->reason, problem->message);
   } else if (slurmdbd_of(slurm_conf(state.offered)) != slurmdbd) {
     const auto waits = std::ranges::find(wanted.warnings, std::string_view("Waiting"), &Problem::reason);
     set(api::ConditionStatus::kFalse, "Waiting",
         waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd : waits->message);
+  } else if (std::string awaited = awaited_slurmdbd(observed, state); !awaited.empty()) {
+    set(api::ConditionStatus::kFalse, "Waiting", std::move(awaited));
   } else if (!facts.external && !facts.serving && !has_run(observed, state)) {
     set(api::ConditionStatus::kFalse, "Waiting",
         "slurmctld starts when the slurmdbd of " + accounting_name(observed) + " answers");
   } else if (!facts.external && !facts.serving) {
     set(api::ConditionStatus::kFalse, "AccountingAway",
-        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record");
+        accounting_name(observed) + ": its slurmdbd does not answer. Jobs go on, and slurmctld keeps what it has to record" +
+            (observed.controller.spec.persistence.enabled ? ""
+                                                          : " in its pod. A slurmctld that starts meanwhile waits for "
+                                                            "slurmdbd, because spec.persistence.enabled is false"));
+  } else if (const std::string pod = missed_join(observed); !pod.empty()) {
+    set(api::ConditionStatus::kUnknown, "JoinMissed",
+        "the slurmdbd at " + slurmdbd +
+            " did not answer when slurmctld started, so slurmctld may not have the number that slurmdbd gives its cluster. "
+            "When "
+            "slurmdbd answers, delete pod " +
+            pod + ": slurmctld joins with its next start, and jobs run on");
   } else if (observed.restapis.empty()) {
     set(api::ConditionStatus::kUnknown, "NoRestApi",
         "no RestApi refers to this Controller, so the operator cannot see what slurmctld has loaded");

@@ -11,6 +11,8 @@
 #include <sstream>
 
 #include "kube/credentials.hpp"
+#include "operator/controller/build.hpp"
+#include "operator/controller/cluster_number.hpp"
 #include "operator/controller/testing/observed.hpp"
 
 namespace op::controller {
@@ -57,15 +59,33 @@ class Join : public ::testing::Test {
 
   void number(const char* text) const { std::ofstream(state_ / "clustername") << text; }
   [[nodiscard]] bool has_number() const { return fs::exists(state_ / "clustername"); }
-  /// Whether it has ended by itself.
-  [[nodiscard]] bool run(const std::string& slurmdbd) const {
+  /// What the script of an init container, with these arguments, ends with; "124": it waits.
+  [[nodiscard]] std::string end_of(const std::string& script, const std::vector<std::string>& arguments) const {
     kube::System::Command command;
-    command.argv = {"/usr/bin/env", "bash",        "-c",   "timeout 3 bash -c \"$@\" >/dev/null; echo $?",
-                    "bash",         join_script(), "bash", state_.string(),
-                    slurmdbd};
+    command.argv = {"/usr/bin/env",
+                    "PATH=" + state_.string() + ":/usr/bin:/bin",
+                    "bash",
+                    "-c",
+                    "timeout 3 bash -c \"$@\" >/dev/null; printf $?",
+                    "bash",
+                    script,
+                    "bash",
+                    state_.string()};
+    command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
     const core::Result<std::string> said = kube::real_system().run(command);
     EXPECT_TRUE(said) << said.error().message;
-    return said && *said == "0\n";
+    return said.value_or("");
+  }
+  /// Whether it has ended well by itself.
+  [[nodiscard]] bool run(const std::string& slurmdbd) const { return join(slurmdbd) == "0"; }
+  [[nodiscard]] std::string join(const std::string& slurmdbd) const {
+    return end_of(join_script(), {slurmdbd, path("release"), path("told"), path("words")});
+  }
+  [[nodiscard]] std::string path(const char* name) const { return (state_ / name).string(); }
+  void write(const char* name, const std::string& text) const { std::ofstream(state_ / name) << text; }
+  [[nodiscard]] std::string read(const char* name) const {
+    std::ifstream in(state_ / name);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
 
   const fs::path state_;
@@ -93,7 +113,10 @@ TEST_F(Join, WhileSlurmdbdIsAwaySlurmctldStartsFromItsState) {
   number("cluster|1");
   EXPECT_TRUE(run(down_.str()));
   EXPECT_TRUE(has_number()) << "without it slurmctld would wait";
+  EXPECT_EQ(read("words"), "slurmdbd does not answer at " + down_.str() + ": slurmctld starts without it\n");
+  fs::remove(state_ / "words");
   EXPECT_TRUE(run(up_.str()));
+  EXPECT_EQ(read("words"), "");
   EXPECT_FALSE(has_number()) << "the next start makes up for it";
 }
 
@@ -111,11 +134,106 @@ TEST_F(Join, WhoWasKilledBeforeItWroteItsUsageForgetsTheNumberOfTheCluster) {
   EXPECT_TRUE(has_number());
 }
 
+TEST_F(Join, WithoutANumberSlurmctldWaitsForTheSlurmdbdThatItWasWith) {
+  write("slurm-operator.slurmdbd", down_.str());
+  EXPECT_FALSE(run(down_.str())) << "somebody has removed it, to accept that of the database";
+  number("cluster|1");
+  write("assoc_usage", "usage");
+  EXPECT_TRUE(run(down_.str()));
+}
+
+TEST_F(Join, OneThatIsNewerThanItsSlurmdbdSaysSoOnceAndWaits) {
+  write("slurmctld", "#!/bin/sh\necho slurm-wlm 26.05.5\n");
+  fs::permissions(state_ / "slurmctld", fs::perms::owner_all);
+  number("cluster|1");
+  write("assoc_usage", "usage");
+  write("slurm-operator.slurmdbd", up_.str());
+  for (const char* theirs : {"26.05", "26.11", ""}) {
+    write("release", theirs);
+    EXPECT_TRUE(run(up_.str())) << theirs;
+  }
+  write("release", "24.11");
+  EXPECT_EQ(join(up_.str()), "1");
+  EXPECT_EQ(read("words"), "newer: 26.05 24.11");
+  EXPECT_EQ(join(up_.str()), "124") << "a crash would tell no more";
+  write("release", "25.11");
+  EXPECT_EQ(join(up_.str()), "124");
+  write("release", "26.05");
+  EXPECT_TRUE(run(up_.str()));
+  fs::remove(state_ / "release");
+  EXPECT_TRUE(run(up_.str())) << "of an external one nothing is known";
+}
+
+TEST_F(Join, WhereTheNumbersDifferItWaitsForAPersonOnce) {
+  const auto wait = [&](const char* note) { return end_of(wait_number_script(), {"17", "23", note}); };
+  number("cluster|17");
+  write("job_state", "jobs");
+  EXPECT_EQ(wait("one"), "124");
+  write("slurm-operator.try-again", "");
+  EXPECT_EQ(wait("one"), "0") << "the database was restored";
+  EXPECT_TRUE(has_number());
+  EXPECT_EQ(wait("one"), "0") << "the next pods pass";
+  EXPECT_EQ(wait("two"), "124") << "it was not";
+  fs::remove(state_ / "clustername");
+  EXPECT_EQ(wait("two"), "0") << "slurmdbd's number is accepted";
+  number("cluster|23");
+  EXPECT_EQ(wait("three"), "0") << "it has it";
+  EXPECT_EQ(read("job_state"), "jobs");
+}
+
+TEST(ClusterNumber, IsReadFromTheLastWordsOfSlurmctld) {
+  kube::ContainerState slurmctld;
+  slurmctld.message =
+      "slurmctld: error: something\nslurmctld: fatal: CLUSTER ID MISMATCH.\nslurmctld has been started with \"ClusterID=1781\" "
+      " "
+      "from the state files in StateSaveLocation, but the DBD thinks it should be \"2943\".\nRunning multiple clusters from a "
+      "shared StateSaveLocation WILL CAUSE CORRUPTION.\n";
+  const auto numbers = differing_numbers(slurmctld);
+  ASSERT_TRUE(numbers);
+  EXPECT_EQ(numbers->ours, "1781");
+  EXPECT_EQ(numbers->theirs, "2943");
+  slurmctld.ready = true;
+  EXPECT_FALSE(differing_numbers(slurmctld)) << "it runs";
+  for (const char* other : {"", "fatal: CLUSTER NAME MISMATCH.\n", "fatal: CLUSTER ID MISMATCH.\n",
+                            "fatal: CLUSTER ID MISMATCH.\n\"ClusterID=17\"", "fatal: CLUSTER ID MISMATCH.\n\"ClusterID=\""}) {
+    slurmctld = {};
+    slurmctld.message = other;
+    EXPECT_FALSE(differing_numbers(slurmctld)) << other;
+  }
+}
+
+TEST(Accounting, TheReleaseIsThatOfASlurmdbdOfOurs) {
+  EXPECT_EQ(release_map("ns", "acct-accounting.ns:6819"), "acct-accounting");
+  EXPECT_EQ(release_map("ns", "acct-accounting:6819"), "acct-accounting");
+  for (const char* other : {"", "db:6819", "slurmdbd.example.com:6819", "acct-accounting.other:6819", "a.b-accounting:6819"})
+    EXPECT_EQ(release_map("ns", other), "") << other;
+}
+
 Observed with_accounting() {
   Observed out = testing::observed_of({{"accountingRef", {{"name", "acct"}}}});
   out.accounting = AccountingFacts{
       .name = "acct", .exists = true, .error = "", .slurmdbd = {"db", 7000}, .slurm_key = {}, .jwt_key = {}, .namesake = ""};
   return out;
+}
+
+TEST(ClusterNumber, EachSlurmctldWaitsWhereItIsNoted) {
+  Observed observed = testing::observed_of(
+      {{"accountingRef", {{"name", "acct"}}}, {"ha", {{"enabled", true}}}, {"persistence", {{"existingClaim", "shared"}}}});
+  observed.accounting = with_accounting().accounting;
+  ConfigState state;
+  state.offered["slurm.conf"] = "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=db\n";
+  const auto waits = [&](bool backup) {
+    const Json set = backup ? build_backup_set(observed, state, "key") : build_stateful_set(observed, state, "key");
+    const Json* init = core::find(set, {"spec", "template", "spec", "initContainers"});
+    const std::string text = init == nullptr ? "" : init->dump();
+    return text.find("\"cluster-number\"") != std::string::npos && text.find("\"17\",\"23\",\"uid\"") != std::string::npos;
+  };
+  EXPECT_FALSE(waits(false) || waits(true));
+  state.numbers_differ = "17 23 uid";
+  EXPECT_TRUE(waits(false));
+  EXPECT_TRUE(waits(true)) << "one that takes over would end as well";
+  observed.controller.spec.accounting_ref.reset();
+  EXPECT_FALSE(waits(false) || waits(true)) << "nobody tells another number";
 }
 
 TEST(Accounting, ARunningClusterJoinsWhenItsSlurmdbdAnswersAndStays) {

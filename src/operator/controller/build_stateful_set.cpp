@@ -2,6 +2,7 @@
 #include <set>
 
 #include "api/well_known.hpp"
+#include "cluster/releases.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
@@ -11,6 +12,7 @@
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/cluster_number.hpp"
 #include "operator/controller/keyring.hpp"
 #include "slurm/conf/loaded.hpp"
 
@@ -23,6 +25,8 @@ constexpr const char* kLogVolume = "slurm-logfile";
 constexpr const char* kStateVolume = "statesave";
 constexpr const char* kStateRoot = "/var/spool/slurmctld/";
 constexpr const char* kLogDirectory = "/var/log/slurm";
+constexpr const char* kSlurmdbdVolume = "slurmdbd";
+constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 
 /// For clusters without a RestApi, over which the operator would do the same: reconfigures when slurmctld does not know the
 /// partition that slurm.conf is marked with. What is refused is tried again ever more rarely, and jobs that are starting are
@@ -162,7 +166,10 @@ core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   return sources;
 }
 
-core::Json volumes(const Observed& observed, const ConfigState& state) {
+/// Which slurmctld a pod is of. One that stands by lives, and is ready for nobody but the primary's end.
+enum class Role { kPrimary, kBackup };
+
+core::Json volumes(const Observed& observed, const ConfigState& state, Role role) {
   const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
   core::Json out = core::Json::array({
       {{"name", kEtcVolume}, {"projected", {{"defaultMode", 0610}, {"sources", etc_sources(observed, state)}}}},
@@ -170,6 +177,13 @@ core::Json volumes(const Observed& observed, const ConfigState& state) {
       {{"name", kSocketVolume}, {"emptyDir", core::Json::object()}},
       memory_volume(kLogVolume),
   });
+  // It follows the slurmdbd without another pod.
+  if (const std::string map = release_map(observed.object->meta.ns, joins(observed, state));
+      !map.empty() && role == Role::kPrimary) {
+    const std::string release(kReleaseFile);
+    out.push_back(
+        {{"name", kSlurmdbdVolume}, {"configMap", {{"name", map}, {"optional", true}, {"items", item(release, release)}}}});
+  }
   if (!persistence.enabled) {
     out.push_back({{"name", kStateVolume}, {"emptyDir", core::Json::object()}});
   } else if (!persistence.existing_claim.empty()) {
@@ -177,9 +191,6 @@ core::Json volumes(const Observed& observed, const ConfigState& state) {
   }
   return out;
 }
-
-/// Which slurmctld a pod is of. One that stands by lives, and is ready for nobody but the primary's end.
-enum class Role { kPrimary, kBackup };
 
 core::Json slurmctld_container(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
@@ -233,12 +244,26 @@ core::Json init_containers(const Observed& observed, const ConfigState& state, R
          {"command", core::Json::array({"sh", "-c", wait_backup_script(directory)})},
          {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kStateVolume, directory, true)})}});
   }
+  const std::string slurmdbd = joins(observed, state);
   // After the last backup has ended.
-  if (const std::string slurmdbd = joins(observed, state); role == Role::kPrimary && !slurmdbd.empty()) {
-    out.push_back({{"name", "accounting"},
+  if (const std::vector<std::string> numbers = noted_numbers(state); !slurmdbd.empty() && !numbers.empty()) {
+    core::Json command = core::Json::array({"bash", "-c", wait_number_script(), "bash", directory});
+    for (const std::string& word : numbers) command.push_back(word);
+    out.push_back({{"name", kClusterNumber},
                    {"image", slurmctld_image(spec)},
-                   {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd})},
+                   {"command", std::move(command)},
                    {"volumeMounts", core::Json::array({mount(kStateVolume, directory)})}});
+  }
+  if (role == Role::kPrimary && !slurmdbd.empty()) {
+    core::Json mounts = core::Json::array({mount(kStateVolume, directory), mount(kRunVolume, "/run")});
+    if (!release_map(observed.object->meta.ns, slurmdbd).empty())
+      mounts.push_back(mount(kSlurmdbdVolume, kSlurmdbdDirectory, true));
+    out.push_back({{"name", kJoin},
+                   {"image", slurmctld_image(spec)},
+                   {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd,
+                                                  std::string(kSlurmdbdDirectory) + "/" + std::string(kReleaseFile),
+                                                  "/run/slurm-operator.told", "/dev/termination-log"})},
+                   {"volumeMounts", std::move(mounts)}});
   }
   const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
   if (role == Role::kBackup && rotation) {
@@ -284,7 +309,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       {"terminationGracePeriodSeconds", 60},
       {"securityContext", ids(kSlurmUid, true)},
       {"containers", core::Json::array({slurmctld_container(observed)})},
-      {"volumes", volumes(observed, state)},
+      {"volumes", volumes(observed, state, role)},
   };
   if (backups(observed) > 0) pod["affinity"] = apart(observed.object->meta);
   core::Json init = init_containers(observed, state, role);

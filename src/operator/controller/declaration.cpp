@@ -3,6 +3,7 @@
 
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
+#include "cluster/releases.hpp"
 #include "cluster/workers.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/watches.hpp"
@@ -94,6 +95,14 @@ ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), ca
       [](const Object& before, const Object& after) {
         return made_image(before, kAppAccounting) != made_image(after, kAppAccounting);
       });
+  wiring.wakes<Object>(
+      *this, caches_.config_maps,
+      [this](const Object& object) {
+        const kube::OwnerReference* owner = object.meta.controller_owner();
+        if (owner == nullptr || owner->kind != resources::kAccounting.kind) return Keys{};
+        return keys_of(caches_.controllers.by_index(kIndexAccounting, kube::Key{object.meta.ns, owner->name}.str()));
+      },
+      [](const Object& before, const Object& after) { return slurmdbd_release(&before) != slurmdbd_release(&after); });
   const auto referenced = [](const Object& object) { return Keys{controller_ref(object)}; };
   wiring.wakes<Object>(*this, caches_.nodesets, referenced, intent_changed);
   wiring.wakes<Object>(*this, caches_.restapis, referenced, intent_changed);

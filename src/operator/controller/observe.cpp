@@ -107,8 +107,10 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
     out.jwt_key = std::move(keys.jwt);
   }
   if (const kube::ObjectPtr set = caches.stateful_sets.find({key.ns, accounting_object_name(key.name)}); set && !out.external) {
-    out.slurmdbd_release = slurm_release(made_image(*set, kAppAccounting));
     out.slurmdbd_changes = !rolled_out(set.get(), 1);
+    const ImageRelease wanted = slurm_release(made_image(*set, kAppAccounting));
+    const ImageRelease said = slurmdbd_release(caches.config_maps.find({key.ns, accounting_object_name(key.name)}).get());
+    out.slurmdbd_release = out.slurmdbd_changes || said == ImageRelease{} ? wanted : said;
   }
   for (const kube::ObjectPtr& cluster : clusters) {
     if (cluster->meta.uid == self.meta.uid) break;

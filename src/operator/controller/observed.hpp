@@ -14,6 +14,7 @@
 #include "cluster/releases.hpp"
 #include "kube/controller.hpp"
 #include "kube/object.hpp"
+#include "operator/controller/usage_missing.hpp"
 #include "slurm/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -68,19 +69,11 @@ struct AccountingFacts {
   bool serving = false;   ///< Its slurmdbd answers.
   /// That its slurmdbd is to have; nullopt: it is not known, or not ours to know.
   std::optional<SecretFacts> slurm_key, jwt_key;
-  ImageRelease slurmdbd_release{};  ///< By the image of its StatefulSet; {0, 0}: not known.
-  bool slurmdbd_changes = false;    ///< Its StatefulSet has an image that no slurmdbd answers with yet.
-  std::string namesake;             ///< An older Controller that names it as well, and has the same cluster name.
-};
-
-/// slurmctld's pod has ended again and again because it has no file of what associations have used: nothing runs there that
-/// could be lost. See replace_pod_without_usage.
-class UsageMissing final : public kube::PodEvidence {
- public:
-  static std::optional<UsageMissing> of(const plan::Observing& observing, const kube::PodRecord& slurmctld);
-
- private:
-  using PodEvidence::PodEvidence;
+  /// As the one that answers says; while it has not said, or another is to come, by the image of its StatefulSet. {0, 0}: not
+  /// known.
+  ImageRelease slurmdbd_release{};
+  bool slurmdbd_changes = false;  ///< Its StatefulSet has an image that no slurmdbd answers with yet.
+  std::string namesake;           ///< An older Controller that names it as well, and has the same cluster name.
 };
 
 struct Observed {

@@ -10,10 +10,11 @@
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
-#include "operator/common/events.hpp"
+#include "operator/common/one_pod.hpp"
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/cluster_number.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/draft.hpp"
 #include "operator/controller/keyring.hpp"
@@ -23,6 +24,7 @@
 #include "operator/controller/release.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/starting.hpp"
+#include "operator/controller/usage_missing.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {
@@ -208,6 +210,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const kube::OwnerReference* owner = observed.config_map ? observed.config_map->meta.controller_owner() : nullptr;
   const bool users = !own_map_named(observed).empty() && (owner == nullptr || owner->uid != observed.object->meta.uid);
   if (!next.exists() || users) return {std::move(next), std::move(wanted)};
+  note_numbers(observed, next);
   add_crash_mark(observed, now, draft.plan);
   if (wanted.ok()) next.scripts_hash = scripts_digest(observed);
 
@@ -388,47 +391,10 @@ void set_secrets_condition(Conditions& conditions, Draft& draft) {
   append(draft.problems, std::move(found));
 }
 
-/// Why something of slurmctld's does not come, as only events tell it, or "" where none does. They are read, live, once it
-/// takes longer than it should; no cache holds events. nullopt: it is too early, or they are being read.
-std::optional<std::string> told_by_events(Draft& draft, const char* kind, const kube::ObjectMeta& meta, const char* reason) {
-  constexpr core::Duration kMade{15000};
-  /// How often they are read again: the one reason may be mended, and another one be left.
-  constexpr core::Duration kReadAgain{60000};
-  /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
-  constexpr core::Duration kSlack{60000};
-  const Observed& observed = draft.observed;
-  const api::Condition* ready = api::find_condition(observed.controller.status.conditions, api::kConditionReady);
-  if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
-  const core::Duration left = kMade - (observed.context.now - *ready->last_transition_time);
-  if (left > core::Duration{0}) {
-    draft.plan.wake_after(std::min(left, kMade), "what is not made is told");
-    return {};
-  }
-  plan::Need need = need_events(kind, meta, reason);
-  const auto events = observed.context.facts.find(need.id);
-  if (events == observed.context.facts.end()) {
-    draft.plan.need(std::move(need));
-    return {};
-  }
-  draft.plan.wake_after(kReadAgain, "why it is not made may change");
-  return newest_note(events->second, *ready->last_transition_time - kSlack);
+const api::Condition* ready_before(const Observed& observed) {
+  return api::find_condition(observed.controller.status.conditions, api::kConditionReady);
 }
 
-/// A quota, an admission hook, a service account.
-void find_missing_pod(Draft& draft) {
-  const Observed& observed = draft.observed;
-  if (!observed.stateful_set || !observed.pods.empty()) return;
-  if (core::get_int(observed.stateful_set->body, {"status", "observedGeneration"}) == 0) return;
-  const kube::ObjectMeta& meta = observed.stateful_set->meta;
-  const auto told = told_by_events(draft, "StatefulSet", meta, "FailedCreate");
-  if (!told) return;
-  const std::string& why = *told;
-  const std::string where = "; for the reason, run `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
-  draft.problems.push_back(
-      {"PodNotCreated", "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)});
-}
-
-/// A StorageClass that does not exist, or that has no room.
 void find_deleted_claim(Draft& draft) {
   if (!claim_goes(draft.observed)) return;
   draft.problems.push_back(
@@ -437,43 +403,20 @@ void find_deleted_claim(Draft& draft) {
                            "nodes and reservations. Let the jobs end before that, or copy the volume"});
 }
 
+/// A StorageClass that does not exist, or that has no room.
 void find_unbound_claim(Draft& draft) {
   const Observed& observed = draft.observed;
   if (!observed.claim) return;
   const kube::ObjectMeta& meta = observed.claim->meta;
   const std::string phase = core::get_string(observed.claim->body, {"status", "phase"});
   if (phase.empty() || phase == "Bound") return;
-  const std::string why = told_by_events(draft, "PersistentVolumeClaim", meta, "ProvisioningFailed").value_or("");
+  const std::string why =
+      told_by_events(observed.context, ready_before(observed), "PersistentVolumeClaim", meta, "ProvisioningFailed", draft.plan)
+          .value_or("");
   const bool wrong = phase == "Lost" || !why.empty();
   draft.problems.push_back({"ClaimPending",
                             "PersistentVolumeClaim " + meta.name + " is " + phase + (why.empty() ? "" : ": " + why),
                             wrong ? Problem::Kind::kWrong : Problem::Kind::kComing});
-}
-
-/// Of a Kubernetes node that is lost only the last word of its kubelet is known, and the StatefulSet makes no other pod before
-/// that says that this one has ended.
-void find_lost_pod(Draft& draft) {
-  constexpr core::Duration kOverdue{60000};
-  for (const kube::PodPtr& pod : draft.observed.pods) {
-    if (pod->ready() || pod->node_name.empty()) continue;
-    if (!pod->meta.deletion_timestamp) {
-      const auto slurmctld = std::ranges::find(pod->containers, std::string(kAppController), &kube::ContainerState::name);
-      if (slurmctld != pod->containers.end() && slurmctld->ready)
-        draft.waiting = "Kubernetes node " + pod->node_name + ", where slurmctld was last seen running, does not respond";
-      continue;
-    }
-    const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - draft.observed.context.now;
-    if (left > core::Duration{0}) {
-      draft.plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
-      continue;
-    }
-    draft.blocked = true;
-    draft.problems.push_back(
-        {"PodLost", "pod " + pod->meta.name + " should have ended by " + core::format_rfc3339(*pod->meta.deletion_timestamp) +
-                        ", but Kubernetes node " + pod->node_name +
-                        " does not confirm it: slurmctld starts again when that node responds. If the machine is off, "
-                        "delete the Node, or taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"});
-  }
 }
 
 void plan_running(Draft& draft) {
@@ -491,6 +434,7 @@ void plan_running(Draft& draft) {
   set_config_conditions(conditions, observed, wanted, state);
   set_withheld_condition(conditions, draft, wanted);
   set_accounting_condition(conditions, observed, state, wanted);
+  if (draft.waiting.empty()) draft.waiting = awaited_slurmdbd(observed, state);
   set_jobs_in_doubt(conditions, state);
   set_places_condition(conditions, observed, state, keyring.freezes);
   set_secrets_condition(conditions, draft);
@@ -513,6 +457,9 @@ void plan_running(Draft& draft) {
   if (observed.accounting && !observed.accounting->namesake.empty())
     draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
+  // Before what follows from it.
+  if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
+  if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
   append(draft.problems, wanted.warnings);
   if (wanted.ok() && is_refused(state, wanted)) {
@@ -536,9 +483,19 @@ void plan_running(Draft& draft) {
   if (const auto problem = slurm_problem(observed.snapshot)) draft.problems.push_back(*problem);
   find_deleted_claim(draft);
   if (!primary_ready(observed)) {
-    find_lost_pod(draft);
+    if (auto lost = find_lost_pod(observed.context, observed.pods, kAppController, draft.plan)) {
+      draft.blocked = draft.blocked || lost->wrong();
+      if (lost->wrong()) {
+        draft.problems.push_back(std::move(*lost));
+      } else {
+        draft.waiting = std::move(lost->message);
+      }
+    }
     find_unbound_claim(draft);
-    find_missing_pod(draft);
+    if (auto missing = find_missing_pod(observed.context, ready_before(observed), observed.stateful_set.get(), observed.pods,
+                                        draft.plan)) {
+      draft.problems.push_back(std::move(*missing));
+    }
   }
   plan_status(draft, std::move(conditions), ready);
 }

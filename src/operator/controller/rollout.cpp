@@ -10,6 +10,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/controller/build.hpp"
+#include "operator/controller/cluster_number.hpp"
 #include "operator/controller/keyring.hpp"
 #include "operator/controller/prologs.hpp"
 #include "slurm/acts.hpp"
@@ -117,7 +118,8 @@ std::optional<std::string> words_of_crashes(const Observed& observed, const Conf
     // A content that is offered to a pod which already fails is not to blame.
     if (read_refresh(*pod).hash != state.offered_hash) continue;
     for (const kube::ContainerState& container : pod->containers) {
-      if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused) {
+      if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused &&
+          !differing_numbers(container)) {
         const std::string words = last_words(container.message);
         return std::string(kEndsWithIt) + (words.empty() ? "" : ": " + words);
       }
@@ -426,6 +428,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
   out.served_key = config_map->meta.annotation(api::kAnnotationSlurmKeyHash);
   out.served_made_with = config_map->meta.annotation(api::kAnnotationMadeWithKey);
   out.served_release = config_map->meta.annotation(api::kAnnotationSlurmctldRelease);
+  out.numbers_differ = config_map->meta.annotation(api::kAnnotationNumbersDiffer);
   out.served_by = config_map->meta.annotation(api::kAnnotationServedBy);
   out.ran = is_true(config_map->meta.annotation(api::kAnnotationRan));
   if (const auto at = core::parse_rfc3339(config_map->meta.annotation(api::kAnnotationHeldSince))) out.held_since = *at;
@@ -550,6 +553,7 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationSlurmKeyHash, state.served_key);
   annotate(api::kAnnotationMadeWithKey, state.served_made_with);
   annotate(api::kAnnotationSlurmctldRelease, state.served_release);
+  annotate(api::kAnnotationNumbersDiffer, state.numbers_differ);
   annotate(api::kAnnotationServedBy, state.served_by);
   annotate(api::kAnnotationRan, state.ran ? "true" : "");
   if (state.starting_at) annotate(api::kAnnotationStartingAt, core::format_rfc3339(*state.starting_at));

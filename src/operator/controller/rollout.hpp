@@ -15,6 +15,7 @@
 //                slurm-key-hash                       of the auth/slurm key that slurmctld was last up with
 //                made-with-slurm-key-hash             of the one that its pod was made with, where that is another
 //                slurmctld-release                    of that slurmctld, by its image
+//                cluster-numbers-differ               see cluster_number.hpp
 //                served-by                            the uid of that slurmctld's pod, where its state goes with it
 //                slurmctld-ran                        it has run, of which neither that nor an accepted content tells
 //                scripts-hash                         of the scripts that slurmctld runs itself
@@ -82,6 +83,7 @@ struct ConfigState {
   std::string served_made_with{};                ///< And what its pod says instead; "": the same.
   std::string served_by{};                       ///< The uid of its pod, where the state goes with that; "": it does not.
   std::string served_release{};                  ///< Of the same slurmctld, by the tag of its image; "": that tells none.
+  std::string numbers_differ{};                  ///< See cluster_number.hpp: "OURS THEIRS POD-UID".
   std::optional<core::WallTime> held_since{};    ///< See prologs.hpp; in seconds.
   std::optional<core::WallTime> cut_short_at{};  ///< When it was not waited for these any longer; likewise.
   std::set<std::int64_t> cut_short{};

@@ -209,7 +209,8 @@ void like_login(const Json& login, Json& container) {
     if (name != kInitConf && login.contains("imagePullPolicy") && !container.contains("imagePullPolicy"))
       container["imagePullPolicy"] = login["imagePullPolicy"];
   }
-  if (name == kCheck && login.contains("resources") && !container.contains("resources")) container["resources"] = login["resources"];
+  if (name == kCheck && login.contains("resources") && !container.contains("resources"))
+    container["resources"] = login["resources"];
 }
 
 Json strategy(const api::DeploymentStrategy& wanted) {

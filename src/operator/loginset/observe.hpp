@@ -29,10 +29,10 @@ struct Observed {
   SecretFacts keyring;           ///< What is mounted of it.
   SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
   kube::Named<kube::SecretRecord> host_keys;
-  std::optional<Problem> newer;       ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
-  std::vector<Problem> missing;       ///< Of the Secrets and ConfigMaps that the pods' parts name.
+  std::optional<Problem> newer;        ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
+  std::vector<Problem> missing;        ///< Of the Secrets and ConfigMaps that the pods' parts name.
   std::vector<Problem> keys_problems;  ///< Of root's and users' keys. The pods do without.
-  std::string users_keys;             ///< Digests of those that are there.
+  std::string users_keys;              ///< Digests of those that are there.
 
   kube::ObjectPtr service, config_map, deployment;
   std::vector<kube::PodPtr> pods;

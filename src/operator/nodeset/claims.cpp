@@ -380,10 +380,14 @@ plan::Need need_nodeset(const Observed& observed) {
   for (const auto& [name, claim] : observed.claims) {
     if (claim->meta.owners.empty()) seen += name + "@" + claim->meta.resource_version + " ";
   }
+  for (const kube::PodPtr& pod : observed.orphans) seen += pod->meta.uid + "@" + pod->meta.resource_version + " ";
+  for (const kube::ObjectPtr& revision : observed.revisions) {
+    if (revision->meta.controller_owner() == nullptr) seen += revision->meta.uid + "@" + revision->meta.resource_version + " ";
+  }
   auto get = std::make_shared<kube::Get>();
   get->resource = resources::kNodeSet;
   get->key = observed.meta().key();
-  return {"NodeSet behind claims " + core::short_hash(seen, 10), std::move(get)};
+  return {"NodeSet behind children " + core::short_hash(seen, 10), std::move(get)};
 }
 
 std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers) {

@@ -182,6 +182,12 @@ bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
          core::get_string(*comment, {"namespace"}) == worker.meta.ns;
 }
 
+bool slurmd_restarted(const kube::PodRecord& pod) {
+  return std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
+    return container.name == kAppWorker && container.restarts > 0;
+  });
+}
+
 /// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
@@ -343,7 +349,7 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
   for (const auto* pods : {&observed.pods, &observed.orphans, &observed.unmanaged}) {
     for (const kube::PodPtr& pod : *pods) {
       std::string name = slurm_node_name(*pod);
-      all_known = all_known && observed.snapshot->node(name) != nullptr;
+      all_known = all_known && observed.snapshot->node(name) != nullptr && !slurmd_restarted(*pod);
       names.insert(std::move(name));
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
@@ -379,10 +385,13 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   return found;
 }
 
-const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker) {
-  if (!stamped_node_name(worker).empty()) return nullptr;
+const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker, const slurm::Node* known) {
+  // One that has registered keeps its name, unless slurmd was started again, with options from somewhere else.
+  const bool has_name = known != nullptr || !stamped_node_name(worker).empty();
+  if (has_name && (worker.host_network || !slurmd_restarted(worker))) return nullptr;
   for (const slurm::Node* node : observed.strays) {
     if (began_long_before(*node, worker)) continue;
+    if (known != nullptr && node->slurmd_start_time <= known->slurmd_start_time) continue;
     // Whatever slurmd calls itself, in a pod's own network it has the pod's hostname.
     if (!worker.host_network && !is_where(*node, worker)) continue;
     if (const auto comment = worker_comment(node->comment); comment && !names_pod(*node, worker)) continue;

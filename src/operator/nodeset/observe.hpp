@@ -262,8 +262,10 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
 /// hostname, or with host networking by the pod's address or the first label of its Kubernetes node's name; two that fit are
 /// none.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
-/// Where there is none: a Slurm node that takes or runs jobs, and may be the worker's by all that is known; null: no such node.
-[[nodiscard]] const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker);
+/// A Slurm node that takes or runs jobs, and may be the worker's by all that is known, although that is `known`, or Slurm has
+/// no node of its name (null). Null: no such node.
+[[nodiscard]] const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker,
+                                              const slurm::Node* known);
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.

@@ -16,6 +16,9 @@
 
 namespace op::nodeset {
 
+/// On a ControllerRevision whose template has become the newest again: when.
+inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
+
 /// What is to become of a worker.
 struct Fate {
   enum class Kind {
@@ -393,7 +396,8 @@ enum class Rolls {
   kYes,
 };
 [[nodiscard]] Rolls newest_revision_rolls(const View& view);
-/// When the newest template was new. Empty: it has no ControllerRevision yet, or is one of before that is the newest again.
+/// When the newest template became that. Empty: it has no ControllerRevision yet, or an earlier release made it the newest
+/// again.
 [[nodiscard]] std::optional<core::WallTime> newest_revision_since(const View& view);
 /// Free ordinals, in the order in which workers are created: first those whose record in Slurm waits for its next worker, as in
 /// an update, then the lowest.

@@ -154,7 +154,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   report_states(view, workers, draft);
   const StaleRecords stale = delete_stale_records(view, workers, vacancies, draft);
   if (observed.meta().terminating() && observed.pods.empty()) finalizer = remove_finalizer(view, stale, maintenance, draft);
-  if (vacancies.places.empty() && scale_in.to_delete == 0 && draft.empty()) stamp_comments(view, workers, draft);
+  if (vacancies.places.empty() && draft.empty()) stamp_comments(view, workers, draft);
   write_status(view, {fates, extra_conf, vacancies, draining, scale_in, pins, drains, noted, maintenance, stale, finalizer},
                draft);
   return std::move(draft).finish();

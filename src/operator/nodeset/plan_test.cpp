@@ -1584,6 +1584,10 @@ TEST(NodeSetPlan, AdoptsOrphansBeforeItCreates) {
   orphan->meta.name = "cpu-0";
   orphan->meta.uid = "orphan";
   observed.orphans.push_back(orphan);
+  EXPECT_EQ(plan_nodeset(observed).needs().size(), 1U) << "whether the NodeSet is deleted alone just now";
+  observed.stays = false;
+  EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::IsEmpty()) << "the garbage collector would delete what it takes back";
+  observed.stays = true;
   EXPECT_THAT(ids(plan_nodeset(observed)), ::testing::ElementsAre("add finalizer", "adopt Pod default/cpu-0"));
   EXPECT_EQ(plan_nodeset(observed).lanes().at("adopt").groups().size(), 2U) << "a deletion waits for it from then on";
 }
@@ -1592,7 +1596,9 @@ TEST(NodeSetPlan, AWorkerOfANodeSetThatIsGoneChangesItsOwner) {
   World world = serving(2);
   world.pod("cpu-1").meta.owners = {{"slinky.slurm.net/v1beta1", "NodeSet", "cpu", "old-uid", true}};
   world.orphans.insert("cpu-1");
-  const plan::Plan plan = plan_nodeset(world.observe());
+  Observed observed = world.observe();
+  observed.stays = true;
+  const plan::Plan plan = plan_nodeset(observed);
   ASSERT_EQ(ids(plan), std::vector<std::string>{"adopt Pod default/cpu-1"});
   const Json owners = plan.lanes().at("adopt").groups()[0][0].act->describe()["patch"]["metadata"]["ownerReferences"];
   ASSERT_EQ(owners.size(), 2U);

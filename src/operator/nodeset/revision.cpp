@@ -46,6 +46,12 @@ Revisions read_revisions(const Observed& in) {
   return out;
 }
 
+/// When it became the newest for the last time.
+core::WallTime newest_since(const kube::Object& revision) {
+  const auto again = core::parse_rfc3339(revision.meta.annotation(kAnnotationNewestSince));
+  return again ? *again : revision.meta.created;
+}
+
 /// It was recorded by an operator that rolls.
 bool recorded(const kube::Object& revision) {
   return !revision.meta.annotation(api::kAnnotationRolls).empty();
@@ -114,6 +120,7 @@ plan::Step adoption(const View& view, const kube::Object& revision) {
 void truncate_history(const View& view, const Workers& workers, std::vector<kube::ObjectPtr> revisions,
                       const std::string& current, Draft& draft) {
   std::set<std::string, std::less<>> used{view.in.hash, base_revision(view.in)};
+  for (const kube::PodPtr& orphan : view.in.orphans) used.emplace(orphan->meta.label(api::kLabelRevisionHash));
   for (const Worker& worker : workers) {
     used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
     // By these is told which features of its node are to go.
@@ -161,9 +168,8 @@ Rolls newest_revision_rolls(const View& view) {
 std::optional<core::WallTime> newest_revision_since(const View& view) {
   const Revisions revisions = read_revisions(view.in);
   if (!revisions.up_to_date()) return std::nullopt;
-  return revisions.before == nullptr || revisions.before->meta.created <= revisions.current->meta.created
-             ? std::optional(revisions.current->meta.created)
-             : std::nullopt;
+  const core::WallTime since = newest_since(*revisions.current);
+  return revisions.before == nullptr || newest_since(*revisions.before) <= since ? std::optional(since) : std::nullopt;
 }
 
 void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
@@ -174,18 +180,21 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
   const kube::ObjectPtr& current = revisions.current;
   plan::Lane& lane = draft.lane("revision");
   for (const kube::ObjectPtr& revision : view.in.revisions) {
-    if (revision->meta.controller_owner() == nullptr && !revision->meta.terminating())
-      draft.step(lane, adoption(view, *revision));
+    if (revision->meta.controller_owner() != nullptr || revision->meta.terminating()) continue;
+    if (!view.in.stays) draft.need(need_nodeset(view.in));
+    if (view.in.stays.value_or(false)) draft.step(lane, adoption(view, *revision));
   }
   lane.then();
   if (current == nullptr) {
     draft.step(lane, {"create", "ControllerRevision", name}, "the workers' template is new",
                kube::create(kube::resources::kControllerRevision, new_revision(view, name, revisions)));
   } else if (!revisions.up_to_date()) {
+    core::Json annotations = notes(view, revisions);
+    annotations[std::string(kAnnotationNewestSince)] = core::format_rfc3339(view.in.now);
     draft.step(
         lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
         kube::merge_patch(kube::resources::kControllerRevision, current->meta,
-                          {{"revision", revisions.newest + 1}, {"metadata", {{"annotations", notes(view, revisions)}}}}));
+                          {{"revision", revisions.newest + 1}, {"metadata", {{"annotations", std::move(annotations)}}}}));
   } else if (!recorded(*current)) {
     draft.step(lane, {"record", "ControllerRevision", name}, "an earlier release made it",
                kube::merge_patch(kube::resources::kControllerRevision, current->meta,

@@ -208,6 +208,8 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
   if (has_evidence(worker) && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
   if (worker.record == nullptr) {
     delete_unregistered(view, worker, draft);
+  } else if (!worker.suspect.empty()) {
+    draft.wrong(kNotRegistered, suspect_text(worker), "Delete");
   } else if (worker.silent() && !may_register(worker)) {
     if (worker.evidence.silent) delete_with_record(view, worker, *worker.evidence.silent, draft);
   } else if (!worker.evidence.drained || worker.busy() || is_reserved) {
@@ -317,6 +319,12 @@ void tell_silence(const View& view, Draft& draft) {
 }  // namespace
 
 std::string suspect_text(const Slot& worker) {
+  if (worker.record != nullptr) {
+    return fmt::format(
+        "Pod {}: since its slurmd was started again, {} may be this worker, which was {} before, so it is neither updated nor "
+        "deleted: drain {} in Slurm, and delete the pod when no job runs there",
+        pod_text(worker), worker.suspect, worker.node, worker.suspect);
+  }
   return fmt::format(
       "Pod {}: Slurm has no node {}, but {}, which may be this worker under another name, so it is not replaced: drain {} in "
       "Slurm, and delete the pod when no job runs there",

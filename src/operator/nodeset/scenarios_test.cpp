@@ -29,7 +29,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   int by_hand_ = 0;
 
   void put_pod(const Json& want) {
-    check_keys(want, {"name", "phase", "node", "waiting", "init", "slurmd", "ready", "annotations", "finalizers"});
+    check_keys(want, {"name", "phase", "node", "waiting", "init", "slurmd", "ready", "annotations", "finalizers", "restarts"});
     kube::PodRecord& pod = world_.pod(want["name"]);
     if (want.contains("phase")) pod.phase = want["phase"];
     if (want.contains("node")) pod.node_name = want["node"];
@@ -44,6 +44,12 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       kube::ContainerState& init = pod.containers.emplace_back();
       init.name = "wait";
       init.init = init.started_once = true;
+    }
+    if (want.contains("restarts")) {
+      kube::ContainerState& slurmd = pod.containers.emplace_back();
+      slurmd.name = "slurmd";
+      slurmd.ready = slurmd.started_once = true;
+      slurmd.restarts = want["restarts"];
     }
     if (want.contains("slurmd")) {
       if (want["slurmd"] != "started") unknown(want["slurmd"].dump());

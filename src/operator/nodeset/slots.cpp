@@ -95,7 +95,8 @@ bool loss_confirmed(const Observed& in, const Slot& slot) {
 
 /// Its record was deleted by us or by somebody else, or it never came.
 Judged judge_registration(const Observed& in, const Slot& slot) {
-  if (slot.life != Life::kLive || slot.record != nullptr) return {};
+  if (slot.life != Life::kLive) return {};
+  if (slot.record != nullptr) return {slot.suspect.empty() ? Prospect::kServes : Prospect::kElsewhere};
   if (slot.stamped && !slot.cleared_for_deletion && !slot.missing_since) return {};
   if (!slot.cleared_for_deletion && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
   if (!slurm_fresh(in)) return asks_again(in);
@@ -174,6 +175,8 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
+  // What is known of its former node says nothing of the one that it may be by now.
+  if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));
   if (slot.host_lost()) attach(out.silent, slurm::Silent::of(observing, snapshot, node, pod.node_name));
@@ -186,11 +189,12 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const p
   out.pod = pod;
   out.record = find_slurm_node(in, *pod);
   out.node = out.record == nullptr ? slurm_node_name(*pod) : out.record->name;
-  const slurm::Node* suspect = out.record == nullptr ? find_suspect(in, *pod) : nullptr;
+  const slurm::Node* suspect = find_suspect(in, *pod, out.record);
   if (suspect != nullptr) out.suspect = suspect->name;
   if (const auto host = in.nodes.find(pod->node_name); host != in.nodes.end()) out.kube_node = host->second;
   out.life = life_of(*pod);
   if (in.snapshot != nullptr) out.work = in.snapshot->work_on(out.node);
+  if (out.record != nullptr && suspect != nullptr && out.work.jobs == 0) out.work = in.snapshot->work_on(suspect->name);
   out.stamped = seen_in_slurm(*pod);
   out.user_cordon = is_true(pod->meta.annotation(api::kAnnotationPodCordon)) ||
                     is_true(pod->meta.annotation(api::kAnnotationPodCordonRequested));

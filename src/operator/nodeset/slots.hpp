@@ -76,7 +76,7 @@ enum class Prospect {
   kUnpinned,   ///< It waits for a Kubernetes node to which it is no longer pinned: likewise.
   kOutdated,   ///< It is of an earlier template, and got stuck before its slurmd ever ran: likewise.
   kNoRoom,     ///< It does not register, and slurmctld has as many nodes as MaxNodeCount lets it.
-  kElsewhere,  ///< It does not register, unless it has under another name: Slot::suspect.
+  kElsewhere,  ///< It may have registered under another name: Slot::suspect.
   kStateLost,  ///< Slurm should remember it, and has not for long, nor many others.
 };
 
@@ -118,7 +118,8 @@ struct Slot {
   std::optional<KubeNode> kube_node;    ///< Empty: it is on none, or that is gone or not known (yet).
   Life life = Life::kLive;
   slurm::Work work;
-  /// Where it has no record: a Slurm node with jobs, or that takes some, which may be its slurmd's; "": there is none.
+  /// Where it has no record, or its slurmd was started again since: a Slurm node of another name with jobs, or that takes some,
+  /// which may be its slurmd's; "": there is none.
   std::string suspect;
   bool stamped = false;      ///< It was seen in Slurm before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.

@@ -453,6 +453,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft) {
   if (std::ranges::any_of(workers, [&](const Worker& worker) { return starting(view, worker); })) return;
   for (const Worker& worker : workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
+    if (worker.goes() && !worker.updates()) continue;  // Its record goes with it.
     std::string wanted = wanted_comment(view, worker);
     const plan::StepId id{"comment", "Slurm node", worker.node};
     if (wanted.empty()) continue;

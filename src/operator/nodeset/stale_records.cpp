@@ -40,6 +40,12 @@ bool refused_by_slurm(const View& view, const slurm::Node& node) {
   return node.state.has("INVALID_REG") && stamped_by_us(view, node) && starts_with_any(kDiffers, node.reason);
 }
 
+/// It names a NodeSet of our name. One of another uid is gone: two cannot be at the same time.
+bool names_us(const View& view, const core::Json& comment) {
+  return core::get_string(comment, {"nodeSetName"}) == view.in.meta().name &&
+         core::get_string(comment, {"namespace"}) == view.in.meta().ns;
+}
+
 enum class Ours { kNo, kPerhaps, kYes };
 
 /// Whether a record is of this NodeSet, by its comment or by its features.
@@ -47,10 +53,7 @@ Ours is_ours(const View& view, const slurm::Node& node) {
   if (const auto comment = worker_comment(node.comment)) {
     const std::string uid = core::get_string(*comment, {"nodeSetUID"});
     if (uid == view.in.meta().uid) return Ours::kYes;
-    // One of our name and another uid is gone: two cannot be at the same time.
-    const bool predecessor = core::get_string(*comment, {"nodeSetName"}) == view.in.meta().name &&
-                             core::get_string(*comment, {"namespace"}) == view.in.meta().ns;
-    if (!uid.empty() && !predecessor) return Ours::kNo;
+    if (!uid.empty() && !names_us(view, *comment)) return Ours::kNo;
   }
   // Nobody stamped it: then it is taken for ours only when nothing answers under its name any more.
   const std::string feature = slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name);
@@ -131,7 +134,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     if (ordinal_of(name, prefix)) continue;  // delete_without_worker has looked at it.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
     // What somebody else said of the machine is to be found there when a worker comes back to it.
-    if (slurm::given_by_others(node->reason, slurm::Owner::kOperator)) continue;
+    if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
     // The name of any other follows from where it was.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
@@ -246,8 +249,11 @@ bool has_other_conf(const View& view, const slurm::Node& record, std::string_vie
   const std::string* hash = view.conf_hash(revision);
   // Most records are of this one: a look at the text is cheaper than reading it.
   if (hash == nullptr || record.comment.find(*hash) != std::string::npos) return false;
-  // One that an earlier release stamped does not tell.
-  return stamped_by_us(view, record) && !core::get_string(*worker_comment(record.comment), {kStampedConf}).empty();
+  const auto comment = worker_comment(record.comment);
+  // Workers of a NodeSet of our name that is gone are ours before their comments are. One that an earlier release stamped does
+  // not tell.
+  const bool ours = comment && (core::get_string(*comment, {"nodeSetUID"}) == view.in.meta().uid || names_us(view, *comment));
+  return ours && !core::get_string(*comment, {kStampedConf}).empty();
 }
 
 OldRecord judge_old_record(const View& view, const std::string& name) {

@@ -55,6 +55,7 @@ std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, co
     return worker.node +
            (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
   if (worker.record == nullptr) return {};
+  if (!worker.suspect.empty()) return worker.node + " may have registered as " + worker.suspect + " by now";
   const slurm::Node& record = *worker.record;
   const bool held = held_by_others(record) && !tells_refusal(record);
   if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))

@@ -26,9 +26,15 @@ constexpr core::Duration kTakenName{60000};
 /// records of its workers. Controllers tidy up what is left.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
+/// What was asked about a NodeSet whose workers have no owner may have had no answer.
+constexpr core::Duration kStaysAgain{5000};
 
 plan::StepId create_id(const View& view, const SlotKey& place) {
   return kCreatePod.of(view.in.meta().ns + "/" + view.pod_name(place));
+}
+
+plan::StepId adopt_id(const kube::PodRecord& pod) {
+  return {"adopt", "Pod", pod.meta.key().str()};
 }
 
 /// How long a worker that terminates still holds its place.
@@ -210,17 +216,32 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   return out;
 }
 
-/// The Slurm node of the pod to be created, as far as it is known; with host networking, the one that the pod of this name
-/// before it has left: the next one may come to the same Kubernetes node, and be that Slurm node again. "": none.
-std::string node_before(const View& view, const std::string& pod, const core::Json& body) {
-  if (!uses_host_network(view.in.nodeset.spec)) return core::get_string(body, {"spec", "hostname"});
-  if (!view.slurm_known()) return "";
+/// By the names of pods that are gone: the Slurm node that each has left. One that has moved has left one on each host that it
+/// was on; first counts one that keeps another configuration from the next worker, then the latest.
+using LeftNodes = std::map<std::string, const slurm::Node*, std::less<>>;
+
+LeftNodes find_left_nodes(const View& view) {
+  LeftNodes out;
+  if (!view.slurm_known()) return out;
   for (const auto& [name, node] : view.in.snapshot->nodes) {
-    if (stamped_by_us(view, *node) && !view.has_worker(name) &&
-        core::get_string(*worker_comment(node->comment), {"podName"}) == pod)
-      return name;
+    if (view.has_worker(name) || !stamped_by_us(view, *node)) continue;
+    const auto rank = [&](const slurm::Node& of) {
+      return std::pair(judge_old_record(view, of.name) != OldRecord::kStays, of.slurmd_start_time);
+    };
+    const slurm::Node*& left = out[core::get_string(*worker_comment(node->comment), {"podName"})];
+    if (left == nullptr || rank(*left) < rank(*node)) left = node.get();
   }
-  return "";
+  return out;
+}
+
+/// The Slurm node of the pod to be created, as far as it is known. Where the pod of this name before it has left one of another
+/// name, that one: with host networking the next may come to the same Kubernetes node, and a slurmd that is given a name of its
+/// own registers under it again. "": none.
+std::string node_before(const View& view, const LeftNodes& left, const std::string& pod, const core::Json& body) {
+  std::string hostname = core::get_string(body, {"spec", "hostname"});
+  if (!hostname.empty() && view.known_record(hostname) != nullptr) return hostname;
+  const auto found = left.find(pod);
+  return found == left.end() ? hostname : found->second->name;
 }
 
 void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& draining, Finalizer finalizer, plan::Lane& lane,
@@ -231,6 +252,7 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
   const std::string why = fmt::format("{} wants {} workers", view.self_text(), view.desired);
   std::vector<std::string> created;
   std::size_t renewed = 0;
+  const LeftNodes left = find_left_nodes(view);
   for (const SlotKey& place : vacancies.places) {
     if (without_claims.contains(place)) continue;
     if (drops_pin(view, place)) {
@@ -249,7 +271,7 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
     if (recipe == recipes.end()) continue;
     core::Json one = worker_pod(recipe->second.pod, *recipe->second.in, place);
     std::string name = core::get_string(one, {"metadata", "name"});
-    const std::string node = node_before(view, name, one);
+    const std::string node = node_before(view, left, name, one);
     const plan::StepId record_id = kDeleteRecord.of(node);
     const OldRecord old = judge_old_record(view, node);
     if (waits_for_node(view, node, old, draining, draft)) continue;
@@ -416,6 +438,15 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe) return Finalizer::kUnchanged;
   tell_unmanaged(view, draft);
   if (std::ranges::none_of(view.in.orphans, to_be_adopted)) return Finalizer::kUnchanged;
+  // One that is deleted alone gives its workers away: the garbage collector would delete those that it gets back.
+  if (!view.in.stays) draft.need(need_nodeset(view.in));
+  if (!view.in.stays.value_or(false)) {
+    for (const kube::PodPtr& pod : view.in.orphans) {
+      if (to_be_adopted(pod)) draft.intent().add(adopt_id(*pod));
+    }
+    draft.wake_after(kStaysAgain, "whether the NodeSet stays is asked again");
+    return Finalizer::kUnchanged;
+  }
   plan::Lane& lane = draft.lane("adopt");
   const Finalizer finalizer = keep_finalizer(view, lane, draft);
   if (finalizer == Finalizer::kNotNow) return finalizer;
@@ -424,7 +455,7 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
     core::Json owners = core::Json::array({kube::owner_reference_json(resources::kNodeSet, view.in.meta())});
     const kube::OwnerReference* gone = pod->meta.controller_owner();
     if (gone != nullptr) owners.push_back({{"$patch", "delete"}, {"uid", gone->uid}});
-    draft.step(lane, {"adopt", "Pod", pod->meta.key().str()},
+    draft.step(lane, adopt_id(*pod),
                gone == nullptr ? "it has our name and labels, and no owner" : "its owner, a NodeSet of our name, is gone",
                kube::patch_any_version(kube::resources::kPod, pod->meta,
                                        {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic));

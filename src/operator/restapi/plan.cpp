@@ -6,6 +6,7 @@
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
 
 namespace op::restapi {
@@ -82,22 +83,11 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, std::move(problems), rolled_out(observed), made ? "slurmrestd is starting" : "", plan);
 }
 
-/// Who deletes several objects at once deletes one after the other, and drains need slurmrestd: a moment is waited for the
-/// rest.
-core::Duration still_to_wait(const Observed& observed) {
-  constexpr core::Duration kCompany{3000};
-  const std::optional<core::WallTime>& since = observed.object->meta.deletion_timestamp;
-  if (!since) return core::Duration{0};
-  const core::Duration left = *since + kCompany - observed.context.now;
-  // A clock that is far behind the API server's is none to wait by.
-  return left > 2 * kCompany ? core::Duration{0} : left;
-}
-
 /// What still needs slurmrestd, in words, or "".
 std::string needed_by(const Observed& observed, const std::vector<std::string>& ending, bool lasting, plan::Plan& plan) {
   if (!ending.empty()) return "waiting for NodeSets to be deleted: " + some_of(ending);
   if (!observed.ending_workers.empty()) return "waiting for workers to end: " + some_of(observed.ending_workers);
-  const core::Duration left = lasting ? still_to_wait(observed) : core::Duration{0};
+  const core::Duration left = lasting ? left_for_company(observed.object->meta, observed.context.now) : core::Duration{0};
   if (left <= core::Duration{0}) return "";
   std::string waiting = "waiting to see whether NodeSets are deleted as well";
   plan.wake_after(left, waiting);

@@ -111,7 +111,8 @@ inline Run run_of(const core::Json& step) {
 /// "Forbidden"; throws std::invalid_argument for a word that no code has.
 inline core::ErrorCode code_of(const std::string& word) {
   using enum core::ErrorCode;
-  for (const auto code : {kInvalid, kForbidden, kAlreadyExists, kConflict, kUnavailable, kBusy, kUnsupported, kInternal}) {
+  for (const auto code :
+       {kInvalid, kForbidden, kUnauthorized, kAlreadyExists, kConflict, kUnavailable, kBusy, kUnsupported, kInternal}) {
     if (core::to_string(code) == word) return code;
   }
   unknown(word);

@@ -1,0 +1,77 @@
+#include "operator/common/one_pod.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/common/events.hpp"
+
+namespace op {
+
+std::optional<std::string> told_by_events(const kube::Context& context, const api::Condition* ready, std::string_view kind,
+                                          const kube::ObjectMeta& object, std::string_view reason, plan::Plan& plan) {
+  constexpr core::Duration kMade{15000};
+  /// How often they are read again: the one reason may be mended, and another one be left.
+  constexpr core::Duration kReadAgain{60000};
+  /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
+  constexpr core::Duration kSlack{60000};
+  if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
+  const core::Duration left = kMade - (context.now - *ready->last_transition_time);
+  if (left > core::Duration{0}) {
+    plan.wake_after(std::min(left, kMade), "what is not made is told");
+    return {};
+  }
+  plan::Need need = need_events(kind, object, reason);
+  const auto events = context.facts.find(need.id);
+  if (events == context.facts.end()) {
+    plan.need(std::move(need));
+    return {};
+  }
+  plan.wake_after(kReadAgain, "why it is not made may change");
+  return newest_note(events->second, *ready->last_transition_time - kSlack);
+}
+
+std::optional<Problem> find_missing_pod(const kube::Context& context, const api::Condition* ready, const kube::Object* set,
+                                        const std::vector<kube::PodPtr>& pods, plan::Plan& plan) {
+  if (set == nullptr || !pods.empty()) return {};
+  if (core::get_int(set->body, {"status", "observedGeneration"}) == 0) return {};
+  const kube::ObjectMeta& meta = set->meta;
+  const auto told = told_by_events(context, ready, "StatefulSet", meta, "FailedCreate", plan);
+  if (!told) return {};
+  const std::string& why = *told;
+  const std::string where = "; for the reason, run `kubectl -n " + meta.ns + " describe statefulset " + meta.name + "`";
+  return Problem{"PodNotCreated", "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)};
+}
+
+std::optional<Problem> find_lost_pod(const kube::Context& context, const std::vector<kube::PodPtr>& pods,
+                                     std::string_view daemon, plan::Plan& plan) {
+  constexpr core::Duration kOverdue{60000};
+  std::optional<Problem> out;
+  for (const kube::PodPtr& pod : pods) {
+    if (pod->ready() || pod->node_name.empty()) continue;
+    if (!pod->meta.deletion_timestamp) {
+      const auto found = std::ranges::find(pod->containers, daemon, &kube::ContainerState::name);
+      if (!out && found != pod->containers.end() && found->ready) {
+        out = {"Waiting",
+               fmt::format("Kubernetes node {}, where {} was last seen running, does not respond", pod->node_name, daemon),
+               Problem::Kind::kComing};
+      }
+      continue;
+    }
+    const core::Duration left = *pod->meta.deletion_timestamp + kOverdue - context.now;
+    if (left > core::Duration{0}) {
+      plan.wake_after(std::min(left, 2 * kOverdue), "a pod's end is overdue then");
+      continue;
+    }
+    return Problem{
+        "PodLost",
+        fmt::format("pod {} should have ended by {}, but Kubernetes node {} does not confirm it: {} starts again when "
+                    "that node responds. If the machine is off, delete the Node, or taint it with "
+                    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                    pod->meta.name, core::format_rfc3339(*pod->meta.deletion_timestamp), pod->node_name, daemon)};
+  }
+  return out;
+}
+
+}  // namespace op
