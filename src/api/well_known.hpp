@@ -65,6 +65,8 @@ inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.s
 /// On the newest ControllerRevision, until all workers are of it: the controller-revision-hash of the one before, of which
 /// workers below spec.updateStrategy.rollingUpdate.partition are.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
+/// On a ControllerRevision whose template has become the newest again: when.
+inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
 /// On a NodeSet, by users: the loss of Kubernetes nodes that the condition DeletionsStopped tells of is meant. The time that
 /// stands there; a later loss has another.
 inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
