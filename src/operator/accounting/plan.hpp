@@ -29,7 +29,7 @@ inline constexpr std::string_view kInitConf = "initconf";
 /// words.
 std::string write_conf_script();
 
-/// Of the slurmdbd that answers, or that last did, as it said itself; "": none has.
+/// Of the slurmdbd that answers, or that last did, as it said itself, or "unknown"; "": none has.
 std::string release_that_answers(const Observed& observed);
 
 // The children, as data to apply.
