@@ -33,7 +33,8 @@ class Port {
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    if (listens) EXPECT_EQ(::listen(socket_, 1), 0);
+    // Nobody accepts what comes.
+    if (listens) EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
     name_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   }
   ~Port() { ::close(socket_); }
