@@ -128,6 +128,8 @@ inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-r
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
 /// Of the slurmctld that was last up, by the tag of its image; see cluster/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
+/// On slurmctld's pod, while it waits for the release of its slurmdbd: that.
+inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
 /// Of a slurmctld that ended because slurmdbd has another number for its cluster than its state: "OURS THEIRS POD-UID".
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
 /// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.
