@@ -54,11 +54,11 @@ std::string cost_of(const Count& count) {
   return std::to_string(count.value_or(std::numeric_limits<std::int32_t>::max()));
 }
 
-/// No pod will go: so many run as are wanted, all of the newest template.
+/// No pod will go: no more run than are wanted, and all are of the newest template.
 bool settled(const Observed& observed) {
   const kube::Object& deployment = *observed.deployment;
   const auto count = [&](const char* which) { return core::get_int(deployment.body, {"status", which}); };
-  return count("observedGeneration") >= deployment.meta.generation && count("replicas") == observed.loginset.spec.replicas &&
+  return count("observedGeneration") >= deployment.meta.generation && count("replicas") <= observed.loginset.spec.replicas &&
          count("updatedReplicas") == count("replicas");
 }
 
