@@ -91,8 +91,8 @@ Said read_said(const plan::Fact& fact) {
 Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan) {
   const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);
   const bool was_ready = ready != nullptr && ready->status == api::ConditionStatus::kTrue;
-  const bool is_new = ready == nullptr || !ready->last_transition_time ||
-                      observed.context.now - *ready->last_transition_time < kNew;
+  const bool is_new =
+      ready == nullptr || !ready->last_transition_time || observed.context.now - *ready->last_transition_time < kNew;
   Report out;
   std::vector<std::string> not_asked;
   std::string away;
