@@ -248,17 +248,16 @@ def watch_each(ns, *kinds):
                                           "jsonpath={.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}")) for kind in kinds]
 
 
+def ready_since(stream):
+    """When it last became so; a LookupError where it is not."""
+    lines = list(stream.lines)
+    began = next((i for i in range(len(lines), 0, -1) if lines[i - 1][1] != "True"), 0)
+    return lines[began][0]
+
+
 def all_ready(streams, timeout=300):
     """When the last of them became so, and all were."""
-    def since(lines):
-        """When it last became so; a LookupError where it is not."""
-        began = next((i for i in range(len(lines), 0, -1) if lines[i - 1][1] != "True"), 0)
-        return lines[began][0]
-
-    def last_change():
-        return max(since(list(stream.lines)) for stream in streams)
-
-    return wait("all are Ready", last_change, timeout, every=0.02)
+    return wait("all are Ready", lambda: max(map(ready_since, streams)), timeout, every=0.02)
 
 
 def bench_accounting(tag, plugin, runs):
@@ -390,6 +389,8 @@ def bench_site(tag, plugin, runs):
                 start = time.monotonic()
                 ns.apply(rendered)
                 note(what, all_ready(streams) - start)
+                each = {kind.replace(".slinky.slurm.net", ""): f"{ready_since(stream) - start:.1f}" for kind, stream in zip(SITE, streams)}
+                print(f"      of these: {each}", flush=True)
             count = ready_pods(ns)
             with Namespace(f"floor-{ns.name}", tag) as bare:
                 of_a_site(bare)

@@ -19,7 +19,7 @@ void without_chance(Json& value) {
       // Drawn, or counted, by the API server.
       "uid", "nodeSetUID", "resourceVersion", "generation", "observedGeneration", "managedFields", "restartCount",
       // Of the clock.
-      "creationTimestamp", "nodeset.slinky.slurm.net/newest-since", "lastTransitionTime", "lastUpdateTime", "lastProbeTime",
+      "creationTimestamp", std::string(api::kAnnotationNewestSince), "lastTransitionTime", "lastUpdateTime", "lastProbeTime",
       "startTime", "startedAt", "finishedAt",
       // Whichever was free: Kubernetes nodes, addresses, volumes. In the comments of Slurm nodes it is "node".
       "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",

@@ -65,6 +65,8 @@ inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.s
 /// On the newest ControllerRevision, until all workers are of it: the controller-revision-hash of the one before, of which
 /// workers below spec.updateStrategy.rollingUpdate.partition are.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
+/// On a ControllerRevision whose template has become the newest again: when.
+inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
 /// On a NodeSet, by users: the loss of Kubernetes nodes that the condition DeletionsStopped tells of is meant. The time that
 /// stands there; a later loss has another.
 inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
@@ -126,6 +128,8 @@ inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-r
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
 /// Of the slurmctld that was last up, by the tag of its image; see cluster/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
+/// On slurmctld's pod, while it waits for the release of its slurmdbd: that.
+inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
 /// Of a slurmctld that ended because slurmdbd has another number for its cluster than its state: "OURS THEIRS POD-UID".
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
 /// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.

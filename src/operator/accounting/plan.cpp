@@ -457,10 +457,11 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
 std::string release_that_answers(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (pod->meta.terminating() || !pod->ready()) continue;
-    if (const ImageRelease said = slurm_release("slurmdbd:" + said_of(*pod, "release: ")); said != ImageRelease{})
-      return to_string(said);
+    const std::string said = to_string(slurm_release("slurmdbd:" + said_of(*pod, "release: ")));
+    // A slurmctld waits for a word of it.
+    return said.empty() ? "unknown" : said;
   }
-  return to_string(slurmdbd_release(observed.config_map.get()));
+  return observed.config_map ? core::get_string(observed.config_map->body, {"data", kReleaseFile}) : "";
 }
 
 plan::Plan plan(const Observed& observed) {

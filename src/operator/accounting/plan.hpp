@@ -33,7 +33,7 @@ std::string write_conf_script();
 /// a usable key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Of the slurmdbd that answers, or that last did, as it said itself; "": none has.
+/// Of the slurmdbd that answers, or that last did, as it said itself, or "unknown"; "": none has.
 std::string release_that_answers(const Observed& observed);
 
 // The children, as data to apply.

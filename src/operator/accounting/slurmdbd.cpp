@@ -9,8 +9,10 @@
 namespace op::accounting {
 namespace {
 
-/// From one question to the next: while all is well, and while something is not.
-constexpr core::Duration kSeldom{45000}, kOften{10000};
+/// From one question to the next: while all is well, while something is not, and while that is new, for it may come at once.
+constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{2000};
+/// How long it is new.
+constexpr core::Duration kNew{2 * 60 * 1000};
 
 /// What was said of one cluster.
 enum class Word {
@@ -89,6 +91,8 @@ Said read_said(const plan::Fact& fact) {
 Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan) {
   const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);
   const bool was_ready = ready != nullptr && ready->status == api::ConditionStatus::kTrue;
+  const bool is_new =
+      ready == nullptr || !ready->last_transition_time || observed.context.now - *ready->last_transition_time < kNew;
   Report out;
   std::vector<std::string> not_asked;
   std::string away;
@@ -101,7 +105,9 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
     }
     if (!reachable) continue;
     const Word word = word_of(cluster);
-    const core::Duration pause = (word == Word::kGood || word == Word::kUnserved) && was_ready ? kSeldom : kOften;
+    const bool well = (word == Word::kGood || word == Word::kUnserved) && was_ready;
+    // One that is away may let slurmrestd wait.
+    const core::Duration pause = well ? kSeldom : is_new && !was_ready && word != Word::kAway ? kSoon : kOften;
     const core::Duration age = cluster.said ? observed.context.mono - cluster.said->asked_at : pause;
     if (age >= pause && may_ask) plan.need(ask_clusters(cluster.key));
     plan.wake_after(age < pause ? pause - age : pause, "slurmdbd is asked again");

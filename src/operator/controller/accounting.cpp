@@ -4,8 +4,10 @@
 #include <array>
 #include <cctype>
 
+#include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
 #include "cluster/releases.hpp"
+#include "kube/acts.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
 
@@ -135,26 +137,30 @@ std::string join_script() {
          "  [ -n \"$ours\" ] && [ -n \"$theirs\" ] && [ \"$ours\" != \"$theirs\" ] &&\n"
          "    [ \"$(printf '%s\\n' \"$ours\" \"$theirs\" | sort -V | tail -n 1)\" = \"$ours\" ]\n"
          "}\n"
-         "if newer && [ ! -e \"$told\" ]; then\n"
-         "  echo \"slurmctld is of Slurm $ours, and slurmdbd of $theirs\"\n"
-         "  : >\"$told\"\n"
-         "  printf 'newer: %s %s' \"$ours\" \"$theirs\" >\"$words\"\n"
-         "  exit 1\n"
-         "fi\n"
-         "while newer; do sleep 1 & wait $!; done\n"
+         "hold() {\n"
+         "  if newer && [ ! -e \"$told\" ]; then\n"
+         "    echo \"slurmctld is of Slurm $ours, and slurmdbd of $theirs\"\n"
+         "    : >\"$told\"\n"
+         "    printf 'newer: %s %s' \"$ours\" \"$theirs\" >\"$words\"\n"
+         "    exit 1\n"
+         "  fi\n"
+         "  while newer; do sleep 1 & wait $!; done\n"
+         "}\n"
+         "hold\n"
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
+         // The operator tells the release of a slurmdbd that has just begun to answer.
+         "known() { [ -z \"$release\" ] || [ -s \"$release\" ]; }\n"
          // One that was killed before it wrote its usage for the first time would never start again.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
-         "if [ ! -e \"$state/clustername\" ]; then\n"
-         "  echo \"waiting for slurmdbd at $slurmdbd\"\n"
-         "  until answers; do sleep 1 & wait $!; done\n"
-         "elif answers; then\n"
-         "  rm -f \"$state/clustername\"\n"
-         "else\n"
+         "if [ -e \"$state/clustername\" ] && ! answers; then\n"
          "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\" | tee \"$words\"\n"
          "  exit 0\n"
          "fi\n"
+         "echo \"waiting for slurmdbd at $slurmdbd\"\n"
+         "until answers && known; do sleep 1 & wait $!; done\n"
+         "hold\n"
+         "rm -f \"$state/clustername\"\n"
          "printf '%s' \"$slurmdbd\" >\"$mark\"\n";
 }
 
@@ -164,6 +170,22 @@ std::string release_map(const std::string& ns, const std::string& slurmdbd) {
   // The Go operator writes it without the namespace.
   if (const std::string suffix = "." + ns; host.ends_with(suffix)) host.remove_suffix(suffix.size());
   return host.ends_with(kOurs) && host.find('.') == std::string_view::npos ? std::string(host) : "";
+}
+
+std::optional<plan::Step> tell_release(const Observed& observed) {
+  if (!observed.accounting || observed.accounting->external || observed.accounting->told_release.empty()) return {};
+  const std::string& release = observed.accounting->told_release;
+  for (const kube::PodPtr& pod : observed.pods) {
+    const auto join = std::ranges::find(pod->containers, std::string_view(kJoin), &kube::ContainerState::name);
+    if (pod->meta.terminating() || join == pod->containers.end() || !join->started_once || join->ready) continue;
+    if (pod->meta.annotation(api::kAnnotationSlurmdbdRelease) == release) continue;
+    return plan::Step{
+        {"tell release", "Pod", pod->meta.name},
+        "slurmctld waits for the release of its slurmdbd, and a kubelet refreshes volumes of pods that change",
+        kube::patch_any_version(kube::resources::kPod, pod->meta,
+                                {{"metadata", {{"annotations", {{std::string(api::kAnnotationSlurmdbdRelease), release}}}}}})};
+  }
+  return {};
 }
 
 std::optional<Problem> start_problem(const Observed& observed) {

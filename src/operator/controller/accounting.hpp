@@ -32,12 +32,15 @@ std::string joins(const Observed& observed, const ConfigState& state);
 
 /// The init container by which a slurmctld joins.
 inline constexpr const char* kJoin = "accounting";
-/// What it does. Arguments: the state's directory, "host:port" of slurmdbd, the file with its release, a file that remembers
-/// what was told of that, and the file for its last words.
+/// What it does. Arguments: the state's directory, "host:port" of slurmdbd, the file with its release ("": nobody tells
+/// it), a file that remembers what was told of that, and the file for its last words.
 std::string join_script();
 
 /// The ConfigMap with the release of the slurmdbd at "host:port", where the operator runs that one; "": it does not.
 std::string release_map(const std::string& ns, const std::string& slurmdbd);
+
+/// Makes the kubelet give that at once to a slurmctld that waits for it.
+std::optional<plan::Step> tell_release(const Observed& observed);
 
 /// Why slurmctld does not start, as that container told: it is newer than its slurmdbd.
 std::optional<Problem> start_problem(const Observed& observed);

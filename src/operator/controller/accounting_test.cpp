@@ -33,7 +33,8 @@ class Port {
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    if (listens) EXPECT_EQ(::listen(socket_, 1), 0);
+    // Nobody accepts what comes.
+    if (listens) EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
     name_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   }
   ~Port() { ::close(socket_); }
@@ -52,6 +53,7 @@ class Join : public ::testing::Test {
   Join() : state_(fs::path(::testing::TempDir()) / ("join-" + std::to_string(getpid()))) {
     fs::remove_all(state_);
     fs::create_directories(state_);
+    write("release", "unknown");
   }
   ~Join() override { fs::remove_all(state_); }
   Join(const Join&) = delete;
@@ -79,7 +81,7 @@ class Join : public ::testing::Test {
   /// Whether it has ended well by itself.
   [[nodiscard]] bool run(const std::string& slurmdbd) const { return join(slurmdbd) == "0"; }
   [[nodiscard]] std::string join(const std::string& slurmdbd) const {
-    return end_of(join_script(), {slurmdbd, path("release"), path("told"), path("words")});
+    return end_of(join_script(), {slurmdbd, release_, path("told"), path("words")});
   }
   [[nodiscard]] std::string path(const char* name) const { return (state_ / name).string(); }
   void write(const char* name, const std::string& text) const { std::ofstream(state_ / name) << text; }
@@ -89,6 +91,7 @@ class Join : public ::testing::Test {
   }
 
   const fs::path state_;
+  std::string release_ = path("release");
   const Port up_{true}, other_{true}, down_{false};
 };
 
@@ -148,7 +151,7 @@ TEST_F(Join, OneThatIsNewerThanItsSlurmdbdSaysSoOnceAndWaits) {
   number("cluster|1");
   write("assoc_usage", "usage");
   write("slurm-operator.slurmdbd", up_.str());
-  for (const char* theirs : {"26.05", "26.11", ""}) {
+  for (const char* theirs : {"26.05", "26.11", "unknown", ""}) {
     write("release", theirs);
     EXPECT_TRUE(run(up_.str())) << theirs;
   }
@@ -160,8 +163,16 @@ TEST_F(Join, OneThatIsNewerThanItsSlurmdbdSaysSoOnceAndWaits) {
   EXPECT_EQ(join(up_.str()), "124");
   write("release", "26.05");
   EXPECT_TRUE(run(up_.str()));
+}
+
+TEST_F(Join, WhoeverJoinsWaitsForTheReleaseOfItsSlurmdbd) {
   fs::remove(state_ / "release");
-  EXPECT_TRUE(run(up_.str())) << "of an external one nothing is known";
+  EXPECT_FALSE(run(up_.str()));
+  number("cluster|1");
+  EXPECT_FALSE(run(up_.str()));
+  EXPECT_TRUE(run(down_.str())) << "it starts from its state";
+  release_.clear();
+  EXPECT_TRUE(run(up_.str())) << "nobody tells that of an external one";
 }
 
 TEST_F(Join, WhereTheNumbersDifferItWaitsForAPersonOnce) {

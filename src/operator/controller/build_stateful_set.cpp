@@ -256,12 +256,14 @@ core::Json init_containers(const Observed& observed, const ConfigState& state, R
   }
   if (role == Role::kPrimary && !slurmdbd.empty()) {
     core::Json mounts = core::Json::array({mount(kStateVolume, directory), mount(kRunVolume, "/run")});
-    if (!release_map(observed.object->meta.ns, slurmdbd).empty())
+    std::string release;
+    if (!release_map(observed.object->meta.ns, slurmdbd).empty()) {
       mounts.push_back(mount(kSlurmdbdVolume, kSlurmdbdDirectory, true));
+      release = std::string(kSlurmdbdDirectory) + "/" + std::string(kReleaseFile);
+    }
     out.push_back({{"name", kJoin},
                    {"image", slurmctld_image(spec)},
-                   {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd,
-                                                  std::string(kSlurmdbdDirectory) + "/" + std::string(kReleaseFile),
+                   {"command", core::Json::array({"bash", "-c", join_script(), "bash", directory, slurmdbd, release,
                                                   "/run/slurm-operator.told", "/dev/termination-log"})},
                    {"volumeMounts", std::move(mounts)}});
   }

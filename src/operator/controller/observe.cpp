@@ -109,7 +109,9 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   if (const kube::ObjectPtr set = caches.stateful_sets.find({key.ns, accounting_object_name(key.name)}); set && !out.external) {
     out.slurmdbd_changes = !rolled_out(set.get(), 1);
     const ImageRelease wanted = slurm_release(made_image(*set, kAppAccounting));
-    const ImageRelease said = slurmdbd_release(caches.config_maps.find({key.ns, accounting_object_name(key.name)}).get());
+    const kube::ObjectPtr told = caches.config_maps.find({key.ns, accounting_object_name(key.name)});
+    const ImageRelease said = slurmdbd_release(told.get());
+    if (told) out.told_release = core::get_string(told->body, {"data", kReleaseFile});
     out.slurmdbd_release = out.slurmdbd_changes || said == ImageRelease{} ? wanted : said;
   }
   for (const kube::ObjectPtr& cluster : clusters) {

@@ -72,6 +72,7 @@ struct AccountingFacts {
   /// As the one that answers says; while it has not said, or another is to come, by the image of its StatefulSet. {0, 0}: not
   /// known.
   ImageRelease slurmdbd_release{};
+  std::string told_release{};     ///< The same as the ConfigMap of the Accounting has it; "": nothing was told yet.
   bool slurmdbd_changes = false;  ///< Its StatefulSet has an image that no slurmdbd answers with yet.
   std::string namesake;           ///< An older Controller that names it as well, and has the same cluster name.
 };

@@ -265,6 +265,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
     if (!backups_change || !backup_hands_over(observed))
       plan_stateful_set(draft, lane, set, std::move(keyring.renew), next, backups_change);
   }
+  draft.plan.lane("release").add(tell_release(observed));
   if (draft.waiting.empty()) draft.plan.lane("mend").add(replace_pod_without_usage(observed, next));
   // Not with settings that need a restart, either, where that waits for the backups.
   if (settled && draft.waiting.empty() && !stale_backup(observed, next)) {

@@ -16,9 +16,6 @@
 
 namespace op::nodeset {
 
-/// On a ControllerRevision whose template has become the newest again: when.
-inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
-
 /// What is to become of a worker.
 struct Fate {
   enum class Kind {

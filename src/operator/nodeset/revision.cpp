@@ -48,7 +48,7 @@ Revisions read_revisions(const Observed& in) {
 
 /// When it became the newest for the last time.
 core::WallTime newest_since(const kube::Object& revision) {
-  const auto again = core::parse_rfc3339(revision.meta.annotation(kAnnotationNewestSince));
+  const auto again = core::parse_rfc3339(revision.meta.annotation(api::kAnnotationNewestSince));
   return again ? *again : revision.meta.created;
 }
 
@@ -190,7 +190,7 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft) {
                kube::create(kube::resources::kControllerRevision, new_revision(view, name, revisions)));
   } else if (!revisions.up_to_date()) {
     core::Json annotations = notes(view, revisions);
-    annotations[std::string(kAnnotationNewestSince)] = core::format_rfc3339(view.in.now);
+    annotations[std::string(api::kAnnotationNewestSince)] = core::format_rfc3339(view.in.now);
     draft.step(
         lane, {"renew", "ControllerRevision", name}, "the workers' template is again what it was",
         kube::merge_patch(kube::resources::kControllerRevision, current->meta,
