@@ -38,6 +38,7 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
     out->controller_exists = true;
     if (const auto of_controller = api::from_json<api::Controller>(owner->body)) {
       out->controller = controller_endpoint(of_controller->spec, key.ns, controller);
+      out->external = of_controller->spec.external;
       out->conf_servers = conf_servers(of_controller->spec, key.ns, controller);
       out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(of_controller->spec, controller));
       out->keyring = read_keyring(recorder, key.ns, controller);
