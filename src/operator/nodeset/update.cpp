@@ -117,9 +117,17 @@ bool awaits_note(const View& view, const Worker& worker) {
          judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
 }
 
-/// Smaller goes first: who does not serve, who runs nothing, and who is done the soonest.
+/// Slurm is about to ping it. Slurm 24.11 says so of each node whose drain has just ended.
+bool is_about_to_answer(const Worker& worker) {
+  return worker.ready() && worker.record != nullptr && worker.record->state.has("NOT_RESPONDING") &&
+         worker.record->state.base != "DOWN";
+}
+
+/// Smaller goes first: who does not serve, who runs nothing, and who is done the soonest. A busy worker that gave way to idle
+/// ones must not be drained again before them, only because Slurm has not pinged it yet.
 auto rank(const View& view, const Worker& worker) {
-  return std::tuple(is_available(view, worker), worker.busy(), deadline_rank(worker),
+  const bool serves = is_available(view, worker) || (worker.busy() && is_about_to_answer(worker));
+  return std::tuple(serves, worker.busy(), deadline_rank(worker),
                     worker.record != nullptr && reserved(*worker.record), -worker.key.ordinal);
 }
 
