@@ -39,6 +39,7 @@ import faults  # pylint: disable=unused-import  # Its tests register themselves.
 import metrics_of
 import site_of_directory  # pylint: disable=unused-import  # Likewise.
 import values_of_users  # pylint: disable=unused-import  # Likewise.
+import workers_of_nodes  # pylint: disable=unused-import  # Likewise.
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from logins import client, have_client, made_key, ssh, ssh_command
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
