@@ -40,9 +40,8 @@ class Site:
     def __init__(self, ns):
         self.ns, self.proofs = ns, Proofs(ns)
         get = lambda *of: json.loads(kubectl(*of, "-o", "json").stdout)["items"]
-        (operator,) = {pod["spec"]["nodeName"] for pod in get(*OPERATOR, "get", "pods", "-l", "app.kubernetes.io/name=slurm-operator")}
-        self.home = operator
-        self.first, self.second = sorted({node["metadata"]["name"] for node in get("get", "nodes")} - {operator})
+        (self.home,) = {pod["spec"]["nodeName"] for pod in get(*OPERATOR, "get", "pods", "--field-selector=status.phase=Running")}
+        self.first, self.second = sorted({node["metadata"]["name"] for node in get("get", "nodes")} - {self.home})
         self.pods = {}
 
     def idle(self, *names):
