@@ -76,7 +76,7 @@ class Site:
 
     def drained_for_cordon(self, worker):
         states, reason = self.ns.nodes()[worker]
-        return {"IDLE", "DRAIN"} <= states and "NOT_RESPONDING" not in states and reason.endswith("was cordoned")
+        return "DRAIN" in states and "NOT_RESPONDING" not in states and reason.endswith("was cordoned")
 
     def claims(self):
         return {claim["metadata"]["name"] for claim in self.ns.get("persistentvolumeclaims") if claim["metadata"]["name"].startswith("scratch-")}
