@@ -178,7 +178,8 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
 
 std::string serve_database_script() {
   // The image need have nothing but mariadbd and the files that its tables are made from; the configuration of an image does
-  // not count. A first start that was cut short begins again: until its end there was no user who could have written.
+  // not count. A first start that was cut short begins again: until its end there was no user who could have written. Without
+  // the files none begins: no mariadbd would start with what it left.
   //
   // As slurmdbd wants it: it says which values are too small for it, and a conflicting read would end it
   // (innodb_snapshot_isolation, on from MariaDB 11.6.2).
@@ -195,11 +196,15 @@ std::string serve_database_script() {
          "  find \"$data\" -mindepth 1 -maxdepth 1 ! -name .making ! -name lost+found -exec rm -rf {} +\n"
          "fi\n"
          "if [[ ! -d $data/mysql ]]; then\n"
-         "  touch \"$data/.making\"\n"
          "  files=()\n"
          "  for file in /usr/share/{mariadb,mysql}/{mariadb,mysql}_system_tables{,_data}.sql; do\n"
          "    [[ ! -f $file ]] || files+=(\"$file\")\n"
          "  done\n"
+         "  if [[ ${files[*]} != *_tables.sql*_data.sql* ]]; then\n"
+         "    echo 'error: the image has no mariadb_system_tables.sql and mariadb_system_tables_data.sql in /usr/share' >&2\n"
+         "    exit 1\n"
+         "  fi\n"
+         "  touch \"$data/.making\"\n"
          "  { printf '%s\\n' 'create database mysql;' 'use mysql;'; cat \"${files[@]}\"; } | mariadbd \"${options[@]}\" "
          "--bootstrap\n"
          "  rm \"$data/.making\"\n"

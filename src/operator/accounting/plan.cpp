@@ -347,6 +347,22 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   return problems;
 }
 
+/// Something is done in this pass that was not refused before: what is tried again and again is nothing to wait for.
+bool changes(const Observed& observed, const plan::Plan& plan) {
+  const auto failed = [&](const plan::Step& step) {
+    const auto before = observed.context.outcomes.find(step.id);
+    return before != observed.context.outcomes.end() && before->second.state == plan::Outcome::State::kFailed;
+  };
+  for (const auto& [name, lane] : plan.lanes()) {
+    for (const std::vector<plan::Step>& group : lane.groups()) {
+      if (!std::ranges::all_of(group, failed)) return true;
+      // What comes after it in the lane waits for it.
+      if (!group.empty()) break;
+    }
+  }
+  return false;
+}
+
 void plan_running(const Observed& observed, plan::Plan& plan) {
   if (auto act = kube::add_finalizer(resources::kAccounting, observed.object->meta, api::kFinalizerAccounting)) {
     plan.lane("guard").add({{"add", "finalizer"}, "clusters that end with it record their last jobs first", std::move(act)});
@@ -357,7 +373,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   const bool up =
       serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
   // What changes its pod must not wait for an answer.
-  const Report report = look_at_slurmdbd(observed, serves(observed), plan.step_count() == 0, plan);
+  const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
   const std::string waiting = !up                   ? made ? starting(observed) : ""
                               : !left.empty()       ? "Controllers whose slurmctld is not with it yet: " + some_of(left)
                               : report.away.empty() ? report.waiting
@@ -448,7 +464,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
   // In a foreground deletion, Kubernetes deletes them while nobody needs them.
   if (records && invalid(observed).empty()) std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
-  const Report report = look_at_slurmdbd(observed, serves(observed), plan.step_count() == 0, plan);
+  const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
   plan_status(observed, problems, false, waiting, report, plan);
 }
 

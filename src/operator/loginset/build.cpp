@@ -34,7 +34,8 @@ constexpr std::string_view kInitConfScript =
 
 /// Waits for the sessions, also while they cannot be counted. The kubelet lets it wait for terminationGracePeriodSeconds, and
 /// for nothing less once it has begun; so it stops by itself when the cluster was deleted, for then srun may hang: DNS answers,
-/// and for a minute does not know slurmctld's name. $0 is that name, $1 one that is always known.
+/// and for a minute does not know the name of slurmctld's Service. $0 is that name, $1 one that is always known. An external
+/// slurmctld has no Service, and goes on without its Controller: its address, which may be an IP address, tells nothing.
 constexpr std::string_view kPreStop =
     R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
@@ -77,6 +78,7 @@ Json daemon_mounts(const Observed& observed) {
 
 Json login_container(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
+  const std::string always_known = fmt::format("kubernetes.default.svc.{}", observed.cluster_domain);
   Json mounts = Json::array({read_only_mount("slurm-etc", "/etc/slurm"),
                              {{"name", "sackd-dir"}, {"mountPath", "/run/slurm"}},
                              sessions_mount(),
@@ -96,8 +98,8 @@ Json login_container(const Observed& observed) {
        {{"preStop",
          {{"exec",
            {{"command",
-             {"sh", "-c", std::string(kCount) + std::string(kPreStop), observed.controller.host,
-              fmt::format("kubernetes.default.svc.{}", observed.cluster_domain)}}}}}}}},
+             {"sh", "-c", std::string(kCount) + std::string(kPreStop),
+              observed.external ? always_known : observed.controller.host, always_known}}}}}}}},
       {"volumeMounts", std::move(mounts)},
   };
   if (core::find(spec.login, {"lifecycle", "preStop"}) != nullptr) out.erase("lifecycle");

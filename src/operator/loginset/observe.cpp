@@ -38,6 +38,7 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
     out->controller_exists = true;
     if (const auto of_controller = api::from_json<api::Controller>(owner->body)) {
       out->controller = controller_endpoint(of_controller->spec, key.ns, controller);
+      out->external = of_controller->spec.external;
       out->conf_servers = conf_servers(of_controller->spec, key.ns, controller);
       out->slurm_key = read_key(recorder, key.ns, slurm_key_ref(of_controller->spec, controller));
       out->keyring = read_keyring(recorder, key.ns, controller);
@@ -62,6 +63,12 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
     for (const auto& [user, lines] : data.items()) {
       const std::string place = fmt::format("spec.authorizedKeysRefs[{}].name: ConfigMap {}/{}, key {}", i, key.ns, name, user);
       if (lines.is_string()) look_at_keys(lines.get<std::string>(), place, out->keys_problems);
+      // Of files of one name in a volume, the last one is there.
+      if (user == "root" && !spec.root_ssh_authorized_keys.empty()) {
+        out->keys_problems.push_back(
+            {"AuthorizedKeysInvalid", place + ": these keys replace spec.rootSshAuthorizedKeys, which opens for nobody: write "
+                                              "root's keys in one of the two"});
+      }
     }
   }
   look_at_keys(spec.root_ssh_authorized_keys, "spec.rootSshAuthorizedKeys", out->keys_problems);

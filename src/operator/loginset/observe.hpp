@@ -24,6 +24,7 @@ struct Observed {
   bool controller_exists = false;
   std::string controller_error;  ///< The Controller's spec cannot be read.
   Endpoint controller;           ///< The Service of slurmctld.
+  bool external = false;         ///< There is none: slurmctld is outside of Kubernetes.
   std::string conf_servers;      ///< Where sackd finds slurmctld.
   SecretFacts slurm_key;         ///< The Secret that the Controller's user names, or a generated one.
   SecretFacts keyring;           ///< What is mounted of it.

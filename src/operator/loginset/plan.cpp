@@ -136,8 +136,15 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
 
 plan::Plan plan(const Observed& observed) {
   plan::Plan out;
-  // Its children go with it: there is nothing to be done before that.
-  if (!observed.object || observed.object->meta.terminating()) return out;
+  if (!observed.object) return out;
+  if (observed.object->meta.terminating()) {
+    // Its children go with it: there is nothing to be done before that. In a foreground deletion it is there until its last
+    // pod is gone.
+    std::vector<Problem> problems = waits_for_sessions(observed, out);
+    problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});
+    plan_status(observed, problems, false, "", out);
+    return out;
+  }
   if (!observed.parse_error.empty()) {
     plan_status(observed, {{"Invalid", observed.parse_error}}, false, "", out);
     return out;

@@ -16,13 +16,16 @@ namespace op::loginset {
 
 inline constexpr std::string_view kSessions = "sessions";
 
-/// For sh: `count` sets $n to the number of SSH sessions and of programs whose end ends a job, which may have been left behind
-/// by their session, as in tmux. It fails where it cannot see the processes.
+/// For sh: `count` sets $n to the number of SSH sessions, of connections that others go through (`ssh -J`, `ssh -N`), and of
+/// programs whose end ends a job, which may have been left behind by their session, as in tmux. It fails where it cannot see
+/// the processes.
 inline constexpr std::string_view kCount =
     R"sh(count() { n=0; seen=; for p in /proc/[0-9]*; do c=; { read -r c <"$p/comm"; } 2>/dev/null; [ -z "$c" ] || seen=1;)sh"
-    // "sshd: alice@pts/0", or sshd-session from OpenSSH 9.8 on; before the login there is no place.
+    // "sshd: alice@pts/0", or sshd-session from OpenSSH 9.8 on; before the login "alice [net]" or "[accepted]", and "alice"
+    // alone where nothing but tunnels was asked for.
     R"sh( case $c in srun|salloc|sattach) n=$((n + 1));; sshd|sshd-session) l=; { read -r l <"$p/cmdline"; } 2>/dev/null;)sh"
-    R"sh( l=${l#*: }; case ${l%% *} in *@*) n=$((n + 1));; esac;; esac; done; [ -n "$seen" ]; }; )sh";
+    R"sh( l=${l#*: }; case ${l%% *} in *@*) n=$((n + 1));; ''|/*|\[*) ;; "$l") n=$((n + 1));; esac;; esac; done;)sh"
+    R"sh( [ -n "$seen" ]; }; )sh";
 
 /// What the probe runs to report the number.
 std::string report_script();

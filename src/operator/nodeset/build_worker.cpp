@@ -336,6 +336,7 @@ core::Json daemon_pod(const core::Json& worker_template, const Observed& in, con
     pod["spec"]["hostname"] = name;
     meta["labels"][std::string(api::kLabelPodHostname)] = name;
   }
+  add_claims(pod["spec"], in.nodeset.spec, core::get_string(meta, {"name"}));
   bind_to_host(pod, host);
   if (recorded_drain(in, core::get_string(pod, {"spec", "hostname"}))) start_drained(pod);
   return pod;

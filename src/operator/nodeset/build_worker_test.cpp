@@ -477,6 +477,18 @@ TEST(ShellWord, SurvivesQuotes) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
 }
 
+TEST(BuildWorker, HasItsClaimsWithDaemonSetToo) {
+  World world(Json{{"scalingMode", "DaemonSet"},
+                   {"slurmd", {{"volumeMounts", Json::array({{{"name", "scratch"}, {"mountPath", "/scratch"}}})}}},
+                   {"volumeClaimTemplates", Json::array({{{"metadata", {{"name", "scratch"}}}, {"spec", Json::object()}}})}});
+  world.add_host("gpu-1");
+  const Observed observed = world.observe();
+  const Json pod = worker_pod(worker_template(observed, "hash").value(), observed, {-1, "gpu-1"});
+  const std::string name = pod["metadata"]["name"];
+  EXPECT_EQ(named(pod["spec"]["volumes"], "scratch")["persistentVolumeClaim"]["claimName"], "scratch-" + name)
+      << "the API server refuses a mount without its volume";
+}
+
 TEST(BuildWorker, IsBoundToItsKubernetesNodeWithDaemonSet) {
   const Json other{{"key", "x"}, {"operator", "Exists"}};
   const Json spec{{"scalingMode", "DaemonSet"},

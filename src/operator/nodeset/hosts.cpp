@@ -34,6 +34,25 @@ bool name_unusable(const View& view, const Host& host) {
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
+/// What people said of a worker, which one of another name in Slurm would not know; "": nothing.
+std::string said_by_people(const View& view, const Slot& worker) {
+  if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
+  if (worker.record != nullptr && outlives_worker(view, *worker.record))
+    return "somebody took " + worker.node + " from work, which its successor would not know";
+  return {};
+}
+
+/// Its Kubernetes node gives a worker another name now, which is free.
+bool is_renamed(const View& view, const Slot& worker) {
+  const Host* host = find_host(view, worker.key.kube_node);
+  if (host == nullptr || !host->fit.starts) return false;
+  // One whose slurmd has registered under another name than its pod has is not renamed by that.
+  if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node ||
+      worker.pod->hostname == host->slurm_node)
+    return false;
+  return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
+}
+
 /// Why a worker that is bound to a Kubernetes node goes; kNone: it does not.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
@@ -42,13 +61,7 @@ Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
-  // One whose slurmd has registered under another name than its pod has is not renamed by that.
-  if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node ||
-      worker.pod->hostname == host->slurm_node)
-    return Fate::Cause::kNone;
-  const bool free = host->fit.starts && !name_unusable(view, *host) && !view.has_worker(host->slurm_node) &&
-                    view.owner_of_name(worker.key) == NameOwner::kUs;
-  return free ? Fate::Cause::kRenamed : Fate::Cause::kNone;
+  return is_renamed(view, worker) && said_by_people(view, worker).empty() ? Fate::Cause::kRenamed : Fate::Cause::kNone;
 }
 
 std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause) {
@@ -75,9 +88,7 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
 
 /// What of it would be lost with the worker; "": nothing.
 std::string why_not_switched(const View& view, const Worker& worker) {
-  if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
-  if (worker.record != nullptr && outlives_worker(view, *worker.record))
-    return "somebody took " + worker.node + " from work, which its successor would not know";
+  if (std::string said = said_by_people(view, worker); !said.empty()) return said;
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
   if (const Host* host = find_host(view, worker.pod->node_name); view.by_host() && host != nullptr && !host->fit.starts)
     return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
@@ -252,7 +263,14 @@ void tell_hosts(const View& view, Draft& draft) {
     draft.up_to_users("NoMatchingNodes",
                       "no Kubernetes node matches spec.template.spec (nodeSelector, required node affinity, tolerations)");
   if (uses_host_network(view.in.nodeset.spec)) return;
-  std::vector<std::string> twins, invalid;
+  std::vector<std::string> twins, invalid, kept;
+  for (const Slot& worker : view.in.slots) {
+    if (worker.life != Life::kLive || worker.key.numbered() || !is_renamed(view, worker)) continue;
+    if (std::string said = said_by_people(view, worker); !said.empty()) kept.push_back(std::move(said));
+  }
+  if (!kept.empty())
+    draft.up_to_users("RenameHeld",
+                      "workers keep the names that they have in Slurm until they are given back: " + first_of(kept));
   for (const auto& [name, host] : view.in.hosts) {
     if (!host.fit.starts) continue;
     if (!host.twin.empty()) {

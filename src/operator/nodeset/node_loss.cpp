@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "api/well_known.hpp"
+#include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/observe.hpp"
 
 namespace op::nodeset {
@@ -26,6 +27,15 @@ bool take(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   return true;
+}
+
+/// It is, or was to be, where no worker is to be any more.
+bool concerns(const Observed& observed, const kube::PodRecord& pod) {
+  const std::optional<SlotKey> place = place_of(pod, observed.meta().name);
+  if (!place) return false;
+  const std::string& node = place->numbered() ? pod.node_name : place->kube_node;
+  const auto host = observed.hosts.find(node);
+  return !node.empty() && (host == observed.hosts.end() || !host->second.wanted);
 }
 
 }  // namespace
@@ -64,6 +74,9 @@ NodeLoss find_node_loss(const Observed& observed) {
   }
   out.now = observed.hosts_wanted();
   out.confirmed = observed.meta().annotation(api::kAnnotationConfirmNodeLoss) == out.since;
+  // What was confirmed is over when those that it concerns are gone.
+  if (out.confirmed && std::ranges::none_of(observed.pods, [&](const kube::PodPtr& pod) { return concerns(observed, *pod); }))
+    return {};
   // Another one after that, which nobody has confirmed.
   if (out.confirmed && implausible_loss(status.desired, out.now))
     out = {status.desired, out.now, core::format_rfc3339(observed.now), false};

@@ -161,7 +161,12 @@ bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
     return fmt::format("{} of {} workers do not accept jobs: {}", list.size(), view.desired, some(list));
   };
   if (!unusable.empty()) draft.waiting(kNotUsable, not_accepting(unusable));
-  if (!refused.empty()) draft.wrong(kNotUsable, not_accepting(refused));
+  if (!refused.empty()) {
+    draft.wrong(kNotUsable, not_accepting(refused) +
+                                ". A machine, or the limits of its pod, has less than Slurm's record of the node. Correct it "
+                                "and resume the node. Or delete the pod, which makes a new record; where the reason is about "
+                                "GRES, correct extraConf and run scontrol delete nodename=NODE first");
+  }
   if (!aside.empty()) draft.up_to_users(kNotUsable, not_accepting(aside));
   if (!old_conf.empty()) {
     draft.up_to_users(

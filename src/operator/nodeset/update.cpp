@@ -47,8 +47,12 @@ std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, co
     if (worker.key.numbered() || !host.goes.empty())
       return "the Kubernetes node of " + pod_text(worker) + (host.unschedulable ? " is cordoned" : " is about to go");
   }
-  if (const auto host = view.in.hosts.find(worker.key.kube_node); host != view.in.hosts.end() && !host->second.fit.starts)
-    return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
+  if (!worker.key.numbered()) {
+    const auto host = view.in.hosts.find(worker.key.kube_node);
+    if (host == view.in.hosts.end()) return "the Kubernetes node of " + pod_text(worker) + " is gone";
+    if (!host->second.fit.starts)
+      return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
+  }
   // Kubernetes may not say for long that its pod is gone.
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
   if (const NameOwner owner = view.owner_of_name(worker.key); owner != NameOwner::kUs)
