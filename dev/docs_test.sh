@@ -83,7 +83,7 @@ faults=$({
 })
 check "each fault in docs/reliability.md is one of the simulator's" "$(less "$(cited fault)" "$faults")"
 check "each fault of the simulator is in docs/reliability.md" "$(less "$faults" "$(cited fault)"$'\n'none)"
-check "each end-to-end test in docs/reliability.md is there" "$(less "$(cited e2e)" "$(sed -nE 's/^def ([a-z_]+)\(.*/\1/p' tests/e2e/run.py tests/e2e/faults.py)")"
+check "each end-to-end test in docs/reliability.md is there" "$(less "$(cited e2e)" "$(sed -nE 's/^def ([a-z_]+)\(.*/\1/p' tests/e2e/*.py)")"
 check "each fault of the soak in docs/reliability.md is there" "$(less "$(cited soak)" "$(sed -nE 's/^    def ([a-z_]+)\(self\).*/\1/p' tests/e2e/soak.py)")"
 check "each scenario in docs/reliability.md is there" "$(less "$(cited scenario)" "$(cd tests/scenarios && find . -name '*.yaml' | sed 's|^./||; s|.yaml$||')")"
 

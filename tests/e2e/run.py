@@ -39,6 +39,7 @@ import faults  # pylint: disable=unused-import  # Its tests register themselves.
 import metrics_of
 import site_of_directory  # pylint: disable=unused-import  # Likewise.
 import values_of_users  # pylint: disable=unused-import  # Likewise.
+import workers_of_nodes  # pylint: disable=unused-import  # Likewise.
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from logins import client, have_client, made_key, ssh, ssh_command
 from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
@@ -833,29 +834,37 @@ class MetricsServer:
 @once
 @alone  # Its API is there once in a cluster, and while that does not answer, no namespace can be deleted.
 def an_autoscaler_scales_by_real_metrics(ns):
-    """By memory, of which each worker has more than a megabyte, and less than 100 GB."""
-    autoscaler = lambda target: ns.apply(f"""
+    """By memory, of which each worker and each login node has more than a megabyte, and less than 100 GB."""
+    autoscaler = lambda kind, name, target: ns.apply(f"""
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
-metadata: {{name: cpu}}
+metadata: {{name: {name}}}
 spec:
-  scaleTargetRef: {{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, name: cpu}}
+  scaleTargetRef: {{apiVersion: slinky.slurm.net/v1beta1, kind: {kind}, name: {name}}}
   minReplicas: 1
   maxReplicas: 4
   metrics: [{{type: Resource, resource: {{name: memory, target: {{type: AverageValue, averageValue: {target}}}}}}}]
   behavior: {{scaleDown: {{stabilizationWindowSeconds: 0}}}}
 """)
+    ns.apply(LOGINSET)
     with MetricsServer(ns):
-        wait("workers have metrics", lambda: len(kubectl("top", "pods", "-n", ns.name, "--no-headers", "-l", "app.kubernetes.io/name=slurmd",
-                                                         check=False).stdout.split("\n")) > 3)
+        for name, count in (("slurmd", 3), ("login", 1)):
+            wait("pods have metrics", lambda name=name, count=count: len(kubectl(
+                "top", "pods", "-n", ns.name, "--no-headers", "-l", f"app.kubernetes.io/name={name}", check=False).stdout.split("\n")) > count)
         job = running_on(ns, "cpu-2")
-        autoscaler("100G")
+        autoscaler("NodeSet", "cpu", "100G")
+        autoscaler("LoginSet", "login", "1M")
         # It looks every 15 s, at numbers that may be as old.
         wait("idle workers go, and the busy one stays", lambda: set(ns.workers()) == {"cpu-2"}, 900)
+        wait("there are as many login nodes as may be", lambda: len(login_pods(ns)) == 4, 900)
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
         ends_well(ns, job)
-        autoscaler("1M")
+        autoscaler("NodeSet", "cpu", "1M")
+        autoscaler("LoginSet", "login", "100G")
         wait("there are as many as may be", lambda: len(ns.idle()) == 4, 900)
-    ns.kubectl("delete", "horizontalpodautoscalers", "cpu")
+        wait("one login node is left", lambda: len(login_pods(ns)) == 1, 900)
+    ns.kubectl("delete", "horizontalpodautoscalers", "cpu", "login")
+    no_login_nodes(ns)
     # Of four, one that is not ready yet would go first, whatever its name.
     again_the_three(ns)
 
@@ -1676,10 +1685,21 @@ def users_log_in_and_run_jobs(ns):
     wait("the former pod is gone", lambda: not pods & set(login_pods(ns)))
     ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "rm", "/tmp/told")
 
-    ns.kubectl("scale", "loginsets.slinky.slurm.net", "login", "--replicas=0")
-    wait("none is left", lambda: not login_pods(ns))
-    wait("the status tells of none", lambda: ns.get("loginsets.slinky.slurm.net", "login")["status"]["replicas"] == 0)
-    ns.wait_condition("loginsets.slinky.slurm.net", "login")
+    def host_keys():
+        """Of each login node, as its sshd shows them."""
+        addresses = [pod["status"]["podIP"] for pod in login_pods(ns).values()]
+        scanned = lambda at: {line.split(" ", 1)[1] for line in client(ns, "ssh-keyscan", at).stdout.splitlines() if not line.startswith("#")}
+        return [scanned(at) for at in addresses]
+
+    (before,) = wait("its host keys", lambda: len(host_keys()) == 1 and host_keys())
+    expect(before, "sshd shows no host keys")
+    for count in (0, 2):
+        ns.kubectl("scale", "loginsets.slinky.slurm.net", "login", f"--replicas={count}")
+        wait("so many are there", lambda count=count: len(login_pods(ns)) == count)
+        wait("the status tells of them", lambda count=count: ns.get("loginsets.slinky.slurm.net", "login")["status"]["replicas"] == count)
+        ns.wait_condition("loginsets.slinky.slurm.net", "login")
+    after = host_keys()
+    expect(after == [before, before], f"the host keys {before} became {after}")
     no_login_nodes(ns)
     ns.kubectl("delete", "pod", "client")
     wait("3 idle", lambda: len(ns.idle()) == 3)

@@ -9,7 +9,7 @@ import tempfile
 import accounting
 from cluster import TOP, Namespace, kubectl, run, wait
 from logins import have_client, made_key, ssh
-from suite import expect, once, own_clusters
+from suite import expect, own_clusters
 
 # What is of the local cluster: its images, and what Slurm can do in it.
 LOCAL = """
@@ -61,7 +61,6 @@ def ran_on(ns, *options):
 
 
 @own_clusters
-@once
 def values_with_the_defaults(tag, plugin):
     """As the first steps of the documentation of slurm-operator 1.2.1 have it: one NodeSet, of which nothing is said, and the partition all."""
     with Namespace(f"e2e-defaults-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -71,7 +70,6 @@ def values_with_the_defaults(tag, plugin):
 
 
 @own_clusters
-@once
 def values_with_an_external_database(tag, plugin):
     """As there: the MariaDB is called mariadb, and its user's password is in the Secret mariadb-password."""
     accounting.database_image()
@@ -134,7 +132,6 @@ loginsets:
 
 
 @own_clusters
-@once
 def values_with_gpus_and_a_login(tag, plugin):
     """GPUs that the device plugin counts and gres.conf names, and a login node, whose Service asks for a load balancer as the defaults do."""
     host = json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"][-1]["metadata"]["name"]
