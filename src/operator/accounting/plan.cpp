@@ -407,14 +407,18 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
 
 }  // namespace
 
-std::string release_that_answers(const Observed& observed) {
+std::string release_to_tell(const Observed& observed) {
+  const std::string before = observed.config_map ? core::get_string(observed.config_map->body, {"data", kReleaseFile}) : "";
   for (const kube::PodPtr& pod : observed.pods) {
-    if (pod->meta.terminating() || !pod->ready()) continue;
-    const std::string said = to_string(slurm_release("slurmdbd:" + said_of(*pod, "release: ")));
+    if (pod->meta.terminating()) continue;
+    const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
+    std::string said = to_string(release);
     // A slurmctld waits for a word of it.
-    return said.empty() ? "unknown" : said;
+    if (pod->ready()) return said.empty() ? "unknown" : said;
+    const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
+    if (!said.empty() && earlier) return said;
   }
-  return observed.config_map ? core::get_string(observed.config_map->body, {"data", kReleaseFile}) : "";
+  return before;
 }
 
 plan::Plan plan(const Observed& observed) {
