@@ -33,8 +33,8 @@ int releases_between(ImageRelease from, ImageRelease to);
 /// Slurm reads the state, and understands the daemons, of the three releases before (from 24.11 on).
 inline constexpr int kMostReleasesApart = 3;
 
-/// In the ConfigMap of an Accounting, the release of the slurmdbd that last answered, by what `slurmdbd -V` says; {0, 0}: it
-/// did not say.
+/// In the ConfigMap of an Accounting, the release of the slurmdbd that last answered, or that is the first to, by what
+/// `slurmdbd -V` says; {0, 0}: it did not say.
 inline constexpr std::string_view kReleaseFile = "release";
 ImageRelease slurmdbd_release(const kube::Object* config_map);
 

@@ -77,7 +77,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
     for (const kube::Key& key : std::exchange(dirty, {})) look(key);
   }
 
-  /// A daemon that has just become ready is asked at once, instead of at the end of a backoff.
+  /// A daemon that has just become ready is asked at once, instead of at the end of a backoff, and again soon where it does not
+  /// answer yet.
   void pod_moved(const kube::PodPtr& before, const kube::PodPtr& after) {
     const kube::PodRecord& pod = after ? *after : *before;
     const std::string_view app = pod.meta.label(api::kLabelName);
@@ -92,7 +93,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       controller = controller_ref(*restapi);
     }
     mark(controller);
-    if (is_ready) clusters.poll_soon(controller.str());
+    if (is_ready) clusters.poll_often(controller.str());
   }
 
   [[nodiscard]] bool has_ready_pod(const kube::ObjectMeta& restapi) const {

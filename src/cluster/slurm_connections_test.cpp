@@ -18,8 +18,9 @@ using core::Json;
 /// A slurmrestd that is never there.
 class NoServer final : public net::HttpTransport {
  public:
-  explicit NoServer(core::Loop& loop) : loop_(loop) {}
+  NoServer(core::Loop& loop, int& asked) : loop_(loop), asked_(asked) {}
   RequestId send(net::HttpRequest, Done done) override {
+    ++asked_;
     loop_.after(1ms, [done = std::move(done)] { done(core::fail(core::ErrorCode::kUnavailable, "refused")); });
     return ++last_;
   }
@@ -28,6 +29,7 @@ class NoServer final : public net::HttpTransport {
 
  private:
   core::Loop& loop_;
+  int& asked_;
   RequestId last_ = 0;
 };
 
@@ -73,9 +75,10 @@ class SlurmConnectionsTest : public ::testing::Test, protected kube::ClientFixtu
 
   std::vector<std::string> endpoints;
   int heard = 0;
+  int asked = 0;  ///< Requests to slurmrestd.
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint& endpoint) {
                              endpoints.push_back(endpoint.host + ":" + std::to_string(endpoint.port));
-                             return std::make_unique<NoServer>(loop);
+                             return std::make_unique<NoServer>(loop, asked);
                            }};
   LocalWiring wiring;
   kube::Cache<kube::Object>& controllers = wiring.cache(caches::kControllers);
@@ -169,6 +172,25 @@ TEST_F(SlurmConnectionsTest, AClusterThatEndsAtOnceIsAskedNothingMore) {
     loop.run_ready();
     EXPECT_EQ(clusters.contains("ns/x"), drain);
   }
+}
+
+TEST_F(SlurmConnectionsTest, WhatHasJustBecomeReadyIsAskedAtOnce) {
+  controllers.upsert(object("Controller", "x", Json::object()));
+  add_restapi("r");
+  add_pod("r", false);
+  loop.run_ready();
+  answer_key();
+  loop.advance(60s);
+  // Right after a try, when the next one is seconds away.
+  for (const int before = asked; asked == before;) loop.advance(100ms);
+  const int before = asked;
+  loop.advance(2s);
+  ASSERT_EQ(asked, before);
+  add_pod("r", true);
+  loop.advance(100ms);
+  EXPECT_EQ(asked, before + 1);
+  loop.advance(1500ms);
+  EXPECT_GE(asked, before + 3) << "its port answers before it does";
 }
 
 TEST_F(SlurmConnectionsTest, TellsWhatSlurmSaysAndReadsTheKeyAgain) {

@@ -1,5 +1,6 @@
 """End-to-end tests of accounting: a real slurmdbd and a real MariaDB. run.py runs them."""
 
+import base64
 import functools
 import json
 import os
@@ -17,6 +18,7 @@ from suite import (demo_manifest, ends_well, expect, once, own_clusters, running
                    with_a_backup)
 
 CONTROLLER, ACCOUNTING = "controllers.slinky.slurm.net", "accountings.slinky.slurm.net"
+NODESET, RESTAPI = "nodesets.slinky.slurm.net", "restapis.slinky.slurm.net"
 # What slurmdbd.conf, SQL and shells read in ways of their own.
 PASSWORD = "pa#s\\s'w\"o$rd`"
 
@@ -462,6 +464,96 @@ def accounting_that_somebody_else_runs(tag, plugin):
         serves(ns, 1)
         recorded(ns, ns.submit("true"))
         expect(not ns.get("service", "outside-accounting"), "something was made for a slurmdbd of somebody else")
+
+        # Another name of it, which leads nowhere when slurmctld is to join.
+        job = runs(ns, ns.submit_until_told(*SMALL))
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "late"}, "spec": {"selector": {"e2e": "nothing"}, "ports": [{"port": 6819}]}}
+        late = external | {"metadata": {"name": "late"}, "spec": {"external": True, "externalConfig": {"host": f"late.{ns.name}", "port": 6819}}}
+        for item in (service, late):
+            ns.kubectl("apply", "-f", "-", text=json.dumps(item))
+        ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": {"name": "late"}}})
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "Unknown", saying="JoinMissed")
+        ns.wait_condition(CONTROLLER, "demo")
+        ns.patch("service", "late", {"spec": {"selector": {"e2e": None} | ns.get("service", "inside-accounting")["spec"]["selector"]}})
+        wait("it answers", lambda: ns.slurm("bash", "-c", f"exec 3<>/dev/tcp/late.{ns.name}/6819", check=False).returncode == 0)
+        ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+        ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", saying=f"late.{ns.name}:6819")
+        ns.wait_condition(ACCOUNTING, "late")
+        recorded(ns, job, "RUNNING")
+        ends_well(ns, job)
+        all_recorded(ns, [job])
+
+
+@once
+@own_clusters
+def accounting_that_two_clusters_share(tag, plugin):
+    """Rights in the database that come late, two clusters with one slurmdbd, other data in the Secret of their key, and the end of it all at
+    once: the last job is recorded, and nothing is left."""
+    database_image()
+    database, accounting = manifests()
+    with Namespace(f"e2e-shared-{tag.replace('.', '-')}", tag, plugin) as ns:
+        both, jwt = ("demo", "other"), os.urandom(32)
+
+        def put_keys():
+            data = {name: base64.b64encode(key).decode() for name, key in (("slurm", os.urandom(1024)), ("jwt", jwt))}
+            ns.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "site"}, "data": data}))
+
+        def all_joined():
+            joined(ns)
+            for condition, status in (("AccountingJoined", "True"), ("Ready", "True"), ("Degraded", "False")):
+                ns.wait_condition(CONTROLLER, "other", condition, status)
+
+        put_keys()
+        secret(ns, PASSWORD)
+        ns.apply(database)
+        ns.kubectl("wait", "--for=condition=Available", "deployment/mariadb", "--timeout=300s")
+        query(ns, "revoke all on slurm_acct_db.* from slurm@'%'")
+        ns.apply(accounting)
+        manifest = manifest_with_accounting("demo").replace(
+            "  extraConf: |\n", "  slurmKeyRef: {name: site, key: slurm}\n  jwtKeyRef: {name: site, key: jwt}\n  extraConf: |\n", 1)
+        ns.apply(manifest)
+        ns.apply(manifest.replace("name: demo\n", "name: other\n").replace("name: cpu\n", "name: more\n"))
+        ns.wait_condition(ACCOUNTING, "demo", "Degraded", saying="DatabaseRefused: spec.storageConfig.database: slurm_acct_db")
+        # Too few to make tables: slurmdbd itself finds out.
+        query(ns, "grant select, insert, update, delete on slurm_acct_db.* to slurm@'%'")
+        ns.wait_condition(ACCOUNTING, "demo", "Degraded", saying="CREATE command denied")
+        query(ns, "grant all on slurm_acct_db.* to slurm@'%'")
+        all_joined()
+        serves(ns, 1)
+        ns.wait_condition(NODESET, "more")
+
+        jobs = {name: ns.submit("true", controller=name) for name in both}
+        for name, job in jobs.items():
+            recorded(ns, job, controller=name)
+        said = ns.slurm("sacct", "--allclusters", "--allusers", "--noheader", "--parsable2", "--allocations", "--starttime=now-1days",
+                        "--format=jobidraw,cluster,state").stdout
+        wanted = sorted(f"{job}|{ns.name}_{name}|COMPLETED" for name, job in jobs.items())
+        expect(sorted(said.split()) == wanted, f"sacct has {said.split()}, not {wanted}")
+
+        # The younger takes another key, and slurmdbd stays with the older one until that follows.
+        put_keys()
+        for name in both:
+            wait(f"{name} waits", lambda name=name: ns.condition(CONTROLLER, name, "KeyChanged"))
+        ns.scale("more", 0)
+        ns.wait_condition(ACCOUNTING, "demo", "Degraded", saying="KeyDiffers: slurmdbd refuses the slurmctld of Controllers other: ")
+        ns.scale("cpu", 0)
+        for name in both:
+            wait(f"{name} has it", lambda name=name: not ns.condition(CONTROLLER, name, "KeyChanged"))
+        all_joined()
+
+        ns.scale("cpu", 1)
+        serves(ns, 1)
+        ns.patch(CONTROLLER, "demo", {"spec": {"deletionPolicy": "Drain"}})
+        job = runs(ns, ns.submit("until test -e /tmp/may-end; do sleep 0.2; done", *SMALL))
+        recorded(ns, job, "RUNNING")
+        kinds = (CONTROLLER, ACCOUNTING, RESTAPI, NODESET)
+        ns.kubectl("delete", ",".join(kinds), "--all", "--wait=false")
+        ns.wait_condition(ACCOUNTING, "demo", "Progressing", saying="waiting for Controllers to be deleted: demo")
+        ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "touch", "/tmp/may-end")
+        daemons = {"labelSelector": "app.kubernetes.io/name in (slurmctld,slurmd,slurmrestd,slurmdbd)"}
+        wait("nothing is left", lambda: not any(map(ns.get, kinds)) and not ns.get("pods", **daemons), 2 * LIMIT)
+        row = query(ns, f"select state, exit_code, time_end > 0 from slurm_acct_db.`{ns.name}_demo_job_table` where id_job={job}").split()
+        expect(row == ["3", "0", "1"], f"slurmdbd has of the last job: {row}")
 
 
 @own_clusters

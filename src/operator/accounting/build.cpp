@@ -219,7 +219,7 @@ core::Json build_config_map(const Observed& observed, const std::string& slurmdb
   core::Json out = owned_child(kube::resources::kConfigMap, {meta.ns, accounting_object_name(meta.name)},
                                resources::kAccounting, meta, accounting_labels(meta.name));
   out["data"] = {{kSlurmdbdConf, slurmdbd_conf}};
-  if (std::string release = release_that_answers(observed); !release.empty())
+  if (std::string release = release_to_tell(observed); !release.empty())
     out["data"][std::string(kReleaseFile)] = std::move(release);
   return out;
 }

@@ -381,48 +381,6 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
 }
 
-/// What slurmdbd is still needed for, in words, or "".
-std::string needed_by(const Observed& observed, const std::vector<std::string>& ending, bool lasting, plan::Plan& plan) {
-  if (!ending.empty()) return "waiting for Controllers to be deleted: " + some_of(ending);
-  const core::Duration left = lasting ? left_for_company(observed.object->meta, observed.context.now) : core::Duration{0};
-  if (left <= core::Duration{0}) return "";
-  std::string waiting = "waiting to see whether Controllers are deleted as well";
-  plan.wake_after(left, waiting);
-  return waiting;
-}
-
-/// The same by the API server's own word: a cache may be behind. nullopt until it has been asked, which is done then.
-std::optional<std::string> needed_live(const Observed& observed, plan::Plan& plan) {
-  constexpr core::Duration kAskAgain{2000};
-  constexpr const char* kId = "all Controllers";
-  const kube::ObjectMeta& meta = observed.object->meta;
-  const auto found = observed.context.facts.find(kId);
-  if (found == observed.context.facts.end()) {
-    auto list = std::make_shared<kube::List>();
-    list->resource = resources::kController;
-    list->ns = meta.ns;
-    plan.need({kId, std::move(list)});
-    return std::nullopt;
-  }
-  const core::Result<core::Json>& controllers = found->second.value;
-  if (!controllers) {
-    plan.wake_after(kAskAgain, "the Controllers are asked for again");
-    return "waiting for the API server to list the Controllers: " + one_line(controllers.error().message);
-  }
-  std::vector<std::string> ending;
-  bool lasting = false;
-  for (const core::Json& controller : (*controllers)["items"]) {
-    if (core::get_string(controller, {"spec", "accountingRef", "name"}) != meta.name) continue;
-    if (core::get_string(controller, {"metadata", "deletionTimestamp"}).empty()) {
-      lasting = true;
-    } else {
-      ending.push_back(core::get_string(controller, {"metadata", "name"}));
-    }
-  }
-  if (!ending.empty()) plan.wake_after(kAskAgain, "the Controllers are asked for again");
-  return needed_by(observed, ending, lasting, plan);
-}
-
 /// Why nothing can be run as it is; "": it can.
 std::string invalid(const Observed& observed) {
   if (!observed.parse_error.empty()) return observed.parse_error;
@@ -440,44 +398,43 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;
   if (!kube::has_finalizer(meta, api::kFinalizerAccounting)) return;
   plan.intent.summary = "end slurmdbd";
-  std::vector<std::string> ending;
-  bool lasting = false;
+  Referrers clusters{
+      .resource = resources::kController, .field = "accountingRef", .name = meta.name, .ending = {}, .others = {}};
   for (const Cluster& cluster : observed.clusters) {
-    if (cluster.ends) ending.push_back(cluster.name);
-    lasting = lasting || !cluster.ends;
+    if (cluster.ends) clusters.ending.push_back(cluster.name);
+    clusters.lasting = clusters.lasting || !cluster.ends;
   }
-  std::string waiting = needed_by(observed, ending, lasting, plan);
-  bool records = !ending.empty();
-  if (waiting.empty()) {
-    const std::optional<std::string> live = needed_live(observed, plan);
-    if (!live) return;
-    waiting = *live;
-    records = true;
-  }
-  if (waiting.empty()) {
+  const std::optional<Needed> needed = needed_by(observed.context, meta, clusters, plan);
+  if (!needed) return;
+  if (needed->waiting.empty()) {
     plan.lane("tidy").add({{"remove", "finalizer"},
                            "no cluster that ends has anything to record any more",
                            kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
     return;
   }
-  plan.intent.summary += ": " + waiting;
+  plan.intent.summary += ": " + needed->waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
   // In a foreground deletion, Kubernetes deletes them while nobody needs them.
-  if (records && invalid(observed).empty()) std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
+  if (needed->at_work && invalid(observed).empty())
+    std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
-  plan_status(observed, problems, false, waiting, report, plan);
+  plan_status(observed, problems, false, needed->waiting, report, plan);
 }
 
 }  // namespace
 
-std::string release_that_answers(const Observed& observed) {
+std::string release_to_tell(const Observed& observed) {
+  const std::string before = observed.config_map ? core::get_string(observed.config_map->body, {"data", kReleaseFile}) : "";
   for (const kube::PodPtr& pod : observed.pods) {
-    if (pod->meta.terminating() || !pod->ready()) continue;
-    const std::string said = to_string(slurm_release("slurmdbd:" + said_of(*pod, "release: ")));
+    if (pod->meta.terminating()) continue;
+    const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
+    std::string said = to_string(release);
     // A slurmctld waits for a word of it.
-    return said.empty() ? "unknown" : said;
+    if (pod->ready()) return said.empty() ? "unknown" : said;
+    const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
+    if (!said.empty() && earlier) return said;
   }
-  return observed.config_map ? core::get_string(observed.config_map->body, {"data", kReleaseFile}) : "";
+  return before;
 }
 
 plan::Plan plan(const Observed& observed) {

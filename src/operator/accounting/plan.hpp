@@ -33,8 +33,10 @@ std::string write_conf_script();
 /// a usable key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Of the slurmdbd that answers, or that last did, as it said itself, or "unknown"; "": none has.
-std::string release_that_answers(const Observed& observed);
+/// Of the slurmdbd that answers, or that last did, as it said itself, or "unknown"; "": none has. A slurmctld that waits looks
+/// itself whether slurmdbd answers, and needs a kubelet's time to learn the release: of one that starts it is told at once
+/// where it is the first one, or an earlier one, which holds back more.
+std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);

@@ -10,7 +10,7 @@ namespace op::accounting {
 namespace {
 
 /// From one question to the next: while all is well, while something is not, and while that is new, for it may come at once.
-constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{2000};
+constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000};
 /// How long it is new.
 constexpr core::Duration kNew{2 * 60 * 1000};
 

@@ -158,7 +158,13 @@ std::string join_script() {
          "  exit 0\n"
          "fi\n"
          "echo \"waiting for slurmdbd at $slurmdbd\"\n"
-         "until answers && known; do sleep 1 & wait $!; done\n"
+         // Most come at once, and some never.
+         "tries=0\n"
+         "until known && answers; do\n"
+         "  tries=$((tries + 1)) pause=0.2\n"
+         "  [ $tries -lt 150 ] || pause=1\n"
+         "  sleep $pause & wait $!\n"
+         "done\n"
          "hold\n"
          "rm -f \"$state/clustername\"\n"
          "printf '%s' \"$slurmdbd\" >\"$mark\"\n";

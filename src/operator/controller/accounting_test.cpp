@@ -100,6 +100,15 @@ TEST_F(Join, ANewClusterWaitsForItsSlurmdbd) {
   EXPECT_TRUE(run(up_.str()));
 }
 
+TEST_F(Join, WhoWaitsLooksOftenAtFirst) {
+  write("release", "");
+  write("sleep", "#!/bin/sh\necho $1 >>${0%/*}/pauses\n[ $1 = 0.2 ] || echo 26.05 >${0%/*}/release\n");
+  fs::permissions(state_ / "sleep", fs::perms::owner_all);
+  EXPECT_TRUE(run(up_.str()));
+  const std::string pauses = read("pauses");
+  EXPECT_TRUE(pauses.starts_with("0.2\n") && pauses.ends_with("0.2\n1\n")) << pauses;
+}
+
 TEST_F(Join, WhoWasWithNoneOrAnotherForgetsTheNumberOfTheClusterOnce) {
   number("cluster|1");
   EXPECT_TRUE(run(up_.str()));

@@ -83,70 +83,28 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, std::move(problems), rolled_out(observed), made ? "slurmrestd is starting" : "", plan);
 }
 
-/// What still needs slurmrestd, in words, or "".
-std::string needed_by(const Observed& observed, const std::vector<std::string>& ending, bool lasting, plan::Plan& plan) {
-  if (!ending.empty()) return "waiting for NodeSets to be deleted: " + some_of(ending);
-  if (!observed.ending_workers.empty()) return "waiting for workers to end: " + some_of(observed.ending_workers);
-  const core::Duration left = lasting ? left_for_company(observed.object->meta, observed.context.now) : core::Duration{0};
-  if (left <= core::Duration{0}) return "";
-  std::string waiting = "waiting to see whether NodeSets are deleted as well";
-  plan.wake_after(left, waiting);
-  return waiting;
-}
-
-/// The same by the API server's own word: what a cache does not show whose watch is cut may be there all the same. nullopt
-/// until it has been asked, which is done then.
-std::optional<std::string> needed_live(const Observed& observed, plan::Plan& plan) {
-  constexpr core::Duration kAskAgain{2000};
-  const plan::Facts& facts = observed.context.facts;
-  const auto found = facts.find("NodeSets");
-  if (found == facts.end()) {
-    auto list = std::make_shared<kube::List>();
-    list->resource = resources::kNodeSet;
-    list->ns = observed.object->meta.ns;
-    plan.need({"NodeSets", std::move(list)});
-    return std::nullopt;
-  }
-  const core::Result<core::Json>& nodesets = found->second.value;
-  if (!nodesets) {
-    plan.wake_after(kAskAgain, "the NodeSets are asked for again");
-    return "waiting for the API server to list the NodeSets: " + one_line(nodesets.error().message);
-  }
-  const std::string controller = core::get_string(observed.object->body, {"spec", "controllerRef", "name"});
-  std::vector<std::string> ending;
-  bool lasting = false;
-  for (const core::Json& nodeset : (*nodesets)["items"]) {
-    if (core::get_string(nodeset, {"spec", "controllerRef", "name"}) != controller) continue;
-    if (core::get_string(nodeset, {"metadata", "deletionTimestamp"}).empty()) {
-      lasting = true;
-    } else {
-      ending.push_back(core::get_string(nodeset, {"metadata", "name"}));
-    }
-  }
-  if (!ending.empty()) plan.wake_after(kAskAgain, "the NodeSets are asked for again");
-  return needed_by(observed, ending, lasting, plan);
-}
-
 void plan_end(const Observed& observed, plan::Plan& plan) {
   plan.intent.summary = "end slurmrestd";
-  std::string waiting = needed_by(observed, observed.ending_nodesets, observed.lasting_nodesets, plan);
-  bool drains = !observed.ending_nodesets.empty() || !observed.ending_workers.empty();
-  if (waiting.empty()) {
-    const std::optional<std::string> live = needed_live(observed, plan);
-    if (!live) return;
-    waiting = *live;
-    drains = true;
-  }
-  if (waiting.empty()) {
+  const std::vector<std::string>& workers = observed.ending_workers;
+  const Referrers nodesets{.resource = resources::kNodeSet,
+                           .field = "controllerRef",
+                           .name = core::get_string(observed.object->body, {"spec", "controllerRef", "name"}),
+                           .ending = observed.ending_nodesets,
+                           .lasting = observed.lasting_nodesets,
+                           .others = workers.empty() ? "" : "waiting for workers to end: " + some_of(workers)};
+  const std::optional<Needed> needed = needed_by(observed.context, observed.object->meta, nodesets, plan);
+  if (!needed) return;
+  if (needed->waiting.empty()) {
     if (auto act = kube::remove_finalizer(resources::kRestApi, observed.object->meta, api::kFinalizerRestApi)) {
       plan.lane("tidy").add({{"remove", "finalizer"}, "no NodeSet is drained through it any more", std::move(act)});
     }
     return;
   }
-  plan.intent.summary += ": " + waiting;
+  plan.intent.summary += ": " + needed->waiting;
   // What is drained through it may need one that was not made yet, or that must be made anew.
-  if (observed.parse_error.empty() && drains) plan_children(observed, plan);
-  plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, waiting, plan);
+  if (observed.parse_error.empty() && needed->at_work) plan_children(observed, plan);
+  plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, needed->waiting,
+              plan);
 }
 
 }  // namespace
