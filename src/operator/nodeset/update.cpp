@@ -117,7 +117,7 @@ bool awaits_note(const View& view, const Worker& worker) {
          judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
 }
 
-/// Slurm is about to ping it. Slurm 24.11 says so of each node whose drain has just ended.
+/// Slurm has not pinged it yet, as with each node whose drain has just ended.
 bool is_about_to_answer(const Worker& worker) {
   return worker.ready() && worker.record != nullptr && worker.record->state.has("NOT_RESPONDING") &&
          worker.record->state.base != "DOWN";
