@@ -143,7 +143,7 @@ def joined(ns, name="demo"):
     if ns.tag < "25":
         # A slurmctld that started without its slurmdbd may miss to register, and the condition says what to do.
         try:
-            ns.wait_condition(ACCOUNTING, "demo", timeout=60)
+            ns.wait_condition(ACCOUNTING, name, timeout=60)
         except Failed as error:
             if "is not connected to slurmdbd" in str(error):
                 ns.slurm("scontrol", "reconfigure")
