@@ -140,13 +140,12 @@ def keep_away(ns, away):
 
 def joined(ns, name="demo"):
     ns.wait_condition(CONTROLLER, name, "AccountingJoined")
-    if ns.tag < "25":
-        # A slurmctld that started without its slurmdbd may miss to register, and the condition says what to do.
-        try:
-            ns.wait_condition(ACCOUNTING, name, timeout=60)
-        except Failed as error:
-            if "is not connected to slurmdbd" in str(error):
-                ns.slurm("scontrol", "reconfigure")
+    try:
+        ns.wait_condition(ACCOUNTING, name, timeout=60)
+    except Failed as error:
+        # A slurmctld that started without its slurmdbd registers five minutes later, and the condition says what does it at once.
+        if "is not connected to slurmdbd" in str(error):
+            ns.slurm("scontrol", "reconfigure", controller=name)
     for kind in (ACCOUNTING, CONTROLLER):
         ns.wait_condition(kind, name)
         ns.wait_condition(kind, name, "Degraded", "False")

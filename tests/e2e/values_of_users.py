@@ -142,7 +142,8 @@ def values_with_gpus_and_a_login(tag, plugin):
             (worker,) = ns.workers().values()
             expect(worker["spec"]["nodeName"] == host, f"the worker is on {worker['spec']['nodeName']}, which has no GPUs")
             wait("a user logs in", lambda: ssh(ns, "first", "root", "true", host=login, check=False).returncode == 0)
-            seen = lambda wanted: ssh(ns, "first", "root", "srun", "--immediate=60", f"--gres={wanted}", "printenv", "CUDA_VISIBLE_DEVICES",
+            # The job before may be COMPLETING for a while: see "With login nodes" in docs/reference/limits.md.
+            seen = lambda wanted: ssh(ns, "first", "root", "srun", "--immediate=240", f"--gres={wanted}", "printenv", "CUDA_VISIBLE_DEVICES",
                                       host=login).stdout.strip()
             for wanted, devices in (("gpu:1", "0"), ("gpu:h100:2", "0,1")):
                 expect(seen(wanted) == devices, f"a job with --gres={wanted} does not see the devices {devices}")

@@ -63,9 +63,9 @@ std::string text_of(const Cluster& cluster, Word word) {
       return "slurmdbd has no cluster " + cluster.cluster_name + ", that" + of +
              ": slurmctld registers it when it starts. If its database has lost it, delete the pod of slurmctld; jobs run on";
     case Word::kUnconnected:
-      // With 24.11 it may send jobs, and yet have missed to register (docs/reference/limits.md).
       return "slurmctld" + of +
-             " is not connected to slurmdbd. It connects by itself; if it has not within a minute, run scontrol reconfigure";
+             " is not connected to slurmdbd. If it started without slurmdbd, it registers after five minutes, or with scontrol "
+             "reconfigure; jobs are recorded meanwhile";
     case Word::kUnserved:
     case Word::kGood:
       break;
