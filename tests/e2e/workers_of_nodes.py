@@ -74,9 +74,10 @@ class Site:
     def states(self, worker):
         return self.ns.nodes()[worker][0]
 
-    def drained_for_cordon(self, worker):
+    def takes_no_jobs(self, worker):
+        """By our word, be it that of its predecessor's end."""
         states, reason = self.ns.nodes()[worker]
-        return "DRAIN" in states and "NOT_RESPONDING" not in states and reason.endswith("was cordoned")
+        return "DRAIN" in states and "NOT_RESPONDING" not in states and reason.startswith("slurm-operator: ")
 
     def claims(self):
         return {claim["metadata"]["name"] for claim in self.ns.get("persistentvolumeclaims") if claim["metadata"]["name"].startswith("scratch-")}
@@ -148,7 +149,7 @@ def is_drained_by_kubectl_under_a_job(site):
     finally:
         drain.kill()
     wait("another worker is there", lambda: site.uid(site.first) not in (None, before))
-    wait("it takes no jobs", lambda: site.drained_for_cordon(site.first))
+    wait("it takes no jobs", lambda: site.takes_no_jobs(site.first))
 
 
 def loses_power_while_it_is_cordoned(site):
@@ -161,7 +162,7 @@ def loses_power_while_it_is_cordoned(site):
     wait("another worker is Ready", lambda: site.uid(site.first) not in (None, lost) and
          site.ns.condition("pod", site.pods[site.first], "Ready")["status"] == "True")
     expect(node()["spec"].get("unschedulable"), "the Kubernetes node is not cordoned any more")
-    wait("it takes no jobs", lambda: site.drained_for_cordon(site.first))
+    wait("it takes no jobs", lambda: site.takes_no_jobs(site.first))
     kubectl("uncordon", site.first)
     site.idle(site.first, "renamed")
     expect(site.on(site.first, "cat", "/scratch/mark") == ["was", "here"], "its volume is another one")
