@@ -24,7 +24,7 @@ others=$(xargs -n1 <<<"$kinds
   ContainerCreating PodInitializing ProvisioningFailed
   ErrImageNeverPull ErrImagePull ImagePullBackOff InvalidImageName RegistryUnavailable RunContainerError
   Always None Exists DoesNotExist In NotIn Gt Lt Equal NoExecute NoSchedule Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
-  Missing KeyMissing NodeSets OwnerEnds UsageMissing IfNotPresent OnRootMismatch IgnoreExtraneous CommunicationParameters
+  Missing KeyMissing OwnerEnds UsageMissing IfNotPresent OnRootMismatch IgnoreExtraneous CommunicationParameters
   AccountingStorageHost AccountingStoragePort AccountingStorageType DbdHost DbdPort PidFile StorageHost StorageLoc StoragePort StorageType StorageUser AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType
   Epilog EpilogSlurmctld Feature Features Weight
   Default GresTypes Licenses MetricsAuthUsers MetricsParameters MetricsType NodeName Nodes PrivateData ServiceMonitor Bearer State

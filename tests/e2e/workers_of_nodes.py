@@ -189,6 +189,8 @@ def is_tainted_under_a_job(site):
 def has_workers_with_numbers_after_a_job(site):
     """In the other mode. Claims stay until the NodeSet is deleted, as its policy says."""
     ns, job, before = site.ns, site.begin("switched", site.first), site.claims()
+    # Idle workers go first, one at a time.
+    wait("the operator has seen the job", lambda: "nodeset.slinky.slurm.net/pod-busy" in ns.get("pod", site.pods[site.first])["metadata"]["labels"])
     ns.patch(NODESET, "cpu", {"spec": {"scalingMode": "StatefulSet", "replicas": 2}})
     wait("the idle one goes, and the busy one is drained", lambda: set(ns.nodes()) == {site.first, "cpu-0"} and "DRAIN" in site.states(site.first))
     site.proofs.ends_well("switched", job)

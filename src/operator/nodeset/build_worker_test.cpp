@@ -150,7 +150,9 @@ TEST(BuildWorker, HasSshdWhereItIsAskedFor) {
   EXPECT_NE(conf.find("# extraSshdConfig\nMaxSessions 7\n"), std::string::npos) << conf;
   EXPECT_EQ(named(spec["volumes"], "ssh-config")["projected"]["sources"][0]["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"],
             "metadata.annotations['slinky.slurm.net/sshd-config']");
-  EXPECT_EQ(named(spec["volumes"], "ssh-host-keys")["projected"]["sources"][0]["secret"]["name"], "cpu-worker-ssh-host-keys");
+  EXPECT_EQ(named(spec["volumes"], "ssh-host-keys")["projected"]["sources"][0]["secret"],
+            (Json{{"name", "cpu-worker-ssh-host-keys"}}))
+      << "the kubelet waits until it sees them";
   EXPECT_EQ(named(spec["volumes"], "ssh-host-keys")["projected"]["defaultMode"], 0600);
   EXPECT_EQ(named(spec["volumes"], "sssd-conf")["projected"]["sources"][0]["secret"],
             (Json{{"name", "s"}, {"items", {{{"key", "k"}, {"path", "sssd.conf"}}}}}));

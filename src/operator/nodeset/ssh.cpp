@@ -83,8 +83,10 @@ void add_ssh_volumes(const Observed& in, Json& volumes) {
        {{"items", Json::array({{{"path", kSshdConfig},
                                 {"fieldRef",
                                  {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationSshdConfig)}}}}})}}}};
-  // A worker below the partition of an update that ends ssh begins without those that nobody keeps any more.
-  const Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}, {"optional", true}}}};
+  Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}}}};
+  // A worker below the partition of an update that ends ssh begins without those that nobody keeps any more. Others wait for
+  // them: the kubelet may not see at once a Secret that was made right before the pod.
+  if (in.host_keys == kube::Presence::kUnknown) host_keys["secret"]["optional"] = true;
   volumes.push_back(projected_volume(kConfigVolume, Json::array({config})));
   volumes.push_back(projected_volume(kHostKeysVolume, Json::array({host_keys})));
   if (const api::SecretKeySelector* ref = sssd_conf(spec)) volumes.push_back(sssd_volume(*ref));

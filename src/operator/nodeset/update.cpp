@@ -127,8 +127,8 @@ bool is_about_to_answer(const Worker& worker) {
 /// ones must not be drained again before them, only because Slurm has not pinged it yet.
 auto rank(const View& view, const Worker& worker) {
   const bool serves = is_available(view, worker) || (worker.busy() && is_about_to_answer(worker));
-  return std::tuple(serves, worker.busy(), deadline_rank(worker),
-                    worker.record != nullptr && reserved(*worker.record), -worker.key.ordinal);
+  return std::tuple(serves, worker.busy(), deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
+                    -worker.key.ordinal);
 }
 
 /// Kubernetes tells when an object was created in whole seconds, and a drain is seen up to two seconds after it began.
