@@ -18,7 +18,7 @@ less() { comm -23 <(sort -u <<<"$1") <(sort -u <<<"$2") | sed '/^$/d'; } # LIST 
 # known by their definitions.
 kinds=$(sed -n 's/^    kind: //p' charts/slurm-operator-crds/templates/slinky.slurm.net_*.yaml)
 others=$(xargs -n1 <<<"$kinds
-  ControllerRevision NodeSets ConfigMap Secret Pod PodDisruptionBudget PersistentVolumeClaim StatefulSet
+  ControllerRevision ConfigMap Secret Pod PodDisruptionBudget PersistentVolumeClaim StatefulSet
   Normal Warning Reconcile Reconfigure Create Delete Observe Reserve Run Sync Wait Cordon Requeue Cancel ScaleUp ScaleDown
   True False Pending Running Failed Succeeded Bound Lost PodScheduled ReplicaFailure
   ContainerCreating PodInitializing ProvisioningFailed
