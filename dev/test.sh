@@ -66,6 +66,8 @@ run_build() {
   local kubernetes=$!
   "$DEV/cpp.sh" asan
   echo "ok      the C++ programs, with sanitizers"
+  "$DEV/rooms.sh" >"$logs/rooms" || { grep '^not ok' "$logs/rooms"; return 1; }
+  echo "ok      the borders between rooms"
   "$DEV/cpp.sh" release slurm-operator kubectl-slurm slurm-operator-sim
   echo "ok      the operator and the simulator"
   wait $kubernetes

@@ -16,7 +16,7 @@ using core::Json;
 class Some final : public kube::Controller {
  public:
   [[nodiscard]] std::string name() const override { return "some"; }
-  [[nodiscard]] std::shared_ptr<const void> observe(const kube::Key&, kube::Recorder&, const kube::Context&) override {
+  [[nodiscard]] std::shared_ptr<const void> observe(const kube::Key&, kube::Recorder&, const plan::Context&) override {
     return nullptr;
   }
   [[nodiscard]] plan::Plan plan(const void*) const override { return {}; }

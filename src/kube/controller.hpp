@@ -14,14 +14,6 @@
 
 namespace kube {
 
-/// Whether an object exists. Until its watch has synced that is kUnknown, which is not kAbsent.
-enum class Presence { kUnknown, kAbsent, kPresent };
-template <class Record>
-struct Named {
-  Presence presence = Presence::kUnknown;
-  std::shared_ptr<const Record> record;
-};
-
 /// Reads objects that others name: each is watched for as long as a key names it; alone, or where many are named, with its
 /// namespace. What was read is what wakes the key again.
 class Recorder {
@@ -36,16 +28,8 @@ class Recorder {
   Named<Object> config_map(const Key& key) { return object(resources::kConfigMap, key); }
 };
 
-/// What every Observed starts with.
-struct Context {
-  core::WallTime now;  ///< For timestamps in status; never for ages.
-  core::MonoTime mono;
-  plan::Outcomes outcomes;  ///< Of this key's steps so far.
-  plan::Facts facts;        ///< Answers to the needs of the previous call in this pass.
-};
-
-/// The same, for the time of `observe`: evidence is issued there only.
-struct Observation : Context {
+/// The context for the time of `observe`: evidence is issued there only.
+struct Observation : plan::Context {
   plan::Observing observing;
 };
 
@@ -56,8 +40,9 @@ class Controller {
   /// What the key's passes may have to wait for, beside the API server (a Slurm): where it is slow, it gets its share of all
   /// passes and no more. "": nothing.
   [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
-  /// Null: not everything needed is synced; the key is tried again when a cache changes.
-  [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) = 0;
+  /// Never null.
+  [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder,
+                                                            const plan::Context& context) = 0;
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
 };
 
@@ -65,7 +50,7 @@ class Controller {
 template <class Observed>
 class TypedController : public Controller {
  public:
-  [[nodiscard]] std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const Context& context) final {
+  [[nodiscard]] std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const plan::Context& context) final {
     return observe_typed(key, recorder, {context, plan::Observing(context.mono)});
   }
   [[nodiscard]] plan::Plan plan(const void* observed) const final {

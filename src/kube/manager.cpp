@@ -150,10 +150,6 @@ void Manager::wake(std::string_view controller, const Key& key, core::Duration d
   impl_->passes.wake({impl_->passes.id_of(controller), key}, delay);
 }
 
-void Manager::wake_all(std::string_view controller, const std::vector<Key>& keys) {
-  for (const Key& key : keys) wake(controller, key);
-}
-
 void Manager::caches_changed() {
   impl_->caches_changed_soon();
 }

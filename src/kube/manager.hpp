@@ -6,10 +6,8 @@
 //   auto& pods = manager.cache<kube::PodRecord>(kube::resources::kPod, {.label_selector = "..."});
 //   NodeSetController controller(nodesets, pods, ...);
 //   manager.add(controller);
-//   manager.watch(controller, nodesets, kube::self<kube::Object>());
-//   manager.watch(controller, pods, kube::controller_owner<kube::PodRecord>("NodeSet"));
-//   manager.add_target(slurm_target);
-//   manager.start();
+//   kube::listen<kube::Object>(nodesets, kube::self<kube::Object>(), {}, [&](const kube::Key& key) { manager.wake("nodeset",
+//   key); }); manager.add_target(slurm_target); manager.start();
 //   ... manager.stop([&] { loop.stop(); });
 //
 // Requires: what is given to it outlives it; caches, controllers and targets are added before start().
@@ -75,30 +73,12 @@ class Manager final : private CacheDirectory {
   /// Adds a controller, which must outlive the manager. Its name must be its own.
   void add(Controller& controller);
 
-  /// Which keys of the controller a change of a record concerns. Called with the old and the new record of each change.
-  template <class Record>
-  using Mapper = std::function<std::vector<Key>(const Record&)>;
-  /// True when a change matters to the controller.
-  template <class Record>
-  using Filter = std::function<bool(const Record& before, const Record& after)>;
-
-  template <class Record>
-  void watch(Controller& controller, Cache<Record>& source, Mapper<Record> map, Filter<Record> filter = {}) {
-    source.listen([this, name = controller.name(), map = std::move(map), filter = std::move(filter)](const auto& before,
-                                                                                                     const auto& after) {
-      if (before && after && filter && !filter(*before, *after)) return;
-      if (before) wake_all(name, map(*before));
-      if (after) wake_all(name, map(*after));
-    });
-  }
-
   /// Another place where acts go (slurm::Target); kube acts go to the manager's own target.
   void add_target(plan::Target& target);
 
   /// Looks at a key again. For what no cache shows (a Slurm snapshot, a timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
-  /// A cache has changed, one of the manager's or one that it does not know (a Slurm snapshot): gates, and keys that could not
-  /// observe, are tried again.
+  /// A cache has changed, one of the manager's or one that it does not know (a Slurm snapshot): gates are looked at again.
   void caches_changed();
 
   /// Starts watches and the election; passes begin when all caches are synced and we lead.
@@ -132,21 +112,40 @@ class Manager final : private CacheDirectory {
   CacheBase* find_cache(const Resource& resource, const Scope& scope, std::type_index record);
   void add_cache(const Resource& resource, const Scope& scope, std::type_index record, std::unique_ptr<CacheBase> cache,
                  std::unique_ptr<WatchSink> sink);
-  void wake_all(std::string_view controller, const std::vector<Key>& keys);
   [[nodiscard]] const ParseContext& parse_context() const;
   [[nodiscard]] std::vector<CacheView> caches(const Resource& resource) const override;
 
   std::unique_ptr<Impl> impl_;
 };
 
+/// Which keys a change of a record concerns. Asked of the old and of the new record of each change.
+template <class Record>
+using Mapper = std::function<std::vector<Key>(const Record&)>;
+/// True when a change matters.
+template <class Record>
+using Filter = std::function<bool(const Record& before, const Record& after)>;
+/// Calls `wake` for each key that a change in the cache concerns; with a filter, only for changes that it lets through.
+template <class Record>
+void listen(Cache<Record>& source, Mapper<Record> map, Filter<Record> filter, std::function<void(const Key&)> wake) {
+  source.listen(
+      [map = std::move(map), filter = std::move(filter), wake = std::move(wake)](const auto& before, const auto& after) {
+        if (before && after && filter && !filter(*before, *after)) return;
+        const auto wake_all = [&](const Record& record) {
+          for (const Key& key : map(record)) wake(key);
+        };
+        if (before) wake_all(*before);
+        if (after) wake_all(*after);
+      });
+}
+
 /// Maps a record to its own key.
 template <class Record>
-std::function<std::vector<Key>(const Record&)> self() {
+Mapper<Record> self() {
   return [](const Record& record) { return std::vector<Key>{record.meta.key()}; };
 }
 /// Maps a record to its controller owner, if that is of this kind. Whether it is the very owner is told by uid in `observe`.
 template <class Record>
-std::function<std::vector<Key>(const Record&)> controller_owner(std::string kind) {
+Mapper<Record> controller_owner(std::string kind) {
   return [kind = std::move(kind)](const Record& record) -> std::vector<Key> {
     const OwnerReference* owner = record.meta.controller_owner();
     if (owner == nullptr || owner->kind != kind) return {};

@@ -171,7 +171,7 @@ const std::string kServices = "/api/v1/namespaces/ns/services";
 struct Seen {
   std::shared_ptr<const Object> config;
   std::shared_ptr<const Object> service;
-  Context context;
+  plan::Context context;
   Presence named = Presence::kAbsent;
   std::vector<Presence> all_named;
 };
@@ -185,7 +185,6 @@ class TestController final : public TypedController<Seen> {
   Cache<Object>& services;
   std::function<plan::Plan(const Seen&)> planner;
   std::vector<Seen> observed;
-  bool cannot_observe = false;
   std::string throws_on;  ///< The key whose observe throws.
   bool reads_secret = false;
   int reads_secrets = 0;  ///< So many.
@@ -194,7 +193,6 @@ class TestController final : public TypedController<Seen> {
 
  protected:
   std::shared_ptr<const Seen> observe_typed(const Key& key, Recorder& recorder, const Observation& context) override {
-    if (cannot_observe) return nullptr;
     if (key.name == throws_on) throw std::logic_error("bug");
     auto seen = std::make_shared<Seen>();
     seen->config = configs.find(key);
@@ -235,8 +233,8 @@ class ManagerTest : public testing::Test {
     auto& services = manager->cache<Object>(resources::kService, {"ns", "", ""});
     controller = std::make_unique<TestController>(configs, services);
     manager->add(*controller);
-    manager->watch<Object>(*controller, configs, self<Object>());
-    manager->watch<Object>(*controller, services, self<Object>());
+    for (Cache<Object>* cache : {&configs, &services})
+      listen<Object>(*cache, self<Object>(), {}, [this](const Key& key) { manager->wake("test", key); });
   }
   void start() {
     manager->start();
@@ -778,18 +776,6 @@ TEST_F(ManagerTest, APlanThatTakesTooLongIsToldToWhoeverAsks) {
   loop.advance(100ms);
   EXPECT_TRUE(manager->plans_in_time());
   EXPECT_FALSE(controller->observed.empty());
-}
-
-TEST_F(ManagerTest, AKeyThatCannotObserveIsTriedAgainWhenSomethingMoves) {
-  controller->cannot_observe = true;
-  start();
-  api.put(kConfigs, config("a"));
-  loop.advance(100ms);
-  controller->cannot_observe = false;
-  EXPECT_TRUE(controller->observed.empty());
-  manager->caches_changed();
-  loop.advance(1ms);
-  EXPECT_EQ(controller->observed.size(), 1U);
 }
 
 TEST_F(ManagerTest, APlanThatThrowsHurtsItsKeyOnly) {

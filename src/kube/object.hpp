@@ -192,6 +192,14 @@ using ObjectPtr = std::shared_ptr<const Object>;
 using PodPtr = std::shared_ptr<const PodRecord>;
 using SecretPtr = std::shared_ptr<const SecretRecord>;
 
+/// Whether an object exists. Until its watch has synced that is kUnknown, which is not kAbsent.
+enum class Presence { kUnknown, kAbsent, kPresent };
+template <class Record>
+struct Named {
+  Presence presence = Presence::kUnknown;
+  std::shared_ptr<const Record> record;
+};
+
 /// Metadata for an object we build.
 core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringMap& annotations = {});
 /// A controller owner reference with blockOwnerDeletion, as an item of metadata.ownerReferences.

@@ -21,7 +21,7 @@ namespace kube {
 /// | From | To | When |
 /// | --- | --- | --- |
 /// | observing | planning | `observe` gave an Observed; a worker thread plans. |
-/// | observing | done | `observe` gave none or threw, or the manager is stopping. |
+/// | observing | done | `observe` threw, or the manager is stopping. |
 /// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
 /// | planning | acting | The plan has steps. |
 /// | planning | done | It has none, or they may not be carried out (dry run, stopping); or `plan` threw, or asks without end. |

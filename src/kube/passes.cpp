@@ -10,7 +10,6 @@ namespace kube {
 
 namespace {
 
-constexpr core::Duration kUnobservedRetry{5000};  ///< A key that could not observe, when nothing else wakes it.
 constexpr int kMaxNeedRounds = 8;
 constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
 /// After a pass that found nothing to do its key rests this many times as long as it took to observe and plan.
@@ -104,8 +103,6 @@ bool Passes::has_room(const WorkKey& key) const {
 }
 
 void Passes::caches_changed() {
-  for (const WorkKey& key : unobserved_) wake(key);
-  unobserved_.clear();
   gates_.check();
   pump_soon();
 }
@@ -140,7 +137,7 @@ void Passes::begin(const WorkKey& key) {
 
 void Passes::observe(const PassPtr& pass) {
   if (stopping_) return finish(pass);
-  Context context;
+  plan::Context context;
   context.now = loop_.clock().wall();
   context.mono = pass->observed_at = now();
   if (const auto it = ledgers_.find(pass->key); it != ledgers_.end()) context.outcomes = it->second.outcomes();
@@ -149,24 +146,14 @@ void Passes::observe(const PassPtr& pass) {
   try {
     NamedWatches::Reading reading(named_, pass->key);
     pass->observed = controllers_[pass->key.controller].controller->observe(pass->key.key, reading, context);
+    if (!pass->observed) bug = "it gave none";
   } catch (const std::exception& error) {
     bug = describe(error);
   } catch (...) {
     bug = "exception";
   }
   if (!bug.empty()) return broke(pass, "observe failed: this is a bug", bug);
-  if (!pass->observed) return not_observed(pass);
   plan_off_loop(pass);
-}
-
-void Passes::not_observed(const PassPtr& pass) {
-  pass->move_to(PassState::kDone);
-  work_ended(*pass);
-  queue_.done(pass->key, now());
-  unobserved_.insert(pass->key);
-  queue_.add_after(pass->key, kUnobservedRetry, now());
-  if (options_.metrics != nullptr) options_.metrics->pass_ended(pass->controller, Metrics::PassEnd::kRequeueAfter);
-  pump_soon();
 }
 
 void Passes::plan_off_loop(const PassPtr& pass) {
@@ -396,8 +383,7 @@ bool Passes::plans_in_time() const {
 }
 
 bool Passes::idle() const {
-  return running_.empty() && queue_.processing() == 0 && unobserved_.empty() && !queue_.has_ready(now()) && !pump_planned_ &&
-         !queue_.has_failures();
+  return running_.empty() && queue_.processing() == 0 && !queue_.has_ready(now()) && !pump_planned_ && !queue_.has_failures();
 }
 
 plan::Outcomes Passes::outcomes(std::string_view controller, const Key& key) const {

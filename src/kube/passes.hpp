@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,7 +59,7 @@ class Passes {
   void wake(const WorkKey& key, core::Duration delay = core::Duration{0});
   /// Begins what may begin, in a turn of its own.
   void pump_soon();
-  /// A cache has changed: gates, and keys that could not observe, are tried again.
+  /// A cache has changed: gates are looked at again.
   void caches_changed();
 
   /// No pass begins any more, and no plan is carried out any more; acts that are under way end.
@@ -93,7 +92,6 @@ class Passes {
   [[nodiscard]] bool has_room(const WorkKey& key) const;
   void begin(const WorkKey& key);
   void observe(const PassPtr& pass);
-  void not_observed(const PassPtr& pass);
   void plan_off_loop(const PassPtr& pass);
   void planned(const PassPtr& pass, plan::Plan made, const std::string& bug);
   void ask(const PassPtr& pass, const std::vector<plan::Need>& needs);
@@ -125,7 +123,6 @@ class Passes {
   WorkQueue queue_;
   Gates gates_;
   std::map<WorkKey, PassPtr> running_;  ///< All but those that wait for a gate.
-  std::set<WorkKey> unobserved_;        ///< Tried again when a cache changes.
   std::map<WorkKey, plan::Ledger> ledgers_;
   std::map<WorkKey, Repeats> repeats_;
 

@@ -44,13 +44,11 @@ class TestController final : public TypedController<Seen> {
  public:
   [[nodiscard]] std::string name() const override { return "test"; }
   std::function<plan::Plan(const Seen&)> planner;
-  bool can_observe = true;
   int observed = 0;
 
  protected:
   std::shared_ptr<const Seen> observe_typed(const Key&, Recorder&, const Observation& context) override {
     ++observed;
-    if (!can_observe) return nullptr;
     return std::make_shared<Seen>(Seen{context.facts, context.outcomes});
   }
   plan::Plan plan_typed(const Seen& seen) const override { return planner ? planner(seen) : plan::Plan(); }
@@ -146,21 +144,6 @@ TEST_F(PassesTest, NothingBeginsBeforeItMay) {
   passes.pump_soon();
   loop.run_ready();
   EXPECT_EQ(controller.observed, 1);
-}
-
-TEST_F(PassesTest, AKeyThatCannotObserveIsTriedAgainWhenACacheChangesOrAfterFiveSeconds) {
-  controller.can_observe = false;
-  passes.wake(key);
-  loop.run_ready();
-  EXPECT_EQ(state(), "done");
-  EXPECT_FALSE(passes.idle());
-  passes.caches_changed();
-  loop.run_ready();
-  EXPECT_EQ(controller.observed, 2);
-  loop.advance(4999ms);
-  EXPECT_EQ(controller.observed, 2);
-  loop.advance(1ms);
-  EXPECT_EQ(controller.observed, 3);
 }
 
 TEST_F(PassesTest, AStopLetsActsEndAndBeginsNothing) {

@@ -103,6 +103,14 @@ struct Outcome {
 };
 using Outcomes = std::map<StepId, Outcome>;
 
+/// What every Observed starts with.
+struct Context {
+  core::WallTime now;  ///< For timestamps in status; never for ages.
+  core::MonoTime mono;
+  Outcomes outcomes;  ///< Of this key's steps so far.
+  Facts facts;        ///< Answers to the needs of the previous call in this pass.
+};
+
 /// The whole difference between what is and what is wanted, as far as it can be told now. The steps of all passes add up to it.
 struct Intent {
   std::string summary;  ///< What it is for, where the steps alone do not tell: "end the cluster".

@@ -18,11 +18,6 @@ Caches::Caches(Wiring& wiring)
       stateful_sets(wiring.cache(caches::kStatefulSets)),
       pods(wiring.cache(caches::kPods)) {}
 
-bool Caches::synced() const {
-  return accountings.synced() && controllers.synced() && restapis.synced() && services.synced() && config_maps.synced() &&
-         stateful_sets.synced() && pods.synced();
-}
-
 AccountingController::AccountingController(Wiring& wiring) : caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kAccounting);

@@ -4,6 +4,7 @@
 
 #include "api/controller.hpp"
 #include "cluster/config_map.hpp"
+#include "cluster/read_keys.hpp"
 #include "cluster/status.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/plan.hpp"
@@ -84,7 +85,6 @@ void read_storage(const Caches& caches, kube::Recorder& recorder, const kube::Ke
 
 std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                     const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.accountings.find(key);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cluster/caches.hpp"
+#include "cluster/read_keys.hpp"
 #include "cluster/status.hpp"
 
 namespace op {

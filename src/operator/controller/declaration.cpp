@@ -62,11 +62,6 @@ Caches::Caches(Wiring& wiring)
       nodes(wiring.cache(caches::kNodes)),
       reads_nodes(wiring.reads_nodes()) {}
 
-bool Caches::synced() const {
-  return controllers.synced() && accountings.synced() && nodesets.synced() && restapis.synced() && services.synced() &&
-         config_maps.synced() && stateful_sets.synced() && pod_disruption_budgets.synced() && claims.synced() && pods.synced();
-}
-
 ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kController);

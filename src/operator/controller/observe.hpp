@@ -20,7 +20,6 @@ struct Caches {
   kube::Cache<kube::PodRecord>& pods;
   kube::Cache<kube::NodeRecord>& nodes;
   bool reads_nodes;
-  [[nodiscard]] bool synced() const;
 };
 
 /// By what has been observed of NodeSets, workers and Slurm.

@@ -17,11 +17,6 @@ Caches::Caches(Wiring& wiring)
       deployments(wiring.cache(caches::kDeployments)),
       pods(wiring.cache(caches::kPods)) {}
 
-bool Caches::synced() const {
-  return loginsets.synced() && controllers.synced() && services.synced() && config_maps.synced() && deployments.synced() &&
-         pods.synced();
-}
-
 LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domain)
     : caches_(wiring), cluster_domain_(std::move(cluster_domain)) {
   wiring.run(*this);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cluster/read_keys.hpp"
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "core/hash.hpp"
@@ -21,7 +22,6 @@ void look_at_keys(std::string_view lines, const std::string& place, std::vector<
 
 std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                   const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster_domain = cluster_domain_;

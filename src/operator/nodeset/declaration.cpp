@@ -40,11 +40,6 @@ Caches::Caches(Wiring& wiring)
       nodes(wiring.cache(caches::kNodes)),
       reads_nodes(wiring.reads_nodes()) {}
 
-bool Caches::synced() const {
-  return nodesets.synced() && controllers.synced() && config_maps.synced() && controller_revisions.synced() &&
-         claims.synced() && pods.synced() && (nodes.synced() || !reads_nodes);
-}
-
 NodeSetController::NodeSetController(Wiring& wiring, Options options)
     : wiring_(wiring), caches_(wiring), options_(std::move(options)) {
   wiring.run(*this);

@@ -150,13 +150,6 @@ TEST_F(ObserveNodeSet, SeesTheKubernetesNodesAsPlacesForWorkers) {
   EXPECT_TRUE(observe()->no_kube_nodes);
 }
 
-TEST_F(ObserveNodeSet, WaitsForItsCaches) {
-  EXPECT_EQ(observe(), nullptr);
-  fill_all();
-  EXPECT_NE(observe(), nullptr);
-}
-
-/// A key that could not observe would be planned again and again.
 TEST_F(ObserveNodeSet, HasNothingToDoForOneThatIsGone) {
   fill_all();
   fill(set_.nodesets, {});

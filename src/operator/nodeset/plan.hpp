@@ -4,7 +4,7 @@
 // (parts.hpp) take the View, and what earlier parts have found out, add to the Draft, and return what later ones need.
 #pragma once
 
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::nodeset {

@@ -19,11 +19,6 @@ Caches::Caches(Wiring& wiring)
       deployments(wiring.cache(caches::kDeployments)),
       pods(wiring.cache(caches::kPods)) {}
 
-bool Caches::synced() const {
-  return restapis.synced() && controllers.synced() && nodesets.synced() && services.synced() && config_maps.synced() &&
-         deployments.synced() && pods.synced();
-}
-
 RestApiController::RestApiController(Wiring& wiring) : caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kRestApi);

@@ -1,6 +1,7 @@
 #include "operator/restapi/observe.hpp"
 
 #include "cluster/config_map.hpp"
+#include "cluster/read_keys.hpp"
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
@@ -10,7 +11,6 @@ namespace op::restapi {
 
 std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                  const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.restapis.find(key);

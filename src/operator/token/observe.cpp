@@ -1,5 +1,6 @@
 #include "operator/token/observe.hpp"
 
+#include "cluster/read_keys.hpp"
 #include "cluster/status.hpp"
 #include "operator/token/plan.hpp"
 
@@ -7,7 +8,6 @@ namespace op::token {
 
 std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                                const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.tokens.find(key);

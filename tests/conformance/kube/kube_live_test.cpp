@@ -405,9 +405,10 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   auto& keys = manager.cache<kube::SecretRecord>(kube::resources::kSecret, {ns(), copy_label, ""});
   CopyController controller(sources, copies, keys);
   manager.add(controller);
-  manager.watch<kube::Object>(controller, sources, kube::self<kube::Object>());
-  manager.watch<kube::Object>(controller, copies, kube::controller_owner<kube::Object>("ConfigMap"));
-  manager.watch<kube::SecretRecord>(controller, keys, kube::controller_owner<kube::SecretRecord>("ConfigMap"));
+  const auto wake = [&](const kube::Key& woken) { manager.wake("copy", woken); };
+  kube::listen<kube::Object>(sources, kube::self<kube::Object>(), {}, wake);
+  kube::listen<kube::Object>(copies, kube::controller_owner<kube::Object>("ConfigMap"), {}, wake);
+  kube::listen<kube::SecretRecord>(keys, kube::controller_owner<kube::SecretRecord>("ConfigMap"), {}, wake);
   manager.start();
   ASSERT_TRUE(wait_for([&] { return manager.leading() && manager.synced(); }));
 
