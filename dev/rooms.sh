@@ -48,7 +48,9 @@ sees_no() { # ROOM HEADER...
 
 sees_no core net/http.hpp plan/plan.hpp
 sees_no net plan/plan.hpp kube/object.hpp
-sees_no plan net/http.hpp kube/object.hpp slurm/model.hpp
+sees_no plan net/http.hpp kube/object.hpp slurm/model.hpp run/key.hpp
+sees_no run net/http.hpp kube/object.hpp slurm/model.hpp
+sees_no run_shell kube/object.hpp kube/client/client.hpp slurm/model.hpp
 sees_no api plan/plan.hpp net/http.hpp
 sees_no kube slurm/model.hpp api/kinds.hpp cluster/names.hpp
 sees_no slurm kube/object.hpp api/kinds.hpp cluster/names.hpp
@@ -60,13 +62,13 @@ sees_no sim_slurm slurm/model.hpp kube/object.hpp
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
 for room in cluster operator_common operator_{accounting,controller,loginset,nodeset,restapi,token}; do
   sees "${room}_plan" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp cluster/names.hpp
-  sees_no "${room}_plan" kube/{cache,client,controller,manager}.hpp net/http.hpp slurm/{rest/client,snapshot/registry}.hpp \
+  sees_no "${room}_plan" kube/{cache/cache,client/client,app/manager}.hpp run/{controller,passes}.hpp net/http.hpp slurm/{rest/client,snapshot/registry}.hpp \
     slurm/accounting/lists.hpp cluster/{caches,read_keys,wiring}.hpp operator/common/{named_objects,watches}.hpp
 done
 for controller in accounting controller loginset nodeset restapi token; do
   sees "operator_${controller}_plan" "operator/$controller/observed.hpp"
   sees_no "operator_${controller}_plan" "operator/$controller/observe.hpp"
-  sees "operator_$controller" "operator/$controller/observe.hpp" kube/manager.hpp
+  sees "operator_$controller" "operator/$controller/observe.hpp" kube/app/manager.hpp
 done
 
 echo "$passed passed, $failed failed"

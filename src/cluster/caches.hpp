@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kube/cache.hpp"
+#include "kube/cache/cache.hpp"
 #include "kube/object.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/snapshot.hpp"

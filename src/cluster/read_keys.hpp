@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cluster/keys.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 
 namespace op {
 

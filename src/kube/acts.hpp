@@ -49,6 +49,7 @@ struct Apply final : plan::Act {
   /// ours; else AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
 };
 
 enum class PatchType { kMerge, kJson, kStrategic };
@@ -64,6 +65,8 @@ struct Patch final : plan::Act {
   std::string uid, resource_version;
   bool finalizer = false;  ///< It adds or removes one, and nothing else.
   [[nodiscard]] core::Json describe() const override;
+  /// Finalizers never wait: what they guard does.
+  [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
 /// That a pod may be deleted: nothing is lost with it, or the user wanted that. Other rooms have kinds of it for pods of
@@ -191,6 +194,7 @@ struct EventAct final : plan::Act {
   std::string action;  ///< "Scale".
   std::string note;
   [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool incidental() const override { return true; }
 };
 
 // Builders for the usual steps.

@@ -12,6 +12,7 @@
 
 #include "core/clock.hpp"
 #include "core/json.hpp"
+#include "run/key.hpp"
 
 namespace kube {
 
@@ -34,12 +35,7 @@ extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kServiceAccoun
     kStatefulSet, kDeployment, kControllerRevision, kLease, kEvent, kPodDisruptionBudget, kCustomResourceDefinition;
 }
 
-struct Key {
-  std::string ns;
-  std::string name;
-  [[nodiscard]] std::string str() const { return ns.empty() ? name : ns + "/" + name; }
-  friend auto operator<=>(const Key&, const Key&) = default;
-};
+using Key = run::Key;
 /// Of an object as the API server gives it; what it lacks is "".
 Key key_of(const core::Json& object);
 

@@ -35,6 +35,15 @@ class Act {
   [[nodiscard]] virtual core::Json describe() const = 0;
   /// True when it takes something away that cannot be had back.
   [[nodiscard]] virtual bool destructive() const { return false; }
+  /// True when nobody waits for it (an event): a key is not looked at again because of it.
+  [[nodiscard]] virtual bool incidental() const { return false; }
+  /// How long it is withheld at most when it is done again and again, because something else changes it back.
+  enum class Withhold {
+    kNever,
+    kBriefly,  ///< It has its opposite (to create, to delete, to drain ...), and users may ask for both in turn.
+    kLong,
+  };
+  [[nodiscard]] virtual Withhold withhold() const { return Withhold::kBriefly; }
 };
 using ActPtr = std::shared_ptr<const Act>;
 

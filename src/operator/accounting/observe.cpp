@@ -84,7 +84,7 @@ void read_storage(const Caches& caches, kube::Recorder& recorder, const kube::Ke
 }  // namespace
 
 std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                    const kube::Observation& context) {
+                                                                    const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.accountings.find(key);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 #include "operator/accounting/observed.hpp"
 
 namespace op::accounting {
@@ -26,7 +26,7 @@ class AccountingController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Observation& context) override;
+                                                const run::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

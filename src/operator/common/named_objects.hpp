@@ -9,7 +9,7 @@
 
 #include "api/common.hpp"
 #include "cluster/status.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 
 namespace op {
 

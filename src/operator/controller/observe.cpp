@@ -232,7 +232,7 @@ std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan
 }
 
 std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                    const kube::Observation& context) {
+                                                                    const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster = cluster_key(key.ns, key.name);

@@ -21,7 +21,7 @@ void look_at_keys(std::string_view lines, const std::string& place, std::vector<
 }  // namespace
 
 std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                  const kube::Observation& context) {
+                                                                  const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster_domain = cluster_domain_;

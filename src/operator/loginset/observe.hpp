@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 #include "operator/loginset/observed.hpp"
 
 namespace op::loginset {
@@ -24,7 +24,7 @@ class LoginSetController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Observation& context) override;
+                                                const run::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

@@ -210,7 +210,7 @@ void NodeSetController::note_end(const kube::PodRecord& gone) {
 }
 
 std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                 const kube::Observation& context) {
+                                                                 const run::Observation& context) {
   const kube::ObjectPtr object = caches_.nodesets.find(key);
   if (object == nullptr) {
     seen_.erase(key);

@@ -11,7 +11,7 @@
 
 #include "api/well_known.hpp"
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 #include "operator/nodeset/observed.hpp"
 
 namespace op::nodeset {
@@ -43,7 +43,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
 
  protected:
   [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                              const kube::Observation& context) override;
+                                                              const run::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

@@ -10,7 +10,7 @@
 namespace op::restapi {
 
 std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                 const kube::Observation& context) {
+                                                                 const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.restapis.find(key);

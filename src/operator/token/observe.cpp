@@ -7,7 +7,7 @@
 namespace op::token {
 
 std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                               const kube::Observation& context) {
+                                                               const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.tokens.find(key);

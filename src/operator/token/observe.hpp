@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 #include "operator/token/observed.hpp"
 
 namespace op::token {
@@ -25,7 +25,7 @@ class TokenController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Observation& context) override;
+                                                const run::Observation& context) override;
   [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:

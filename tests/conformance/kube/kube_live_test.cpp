@@ -9,11 +9,11 @@
 
 #include "core/log.hpp"
 #include "core/random.hpp"
+#include "kube/app/lease.hpp"
+#include "kube/app/manager.hpp"
 #include "kube/apply_helper.hpp"
-#include "kube/client.hpp"
-#include "kube/credentials.hpp"
-#include "kube/lease.hpp"
-#include "kube/manager.hpp"
+#include "kube/client/client.hpp"
+#include "kube/client/credentials.hpp"
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
 
@@ -338,7 +338,7 @@ class CopyController final : public kube::TypedController<Seen> {
   int plans = 0;
 
  protected:
-  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const kube::Observation&) override {
+  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const run::Observation&) override {
     ++plans;
     auto seen = std::make_shared<Seen>();
     seen->source = sources_.find(key);
