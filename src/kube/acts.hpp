@@ -128,16 +128,6 @@ struct Delete final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Binds a pod to a node (its subresource "binding"), as a scheduler does. Done also when the pod is bound to that very node.
-/// Conflict: it is bound to another, has scheduling gates, is being deleted, or is another pod.
-struct Bind final : plan::Act {
-  Key pod;
-  std::string uid;  ///< Required.
-  std::string node;
-  StringMap annotations;  ///< Are added to the pod in the same write.
-  [[nodiscard]] core::Json describe() const override;
-};
-
 /// Evicts a pod (its subresource "eviction"): like Delete, but its PodDisruptionBudgets are asked. Busy, with the reason
 /// "DisruptionBudget": one of them holds it. Needs evidence about the pod, as any way to delete one does. Conflict: it is of a
 /// version of the pod that is no more.

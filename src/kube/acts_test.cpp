@@ -132,20 +132,7 @@ TEST(ActsTest, OwnerReferencesBlock) {
           R"({"apiVersion":"apps/v1","kind":"StatefulSet","name":"p","uid":"u","controller":true,"blockOwnerDeletion":true})"));
 }
 
-TEST(ActsTest, BindingsAndEvictionsSayWhatTheyDo) {
-  Bind bind;
-  bind.pod = {"ns", "p"};
-  bind.uid = "u";
-  bind.node = "n1";
-  bind.annotations = {{"a", "b"}};
-  EXPECT_EQ(bind.describe(), (Json{{"act", "kube.Bind"},
-                                   {"kind", "Pod"},
-                                   {"namespace", "ns"},
-                                   {"name", "p"},
-                                   {"uid", "u"},
-                                   {"node", "n1"},
-                                   {"annotations", {{"a", "b"}}}}));
-  EXPECT_FALSE(bind.destructive());
+TEST(ActsTest, EvictionsSayWhatTheyDo) {
   Evict evict;
   evict.pod = {"ns", "p"};
   evict.uid = "u";

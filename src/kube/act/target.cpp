@@ -489,42 +489,6 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// A write to a subresource was answered, and the answer does not show the object.
   void wrote_beside(const Key& pod, const std::string& uid, const Done& done);
 
-  void run(std::shared_ptr<const Bind> act, Done done) {
-    if (act->uid.empty() || act->node.empty()) {
-      const std::string what = "binding pod " + act->pod.str() + " needs its uid and a node";
-      return later({core::fail(core::ErrorCode::kInvalid, what), {}}, done);
-    }
-    core::Json binding = {{"apiVersion", "v1"}, {"kind", "Binding"}, {"target", {{"kind", "Node"}, {"name", act->node}}}};
-    binding["metadata"] = meta_json(act->pod, {}, act->annotations);
-    binding["metadata"]["uid"] = act->uid;
-    WriteOptions options;
-    options.subresource = "binding";
-    const core::MonoTime until = deadline();
-    client.create(
-        resources::kPod, binding,
-        [weak = weak_from_this(), act, done, until](core::Result<core::Json> reply) {
-          const auto self = weak.lock();
-          if (!self) return;
-          if (reply) return self->wrote_beside(act->pod, act->uid, done);
-          if (reply.error().code == core::ErrorCode::kConflict) return self->look_bound(act, std::move(reply.error()), done);
-          self->failed(std::move(reply.error()), resources::kPod, act->pod, act->uid, until, done);
-        },
-        options);
-  }
-
-  /// The pod was not bound now. It may be since an earlier try whose reply was lost.
-  void look_bound(std::shared_ptr<const Bind> act, core::Error error, Done done) {
-    client.get(resources::kPod, act->pod,
-               [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 const bool bound = live && core::get_string(*live, {"metadata", "uid"}) == act->uid &&
-                                    core::get_string(*live, {"spec", "nodeName"}) == act->node;
-                 if (bound) return self->wrote(resources::kPod, *live, done);
-                 done({std::unexpected(error), {}});
-               });
-  }
-
   void run(std::shared_ptr<const Evict> act, Done done) {
     if (const auto refused = refuse(resources::kPod, act->pod, act->uid, act->evidence, false))
       return later({std::unexpected(*refused), {}}, done);
@@ -742,7 +706,6 @@ Target::Target(core::Loop& loop, core::Random& random, core::Logger& logger, Cli
   carries_out<Apply>(run);
   carries_out<Patch>(run);
   carries_out<Delete>(run);
-  carries_out<Bind>(run);
   carries_out<Evict>(run);
   carries_out<Get>(run);
   carries_out<Log>(run);

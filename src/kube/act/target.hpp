@@ -1,9 +1,8 @@
-// Carries kube acts out: Create, Apply, Patch, Delete, Bind, Evict, Get, Log, List, DryRun, EventAct.
+// Carries kube acts out: Create, Apply, Patch, Delete, Evict, Get, Log, List, DryRun, EventAct.
 //
 // Guarantees: after a write its key waits (a gate) until every cache that would show the object does so at that resourceVersion
 // or newer, or has seen it go. A kind that no cache watches has no gate. A lost reply is settled by a consistent read that
-// starts after the request's deadline; the reply of a subresource (Bind, Evict), which says nothing of the pod, by one that
-// starts at once.
+// starts after the request's deadline; the reply of an eviction, which says nothing of the pod, by one that starts at once.
 #pragma once
 
 #include <functional>
