@@ -63,7 +63,7 @@ sees_no sim_slurm slurm/model.hpp kube/object.hpp
 for room in cluster operator_common operator_{accounting,controller,loginset,nodeset,restapi,token}; do
   sees "${room}_plan" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp cluster/names.hpp
   sees_no "${room}_plan" kube/{cache/cache,client/client,app/manager}.hpp run/{controller,passes}.hpp net/http.hpp slurm/{rest/client,snapshot/registry}.hpp \
-    slurm/accounting/lists.hpp cluster/{caches,read_keys,wiring}.hpp operator/common/{named_objects,watches}.hpp
+    slurm/accounting/lists.hpp cluster/{caches,wiring}.hpp operator/common/{named_objects,watches}.hpp
 done
 for controller in accounting controller loginset nodeset restapi token; do
   sees "operator_${controller}_plan" "operator/$controller/observed.hpp"

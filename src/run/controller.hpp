@@ -5,8 +5,10 @@
 // Guarantees: `observe` is called on the loop, `plan` on any thread; never both, nor one twice, for the same key at once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "plan/evidence.hpp"
 #include "plan/plan.hpp"
@@ -38,21 +40,23 @@ class Controller {
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
 };
 
-/// Controller over a typed Observed, which reads through a recorder of the type Reads.
+/// Controller over a typed Observed, which reads through a recorder of the type Reads. The plan is a function, so that it sees
+/// nothing of the controller.
 template <class Observed, class Reads = Recorder>
 class TypedController : public Controller {
  public:
   [[nodiscard]] std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const plan::Context& context) final {
     return observe_typed(key, dynamic_cast<Reads&>(recorder), {context, plan::Observing(context.mono)});
   }
-  [[nodiscard]] plan::Plan plan(const void* observed) const final {
-    return plan_typed(*static_cast<const Observed*>(observed));
-  }
+  [[nodiscard]] plan::Plan plan(const void* observed) const final { return plan_(*static_cast<const Observed*>(observed)); }
 
  protected:
+  explicit TypedController(std::function<plan::Plan(const Observed&)> plan) : plan_(std::move(plan)) {}
   [[nodiscard]] virtual std::shared_ptr<const Observed> observe_typed(const Key& key, Reads& recorder,
                                                                       const Observation& context) = 0;
-  [[nodiscard]] virtual plan::Plan plan_typed(const Observed& observed) const = 0;
+
+ private:
+  std::function<plan::Plan(const Observed&)> plan_;
 };
 
 }  // namespace run

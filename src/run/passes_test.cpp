@@ -43,6 +43,7 @@ struct Seen {
 
 class TestController final : public TypedController<Seen> {
  public:
+  TestController() : TypedController([this](const Seen& seen) { return planner ? planner(seen) : plan::Plan(); }) {}
   [[nodiscard]] std::string name() const override { return "test"; }
   std::function<plan::Plan(const Seen&)> planner;
   int observed = 0;
@@ -52,7 +53,6 @@ class TestController final : public TypedController<Seen> {
     ++observed;
     return std::make_shared<Seen>(Seen{context.facts, context.outcomes});
   }
-  plan::Plan plan_typed(const Seen& seen) const override { return planner ? planner(seen) : plan::Plan(); }
 };
 
 /// One key, with the real queue, ledger, repeats, gates and executor.

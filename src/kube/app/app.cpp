@@ -79,7 +79,7 @@ Manager& App::manager() {
 }
 
 run::HealthChecks App::health() {
-  return {.ready = [this] { return manager().synced(); }, .healthy = [this] { return manager().plans_in_time(); }};
+  return {.ready = [this] { return manager().synced(); }, .healthy = [this] { return manager().passes().plans_in_time(); }};
 }
 
 std::vector<core::Field> App::connected_to() {

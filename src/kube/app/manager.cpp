@@ -175,9 +175,6 @@ void Manager::stop(std::function<void()> done) {
   impl_->shutdown.begin(std::move(done));
 }
 
-bool Manager::plans_in_time() const {
-  return impl_->passes.plans_in_time();
-}
 bool Manager::synced() const {
   return impl_->synced();
 }
@@ -187,14 +184,8 @@ bool Manager::leading() const {
 bool Manager::idle() const {
   return impl_->passes.idle() && !impl_->change_planned;
 }
-std::vector<std::string> Manager::held() const {
-  return impl_->passes.held();
-}
-plan::Outcomes Manager::outcomes(std::string_view controller, const Key& key) const {
-  return impl_->passes.outcomes(controller, key);
-}
-std::size_t Manager::steps_remembered() const {
-  return impl_->passes.steps_remembered();
+const run::Passes& Manager::passes() const {
+  return impl_->passes;
 }
 
 void Manager::collect() const {

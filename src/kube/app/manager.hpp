@@ -19,7 +19,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <typeindex>
@@ -96,12 +95,8 @@ class Manager final : private CacheDirectory {
   void on_leading(std::function<void()> callback);
   /// Called for each system that a plan waits on (Plan::waits_on), each time that it is planned.
   void on_waiting(std::function<void(const std::string& system)> callback);
-  // See run::Passes.
-  [[nodiscard]] bool plans_in_time() const;
-  [[nodiscard]] bool idle() const;
-  [[nodiscard]] std::vector<std::string> held() const;
-  [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
-  [[nodiscard]] std::size_t steps_remembered() const;
+  [[nodiscard]] bool idle() const;  ///< No pass runs, no key is ready or held, none is to be retried.
+  [[nodiscard]] const run::Passes& passes() const;
   /// Brings the gauges of the metrics up to date; before they are written out.
   void collect() const;
   [[nodiscard]] Client& client();

@@ -179,7 +179,8 @@ struct Seen {
 /// For each ConfigMap a Service of its name.
 class TestController final : public TypedController<Seen> {
  public:
-  TestController(Cache<Object>& c, Cache<Object>& s) : configs(c), services(s) {}
+  TestController(Cache<Object>& c, Cache<Object>& s)
+      : TypedController([this](const Seen& seen) { return planner ? planner(seen) : plan::Plan(); }), configs(c), services(s) {}
   [[nodiscard]] std::string name() const override { return "test"; }
   Cache<Object>& configs;
   Cache<Object>& services;
@@ -205,7 +206,6 @@ class TestController final : public TypedController<Seen> {
     observed.push_back(*seen);
     return seen;
   }
-  plan::Plan plan_typed(const Seen& seen) const override { return planner ? planner(seen) : plan::Plan(); }
 };
 
 Json service(std::string_view name) {
@@ -341,8 +341,8 @@ TEST_F(ManagerTest, AKeyWaitsUntilTheCachesShowItsWrite) {
   api.put(kConfigs, config("a"));
   loop.advance(310ms);
   ASSERT_EQ(api.writes, 1);
-  ASSERT_EQ(manager->held().size(), 1U);
-  EXPECT_THAT(manager->held()[0], HasSubstr("test ns/a: Service ns/a at resourceVersion"));
+  ASSERT_EQ(manager->passes().held().size(), 1U);
+  EXPECT_THAT(manager->passes().held()[0], HasSubstr("test ns/a: Service ns/a at resourceVersion"));
   const auto passes = controller->observed.size();
   manager->wake("test", {"ns", "a"});
   loop.advance(200ms);
@@ -350,7 +350,7 @@ TEST_F(ManagerTest, AKeyWaitsUntilTheCachesShowItsWrite) {
   loop.advance(200ms);
   EXPECT_GT(controller->observed.size(), passes);
   EXPECT_EQ(api.writes, 1);
-  EXPECT_TRUE(manager->held().empty());
+  EXPECT_TRUE(manager->passes().held().empty());
 }
 
 TEST_F(ManagerTest, OtherKeysDoNotWaitForAHeldOne) {
@@ -359,7 +359,7 @@ TEST_F(ManagerTest, OtherKeysDoNotWaitForAHeldOne) {
   start();
   api.put(kConfigs, config("a"));
   loop.advance(305ms);
-  ASSERT_EQ(manager->held().size(), 1U);
+  ASSERT_EQ(manager->passes().held().size(), 1U);
   manager->wake("test", {"ns", "other"});
   loop.advance(5ms);
   ASSERT_FALSE(controller->observed.empty());
@@ -372,11 +372,11 @@ TEST_F(ManagerTest, AGateThatStaysClosedIsSettledLive) {
   api.put(kConfigs, config("a"));
   api.lag = 1000s;  // The watch goes quiet after this.
   loop.advance(100ms);
-  ASSERT_EQ(manager->held().size(), 1U);
+  ASSERT_EQ(manager->passes().held().size(), 1U);
   const int opened = api.opened;
   loop.advance(32s);
   EXPECT_GT(api.opened, opened) << "the cache that is behind lists again";
-  EXPECT_TRUE(manager->held().empty());
+  EXPECT_TRUE(manager->passes().held().empty());
   EXPECT_EQ(api.writes, 1);
 }
 
@@ -412,9 +412,9 @@ TEST_F(ManagerTest, AServerThatIsGoneDoesNotHoldItsKeyForEver) {
   start();
   api.put(kConfigs, config("a"));
   loop.advance(29s);
-  EXPECT_EQ(manager->held().size(), 1U);
+  EXPECT_EQ(manager->passes().held().size(), 1U);
   loop.advance(3s);
-  EXPECT_TRUE(manager->held().empty());
+  EXPECT_TRUE(manager->passes().held().empty());
   EXPECT_GT(controller->observed.size(), 1U);
 }
 
@@ -454,7 +454,7 @@ TEST_F(ManagerTest, AFailureIsTriedAgainWithBackoffAndItsOutcomeIsObserved) {
   }
   EXPECT_THAT(counts, ElementsAre(1, 2, 3));
   EXPECT_EQ(controller->observed.back().context.outcomes.at({"create service"}).state, plan::Outcome::State::kDone);
-  EXPECT_TRUE(manager->outcomes("test", {"ns", "a"}).empty()) << "no plan names the step any more";
+  EXPECT_TRUE(manager->passes().outcomes("test", {"ns", "a"}).empty()) << "no plan names the step any more";
   EXPECT_TRUE(manager->idle());
 }
 
@@ -468,7 +468,7 @@ TEST_F(ManagerTest, ALostReplyIsNotDoneTwice) {
   start();
   api.put(kConfigs, config("a"));
   loop.advance(1s);
-  EXPECT_EQ(manager->held().size(), 1U);
+  EXPECT_EQ(manager->passes().held().size(), 1U);
   loop.advance(20s);
   EXPECT_TRUE(manager->idle());
   EXPECT_EQ(api.writes, 1);
@@ -635,9 +635,9 @@ TEST_F(FightTest, ThatEndsIsFollowedByTheWrite) {
   loop.advance(20s);
   EXPECT_EQ(value("x"), "ours") << "the key wakes by itself";
   EXPECT_TRUE(manager->idle());
-  EXPECT_EQ(manager->steps_remembered(), 2U);
+  EXPECT_EQ(manager->passes().steps_remembered(), 2U);
   loop.advance(700s);
-  EXPECT_EQ(manager->steps_remembered(), 0U);
+  EXPECT_EQ(manager->passes().steps_remembered(), 0U);
   set("x", "theirs");
   loop.advance(1s);
   EXPECT_EQ(value("x"), "ours") << "forgotten: it is done at once";
@@ -665,10 +665,10 @@ TEST_F(FightTest, StepsThatNoLongerComeAreForgotten) {
     api.put(kConfigs, config("a" + std::to_string(i)));
     loop.advance(100ms);
   }
-  EXPECT_EQ(manager->steps_remembered(), 100U);
+  EXPECT_EQ(manager->passes().steps_remembered(), 100U);
   for (int i = 0; i < 50; ++i) api.remove(kConfigs + "/a" + std::to_string(i));
   loop.advance(130s);
-  EXPECT_EQ(manager->steps_remembered(), 0U);
+  EXPECT_EQ(manager->passes().steps_remembered(), 0U);
 }
 
 TEST_F(ManagerTest, AnEventAloneIsNoReasonToLookAgain) {
@@ -764,17 +764,17 @@ TEST_F(ManagerTest, WhatWaitsForOneSlowThingTakesItsShareAndNoMore) {
 
 TEST_F(ManagerTest, APlanThatTakesTooLongIsToldToWhoeverAsks) {
   controller->planner = [&](const Seen&) -> plan::Plan {
-    EXPECT_TRUE(manager->plans_in_time());
+    EXPECT_TRUE(manager->passes().plans_in_time());
     loop.manual_clock().move(59s);
-    EXPECT_TRUE(manager->plans_in_time());
+    EXPECT_TRUE(manager->passes().plans_in_time());
     loop.manual_clock().move(1s);
-    EXPECT_FALSE(manager->plans_in_time());
+    EXPECT_FALSE(manager->passes().plans_in_time());
     return {};
   };
   start();
   api.put(kConfigs, config("a"));
   loop.advance(100ms);
-  EXPECT_TRUE(manager->plans_in_time());
+  EXPECT_TRUE(manager->passes().plans_in_time());
   EXPECT_FALSE(controller->observed.empty());
 }
 
@@ -878,7 +878,7 @@ TEST_F(ManagerTest, TheWaitAtAGateIsNoWork) {
   start();
   api.put(kConfigs, config("a"));
   loop.advance(400ms);
-  ASSERT_EQ(manager->held().size(), 1U);
+  ASSERT_EQ(manager->passes().held().size(), 1U);
   EXPECT_EQ(metric("controller_runtime_active_workers{controller=\"test\"}"), 0);
   const std::string labels = "{controller=\"test\",name=\"test\"}";
   EXPECT_EQ(metric("workqueue_work_duration_seconds_count" + labels), 1);
@@ -1076,7 +1076,7 @@ TEST_F(ElectedTest, TheLeaseRunsOutByItselfWhereAReplyWasLost) {
   };
   api.put(kConfigs, config("a"));
   loop.advance(100ms);
-  ASSERT_EQ(manager->held().size(), 1U) << "the pass has ended, and waits for what became of its write";
+  ASSERT_EQ(manager->passes().held().size(), 1U) << "the pass has ended, and waits for what became of its write";
   bool stopped = false;
   manager->stop([&] { stopped = true; });
   loop.advance(1s);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cluster/caches.hpp"
-#include "cluster/read_keys.hpp"
 #include "cluster/status.hpp"
+#include "operator/common/named_objects.hpp"
 
 namespace op {
 

@@ -4,7 +4,6 @@
 
 #include "api/nodeset.hpp"
 #include "cluster/namesakes.hpp"
-#include "cluster/read_keys.hpp"
 #include "cluster/status.hpp"
 #include "cluster/worker_names.hpp"
 #include "cluster/workers.hpp"
@@ -14,7 +13,6 @@
 #include "operator/common/named_objects.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
-#include "operator/controller/plan.hpp"
 #include "slurm/holds.hpp"
 
 namespace op::controller {
@@ -339,10 +337,6 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     out->doubt = doubt_of(workers, *out->snapshot, persistent ? std::nullopt : std::optional(youngest(out->pods)));
   }
   return out;
-}
-
-plan::Plan ControllerController::plan_typed(const Observed& observed) const {
-  return controller::plan(observed);
 }
 
 }  // namespace op::controller

@@ -34,7 +34,6 @@ class ControllerController final : public kube::TypedController<Observed> {
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                 const run::Observation& context) override;
-  plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
   Wiring& wiring_;

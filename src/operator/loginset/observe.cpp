@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "cluster/read_keys.hpp"
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/ssh.hpp"
-#include "operator/loginset/plan.hpp"
 
 namespace op::loginset {
 namespace {
@@ -81,10 +79,6 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
   out->deployment = caches_.deployments.find(key);
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppLogin, key.name));
   return out;
-}
-
-plan::Plan LoginSetController::plan_typed(const Observed& observed) const {
-  return loginset::plan(observed);
 }
 
 }  // namespace op::loginset

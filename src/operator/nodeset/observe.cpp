@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cluster/config_map.hpp"
-#include "cluster/read_keys.hpp"
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "cluster/worker_names.hpp"
@@ -14,7 +13,6 @@
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
-#include "operator/nodeset/plan.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -110,30 +108,6 @@ void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Obse
     out.namesake = other->meta.name;
     first = std::move(theirs);
   }
-}
-
-/// What goes on there may take days: jobs run there, and no others start.
-bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
-  return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
-         (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
-}
-
-/// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
-bool waits_for_slurm(const Observed& observed) {
-  if (observed.seen.podless_since) return true;
-  const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
-  const auto wanted =
-      observed.by_host()
-          ? static_cast<int>(std::ranges::count_if(observed.hosts, [](const auto& host) { return host.second.wanted; }))
-          : observed.nodeset.spec.replicas;
-  int going = all_go ? 0 : -wanted;
-  for (const kube::PodPtr& pod : observed.pods) {
-    if (pod->meta.terminating()) continue;
-    const slurm::Node* node = find_slurm_node(observed, *pod);
-    if (node == nullptr && pod->ready() && observed.snapshot != nullptr) return true;
-    if (node == nullptr || !waits_for_jobs(*observed.snapshot, *node)) ++going;
-  }
-  return going > 0;
 }
 
 bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
@@ -309,13 +283,6 @@ std::string NodeSetController::doubt(const slurm::ClusterKey& cluster, const Obs
 std::string NodeSetController::share(const kube::Key& key) const {
   const kube::ObjectPtr object = caches_.nodesets.find(key);
   return object ? cluster_key(key.ns, core::get_string(object->body, {"spec", "controllerRef", "name"})) : "";
-}
-
-plan::Plan NodeSetController::plan_typed(const Observed& observed) const {
-  if (!observed.object) return {};
-  plan::Plan plan = plan_nodeset(observed);
-  if (waits_for_slurm(observed)) plan.waits_on(observed.cluster());
-  return plan;
 }
 
 }  // namespace op::nodeset

@@ -44,7 +44,6 @@ class NodeSetController final : public kube::TypedController<Observed> {
  protected:
   [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                               const run::Observation& context) override;
-  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
   /// A kubelet says that a pod has ended, and deletes it, in one go: a pass may see neither.

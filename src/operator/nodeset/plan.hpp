@@ -10,5 +10,7 @@
 namespace op::nodeset {
 
 [[nodiscard]] plan::Plan plan_nodeset(const Observed& observed);
+/// The same, of a NodeSet that may be gone; and it says whether it waits on Slurm.
+[[nodiscard]] plan::Plan plan(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -4,6 +4,7 @@
 #include "cluster/releases.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/restapi/observe.hpp"
+#include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
 
@@ -19,7 +20,7 @@ Caches::Caches(Wiring& wiring)
       deployments(wiring.cache(caches::kDeployments)),
       pods(wiring.cache(caches::kPods)) {}
 
-RestApiController::RestApiController(Wiring& wiring) : caches_(wiring) {
+RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::plan), caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kRestApi);
   wiring.makes(kube::resources::kService);

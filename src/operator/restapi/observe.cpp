@@ -1,11 +1,9 @@
 #include "operator/restapi/observe.hpp"
 
 #include "cluster/config_map.hpp"
-#include "cluster/read_keys.hpp"
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
-#include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
 
@@ -56,10 +54,6 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
   out->deployment = caches_.deployments.find({key.ns, restapi_object_name(key.name)});
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppRestApi, key.name));
   return out;
-}
-
-plan::Plan RestApiController::plan_typed(const Observed& observed) const {
-  return restapi::plan(observed);
 }
 
 }  // namespace op::restapi

@@ -25,7 +25,6 @@ class RestApiController final : public kube::TypedController<Observed> {
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                 const run::Observation& context) override;
-  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
 
  private:
   Caches caches_;

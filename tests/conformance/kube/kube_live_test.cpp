@@ -330,10 +330,41 @@ struct Seen {
   std::string named_hash;
 };
 
+plan::Plan plan_copy(const Seen& seen) {
+  plan::Plan plan;
+  if (!seen.source) return plan;
+  const kube::ObjectMeta& meta = seen.source->meta;
+  if (meta.terminating()) {
+    if (auto act = kube::remove_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
+      plan.lane("finalize").add({{"remove finalizer"}, "going", act});
+    }
+    return plan;
+  }
+  if (auto act = kube::add_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
+    plan.lane("protect").add({{"add finalizer"}, "new", act});
+    return plan;
+  }
+  const Json owner = kube::owner_reference_json(kube::resources::kConfigMap, meta);
+  if (!seen.key) {
+    Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
+                   {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
+    secret["metadata"]["ownerReferences"] = Json::array({owner});
+    plan.lane("create").add({{"create key"}, "absent", kube::create(kube::resources::kSecret, secret)});
+  }
+  Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
+               {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
+  copy["metadata"]["ownerReferences"] = Json::array({owner});
+  if (seen.named == kube::Presence::kUnknown) return plan;
+  if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
+    plan.lane("apply").add({{"apply copy"}, "differs", act});
+  }
+  return plan;
+}
+
 class CopyController final : public kube::TypedController<Seen> {
  public:
   CopyController(kube::Cache<kube::Object>& sources, kube::Cache<kube::Object>& copies, kube::Cache<kube::SecretRecord>& keys)
-      : sources_(sources), copies_(copies), keys_(keys) {}
+      : TypedController(plan_copy), sources_(sources), copies_(copies), keys_(keys) {}
   [[nodiscard]] std::string name() const override { return "copy"; }
   int plans = 0;
 
@@ -353,36 +384,6 @@ class CopyController final : public kube::TypedController<Seen> {
       }
     }
     return seen;
-  }
-  plan::Plan plan_typed(const Seen& seen) const override {
-    plan::Plan plan;
-    if (!seen.source) return plan;
-    const kube::ObjectMeta& meta = seen.source->meta;
-    if (meta.terminating()) {
-      if (auto act = kube::remove_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
-        plan.lane("finalize").add({{"remove finalizer"}, "going", act});
-      }
-      return plan;
-    }
-    if (auto act = kube::add_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
-      plan.lane("protect").add({{"add finalizer"}, "new", act});
-      return plan;
-    }
-    const Json owner = kube::owner_reference_json(kube::resources::kConfigMap, meta);
-    if (!seen.key) {
-      Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
-                     {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
-      secret["metadata"]["ownerReferences"] = Json::array({owner});
-      plan.lane("create").add({{"create key"}, "absent", kube::create(kube::resources::kSecret, secret)});
-    }
-    Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
-                 {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
-    copy["metadata"]["ownerReferences"] = Json::array({owner});
-    if (seen.named == kube::Presence::kUnknown) return plan;
-    if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
-      plan.lane("apply").add({{"apply copy"}, "differs", act});
-    }
-    return plan;
   }
 
  private:
@@ -458,7 +459,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   const auto removed = remove({ns(), "src"});
   ASSERT_TRUE(removed);
   EXPECT_TRUE(wait_for([&] { return sources.size() == 0; }));
-  EXPECT_TRUE(wait_for([&] { return manager.idle(); })) << testing::PrintToString(manager.held());
+  EXPECT_TRUE(wait_for([&] { return manager.idle(); })) << testing::PrintToString(manager.passes().held());
 
   bool stopped = false;
   manager.stop([&] { stopped = true; });
