@@ -60,14 +60,15 @@ sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
 
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
-for room in cluster operator_common operator_{accounting,controller,loginset,nodeset,restapi,token}; do
-  sees "${room}_plan" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp cluster/names.hpp
-  sees_no "${room}_plan" kube/{cache/cache,client/client,app/manager}.hpp run/{controller,passes}.hpp net/http.hpp slurm/{rest/client,snapshot/registry}.hpp \
-    slurm/accounting/lists.hpp cluster/{caches,wiring}.hpp operator/common/{named_objects,watches}.hpp
-done
-for controller in accounting controller loginset nodeset restapi token; do
-  sees "operator_${controller}_plan" "operator/$controller/observed.hpp"
-  sees_no "operator_${controller}_plan" "operator/$controller/observe.hpp"
+for room in "${!folders[@]}"; do
+  [[ $room == cluster_plan || $room == operator_*_plan ]] || continue
+  sees "$room" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp cluster/names.hpp
+  sees_no "$room" kube/{cache/cache,client/client,app/manager}.hpp run/{controller,passes}.hpp net/http.hpp \
+    slurm/{rest/client,snapshot/registry,accounting/lists}.hpp cluster/{caches,wiring}.hpp operator/common/{named_objects,watches}.hpp
+  controller=${room#operator_} controller=${controller%_plan}
+  [[ -e $TOP/src/operator/$controller/declaration.cpp ]] || continue
+  sees "$room" "operator/$controller/observed.hpp"
+  sees_no "$room" "operator/$controller/observe.hpp"
   sees "operator_$controller" "operator/$controller/observe.hpp" kube/app/manager.hpp
 done
 
