@@ -14,7 +14,7 @@ beside=(tidy tsan properties histories lifecycle cluster conformance e2e upgrade
 declare -A suites=(
   [shell]="the scripts' own tests"
   [format]="clang-format"
-  [build]="everything that the gate needs"
+  [build]="everything that the gate needs, and the borders between rooms"
   [unit]="unit tests and scenario files, under ASan and UBSan"
   [charts]="the charts, without a cluster"
   [sim]="the simulator: histories from a seed, and a fixed one with faults at its writes"
@@ -66,6 +66,8 @@ run_build() {
   local kubernetes=$!
   "$DEV/cpp.sh" asan
   echo "ok      the C++ programs, with sanitizers"
+  "$DEV/rooms.sh" >"$logs/rooms" || { grep '^not ok' "$logs/rooms"; return 1; }
+  echo "ok      the borders between rooms"
   "$DEV/cpp.sh" release slurm-operator kubectl-slurm slurm-operator-sim
   echo "ok      the operator and the simulator"
   wait $kubernetes

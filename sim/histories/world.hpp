@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "kube/client.hpp"
-#include "kube/credentials.hpp"
-#include "kube/manager.hpp"
+#include "kube/app/manager.hpp"
+#include "kube/client/client.hpp"
+#include "kube/client/credentials.hpp"
 #include "operator/operator.hpp"
 #include "sim/base/faults.hpp"
 #include "sim/base/loop.hpp"

@@ -18,7 +18,7 @@
 #include "cli/status.hpp"
 #include "cluster/names.hpp"
 #include "core/base64.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 
 namespace cli {
 namespace {

@@ -18,7 +18,7 @@
 #include "cluster/worker_states.hpp"
 #include "cluster/workers.hpp"
 #include "core/hostlist.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 
 namespace cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "api/well_known.hpp"
 #include "cli/terminal.hpp"
 #include "cluster/worker_states.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 #include "slurm/holds.hpp"
 
 namespace cli {

@@ -13,8 +13,8 @@
 #include "core/loop.hpp"
 #include "core/random.hpp"
 #include "core/result.hpp"
-#include "kube/client.hpp"
-#include "kube/credentials.hpp"
+#include "kube/client/client.hpp"
+#include "kube/client/credentials.hpp"
 #include "net/http.hpp"
 
 namespace cli {

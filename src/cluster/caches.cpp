@@ -84,6 +84,12 @@ std::string instance_key(std::string_view ns, std::string_view app, std::string_
   return std::string(ns) + "/" + std::string(app) + "/" + std::string(instance);
 }
 
+std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)> workers_in(const kube::Cache<kube::PodRecord>& pods) {
+  return [&pods](const kube::Object& nodeset) {
+    return pods.by_index(kIndexInstance, instance_key(nodeset.meta.ns, kAppWorker, nodeset.meta.name));
+  };
+}
+
 kube::Key controller_ref(const kube::Object& object) {
   return {object.meta.ns, core::get_string(object.body, {"spec", "controllerRef", "name"})};
 }

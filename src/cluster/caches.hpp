@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kube/cache.hpp"
+#include "kube/cache/cache.hpp"
 #include "kube/object.hpp"
 #include "slurm/model.hpp"
 #include "slurm/snapshot/snapshot.hpp"
@@ -58,6 +58,9 @@ kube::Key controller_ref(const kube::Object& object);
 kube::Key accounting_ref(const kube::Object& controller);
 /// Somebody changed what is wanted: the spec, or whether it is to go. Status alone does not count.
 bool intent_changed(const kube::Object& before, const kube::Object& after);
+
+/// To ask for the workers of a NodeSet.
+std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)> workers_in(const kube::Cache<kube::PodRecord>& pods);
 
 /// What Slurm last said of a cluster; null when no server is known for it.
 using SnapshotSource = std::function<slurm::SnapshotPtr(const slurm::ClusterKey&)>;

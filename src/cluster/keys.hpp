@@ -11,7 +11,7 @@
 
 #include "cluster/names.hpp"
 #include "cluster/status.hpp"
-#include "kube/controller.hpp"
+#include "kube/object.hpp"
 
 namespace op {
 
@@ -54,10 +54,6 @@ struct SecretFacts {
 
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }
 };
-
-SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
-/// The keyring of a Controller. One that does not say what it is a copy of is not usable.
-SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 /// What a keyring notes of its own data (annotation data-hash), to know an edit by. Salted with the uid of the Controller, so
 /// that it tells nothing about other Secrets.

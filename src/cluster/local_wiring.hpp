@@ -14,7 +14,7 @@
 #include "api/well_known.hpp"
 #include "cluster/wiring.hpp"
 #include "core/json.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 
 namespace op {
 
@@ -43,7 +43,7 @@ class LocalWiring final : public Wiring {
     return woken;
   }
 
-  void run(kube::Controller&) override {}
+  void run(run::Controller&) override {}
   [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
     return snapshot_ ? snapshot_(cluster) : nullptr;
   }

@@ -8,10 +8,6 @@
 namespace op {
 namespace {
 
-std::vector<kube::PodPtr> workers_of(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset) {
-  return pods.by_index(kIndexInstance, instance_key(nodeset.meta.ns, kAppWorker, nodeset.meta.name));
-}
-
 /// The one is the other with digits behind it, or the same.
 bool may_meet(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
@@ -29,8 +25,8 @@ bool bound_to_hosts(const kube::Object& nodeset) {
 
 }  // namespace
 
-Precedence precedence(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset) {
-  return {workers_of(pods, nodeset).empty(), nodeset.meta.created, nodeset.meta.name};
+Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset) {
+  return {workers_of(nodeset).empty(), nodeset.meta.created, nodeset.meta.name};
 }
 
 bool Rival::takes(std::string_view node) const {
@@ -39,12 +35,12 @@ bool Rival::takes(std::string_view node) const {
   return ordinal && *ordinal < reserved && prefix + padded_ordinal(*ordinal, padding) == node;
 }
 
-Rival rival(const kube::Cache<kube::PodRecord>& pods, const kube::Object& self, const kube::Object& other) {
+Rival rival(const WorkersOf& workers_of, const kube::Object& self, const kube::Object& other) {
   Rival out{other.meta.name, {}, host_prefix(other), 0, 0, false};
   if (named_after_hosts(self) || named_after_hosts(other)) return out;
   if (!bound_to_hosts(self) && !bound_to_hosts(other) && !may_meet(out.prefix, host_prefix(self))) return out;
-  for (const kube::PodPtr& worker : workers_of(pods, other)) out.nodes.insert(slurm_node_name(*worker));
-  if (other.meta.terminating() || !(precedence(pods, other) < precedence(pods, self))) return out;
+  for (const kube::PodPtr& worker : workers_of(other)) out.nodes.insert(slurm_node_name(*worker));
+  if (other.meta.terminating() || !(precedence(workers_of, other) < precedence(workers_of, self))) return out;
   out.claims_hosts = bound_to_hosts(other);
   if (out.claims_hosts) return out;
   out.padding = static_cast<int>(core::get_int(other.body, {"spec", "ordinalPadding"}));

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "cluster/caches.hpp"
 #include "kube/object.hpp"
 
 namespace op {
+
+/// The workers of a NodeSet.
+using WorkersOf = std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)>;
 
 /// Of NodeSets with one name in Slurm, the first has it, with the NodeSet= and PartitionName= of that name. One that has
 /// workers comes first, for slurmctld knows them by it; then the older one.
@@ -19,7 +23,7 @@ struct Precedence {
   std::string name;
   friend auto operator<=>(const Precedence&, const Precedence&) = default;
 };
-Precedence precedence(const kube::Cache<kube::PodRecord>& pods, const kube::Object& nodeset);
+Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset);
 
 /// A NodeSet of the same Controller whose workers may have names of ours: "gpu" with two digits, and "gpu0", both make gpu00.
 struct Rival {
@@ -32,6 +36,6 @@ struct Rival {
   [[nodiscard]] bool takes(std::string_view node) const;
 };
 /// `other` as a rival of `self`; without nodes and ordinals where their names cannot meet.
-Rival rival(const kube::Cache<kube::PodRecord>& pods, const kube::Object& self, const kube::Object& other);
+Rival rival(const WorkersOf& workers_of, const kube::Object& self, const kube::Object& other);
 
 }  // namespace op

@@ -12,7 +12,7 @@
 #include "cluster/wiring.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
-#include "kube/client.hpp"
+#include "kube/client/client.hpp"
 #include "slurm/snapshot/registry.hpp"
 
 namespace op {

@@ -6,7 +6,7 @@
 
 #include "cluster/local_wiring.hpp"
 #include "cluster/names.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 #include "kube/testing/client_fixture.hpp"
 
 namespace op {

@@ -10,13 +10,13 @@ void Wiring::wakes_on_slurm(std::string controller, std::function<Keys(const slu
 }
 
 void Wiring::slurm_changed(const slurm::Change& change) {
-  for (const SlurmWatch& watch : slurm_watches_) wake_all(watch.controller, watch.map(change));
+  for (const SlurmWatch& watch : slurm_watches_) {
+    for (const kube::Key& key : watch.map(change)) wake_here(watch.controller, key);
+  }
 }
 
-void Wiring::wake_all(std::string_view controller, const Keys& keys) {
-  for (const kube::Key& key : keys) {
-    if (acts_in(key.ns)) wake(controller, key);
-  }
+void Wiring::wake_here(std::string_view controller, const kube::Key& key) {
+  if (acts_in(key.ns)) wake(controller, key);
 }
 
 void Wiring::reconciles(const kube::Resource& resource) {

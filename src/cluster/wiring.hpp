@@ -20,8 +20,8 @@
 
 #include "cluster/caches.hpp"
 #include "cluster/rights.hpp"
-#include "kube/controller.hpp"
-#include "kube/manager.hpp"
+#include "kube/app/manager.hpp"
+#include "kube/cache/recorder.hpp"
 #include "slurm/snapshot/registry.hpp"
 
 namespace op {
@@ -33,7 +33,7 @@ class Wiring {
   virtual ~Wiring() = default;
 
   /// Has the controller run. It must outlive the wiring's last callback.
-  virtual void run(kube::Controller& controller) = 0;
+  virtual void run(run::Controller& controller) = 0;
 
   /// The cache of that declaration, which may be read.
   template <class Record>
@@ -48,14 +48,10 @@ class Wiring {
   /// Looks at the keys again that a change of a record concerns: `map` is asked of the old and of the new record. With a
   /// filter, only of changes that it lets through.
   template <class Record>
-  void wakes(const kube::Controller& who, kube::Cache<Record>& source, kube::Manager::Mapper<Record> map,
-             kube::Manager::Filter<Record> filter = {}) {
-    source.listen(
-        [this, name = who.name(), map = std::move(map), filter = std::move(filter)](const auto& before, const auto& after) {
-          if (before && after && filter && !filter(*before, *after)) return;
-          if (before) wake_all(name, map(*before));
-          if (after) wake_all(name, map(*after));
-        });
+  void wakes(const run::Controller& who, kube::Cache<Record>& source, kube::Mapper<Record> map,
+             kube::Filter<Record> filter = {}) {
+    kube::listen<Record>(source, std::move(map), std::move(filter),
+                         [this, name = who.name()](const kube::Key& key) { wake_here(name, key); });
   }
 
   /// The same of what Slurm says: comes for every poll that ended.
@@ -87,7 +83,8 @@ class Wiring {
   virtual kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) = 0;
   virtual kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
-  void wake_all(std::string_view controller, const Keys& keys);
+  /// Wakes it, if anything is to be done in its namespace.
+  void wake_here(std::string_view controller, const kube::Key& key);
 
   std::set<const kube::CacheBase*> indexed_;
   struct SlurmWatch {
@@ -107,7 +104,7 @@ class ManagerWiring final : public Wiring {
   /// they only with `nodes`.
   ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes = true);
 
-  void run(kube::Controller& controller) override { manager_.add(controller); }
+  void run(run::Controller& controller) override { manager_.add(controller); }
   [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
     return clusters_.snapshot(cluster);
   }

@@ -13,10 +13,10 @@ namespace {
 
 using core::Json;
 
-class Some final : public kube::Controller {
+class Some final : public run::Controller {
  public:
   [[nodiscard]] std::string name() const override { return "some"; }
-  [[nodiscard]] std::shared_ptr<const void> observe(const kube::Key&, kube::Recorder&, const kube::Context&) override {
+  [[nodiscard]] std::shared_ptr<const void> observe(const kube::Key&, run::Recorder&, const plan::Context&) override {
     return nullptr;
   }
   [[nodiscard]] plan::Plan plan(const void*) const override { return {}; }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kube/app.hpp"
+#include "kube/app/app.hpp"
 #include "net/beast_transport.hpp"
 #include "operator/budgets.hpp"
 #include "operator/operator.hpp"

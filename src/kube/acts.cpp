@@ -73,14 +73,6 @@ const std::string& Delete::required_version() const {
   return evidence && !evidence->resource_version().empty() ? evidence->resource_version() : resource_version;
 }
 
-core::Json Bind::describe() const {
-  core::Json json = base("kube.Bind", resources::kPod, pod);
-  json["uid"] = uid;
-  json["node"] = node;
-  if (!annotations.empty()) json["annotations"] = annotations;
-  return json;
-}
-
 core::Json Evict::describe() const {
   core::Json json = base("kube.Evict", resources::kPod, pod);
   json["uid"] = uid;

@@ -49,6 +49,7 @@ struct Apply final : plan::Act {
   /// ours; else AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
 };
 
 enum class PatchType { kMerge, kJson, kStrategic };
@@ -64,6 +65,8 @@ struct Patch final : plan::Act {
   std::string uid, resource_version;
   bool finalizer = false;  ///< It adds or removes one, and nothing else.
   [[nodiscard]] core::Json describe() const override;
+  /// Finalizers never wait: what they guard does.
+  [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
 /// That a pod may be deleted: nothing is lost with it, or the user wanted that. Other rooms have kinds of it for pods of
@@ -125,16 +128,6 @@ struct Delete final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Binds a pod to a node (its subresource "binding"), as a scheduler does. Done also when the pod is bound to that very node.
-/// Conflict: it is bound to another, has scheduling gates, is being deleted, or is another pod.
-struct Bind final : plan::Act {
-  Key pod;
-  std::string uid;  ///< Required.
-  std::string node;
-  StringMap annotations;  ///< Are added to the pod in the same write.
-  [[nodiscard]] core::Json describe() const override;
-};
-
 /// Evicts a pod (its subresource "eviction"): like Delete, but its PodDisruptionBudgets are asked. Busy, with the reason
 /// "DisruptionBudget": one of them holds it. Needs evidence about the pod, as any way to delete one does. Conflict: it is of a
 /// version of the pod that is no more.
@@ -191,6 +184,7 @@ struct EventAct final : plan::Act {
   std::string action;  ///< "Scale".
   std::string note;
   [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool incidental() const override { return true; }
 };
 
 // Builders for the usual steps.

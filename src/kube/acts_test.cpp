@@ -108,6 +108,9 @@ TEST(ActsTest, FinalizersAreChangedOneByOne) {
   ASSERT_TRUE(act);
   EXPECT_EQ(act->resource_version, "3") << "a list that somebody else begins meanwhile is not replaced";
   EXPECT_EQ(act->patch, Json::parse(R"([{"op":"add","path":"/metadata/finalizers","value":["a/b"]}])"));
+  EXPECT_EQ(act->withhold(), plan::Act::Withhold::kNever) << "what they guard waits";
+  EXPECT_EQ(merge_patch(resources::kPod, meta, {{"metadata", {{"finalizers", nullptr}}}})->withhold(),
+            plan::Act::Withhold::kLong);
   meta.finalizers = {"x/y"};
   act = std::dynamic_pointer_cast<const Patch>(add_finalizer(resources::kPod, meta, "a/b"));
   EXPECT_EQ(act->patch, Json::parse(R"([{"op":"test","path":"/metadata/finalizers","value":["x/y"]},
@@ -129,20 +132,7 @@ TEST(ActsTest, OwnerReferencesBlock) {
           R"({"apiVersion":"apps/v1","kind":"StatefulSet","name":"p","uid":"u","controller":true,"blockOwnerDeletion":true})"));
 }
 
-TEST(ActsTest, BindingsAndEvictionsSayWhatTheyDo) {
-  Bind bind;
-  bind.pod = {"ns", "p"};
-  bind.uid = "u";
-  bind.node = "n1";
-  bind.annotations = {{"a", "b"}};
-  EXPECT_EQ(bind.describe(), (Json{{"act", "kube.Bind"},
-                                   {"kind", "Pod"},
-                                   {"namespace", "ns"},
-                                   {"name", "p"},
-                                   {"uid", "u"},
-                                   {"node", "n1"},
-                                   {"annotations", {{"a", "b"}}}}));
-  EXPECT_FALSE(bind.destructive());
+TEST(ActsTest, EvictionsSayWhatTheyDo) {
   Evict evict;
   evict.pod = {"ns", "p"};
   evict.uid = "u";

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 #include "kube/testing/fake_transport.hpp"
 
 namespace kube {

@@ -12,6 +12,7 @@
 
 #include "core/clock.hpp"
 #include "core/json.hpp"
+#include "run/key.hpp"
 
 namespace kube {
 
@@ -34,12 +35,7 @@ extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kServiceAccoun
     kStatefulSet, kDeployment, kControllerRevision, kLease, kEvent, kPodDisruptionBudget, kCustomResourceDefinition;
 }
 
-struct Key {
-  std::string ns;
-  std::string name;
-  [[nodiscard]] std::string str() const { return ns.empty() ? name : ns + "/" + name; }
-  friend auto operator<=>(const Key&, const Key&) = default;
-};
+using Key = run::Key;
 /// Of an object as the API server gives it; what it lacks is "".
 Key key_of(const core::Json& object);
 
@@ -191,6 +187,14 @@ struct SchedulingNodeRecord : NodeRecord {
 using ObjectPtr = std::shared_ptr<const Object>;
 using PodPtr = std::shared_ptr<const PodRecord>;
 using SecretPtr = std::shared_ptr<const SecretRecord>;
+
+/// Whether an object exists. Until its watch has synced that is kUnknown, which is not kAbsent.
+enum class Presence { kUnknown, kAbsent, kPresent };
+template <class Record>
+struct Named {
+  Presence presence = Presence::kUnknown;
+  std::shared_ptr<const Record> record;
+};
 
 /// Metadata for an object we build.
 core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringMap& annotations = {});

@@ -8,7 +8,7 @@
 
 #include "core/loop.hpp"
 #include "core/result.hpp"
-#include "kube/client.hpp"
+#include "kube/client/client.hpp"
 
 namespace op {
 

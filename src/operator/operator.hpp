@@ -16,7 +16,7 @@
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "core/random.hpp"
-#include "kube/manager.hpp"
+#include "kube/app/manager.hpp"
 #include "slurm/snapshot/registry.hpp"
 
 namespace op {

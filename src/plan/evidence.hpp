@@ -15,8 +15,8 @@
 
 #include "core/clock.hpp"
 
-namespace kube {
-template <class Observed>
+namespace run {
+template <class Observed, class Reads>
 class TypedController;
 }
 namespace plan::testing {
@@ -35,8 +35,8 @@ class Observing {
   [[nodiscard]] core::MonoTime now() const { return now_; }
 
  private:
-  template <class Observed>
-  friend class kube::TypedController;
+  template <class Observed, class Reads>
+  friend class run::TypedController;
   friend struct testing::Observer;
   explicit Observing(core::MonoTime now) : now_(now) {}
 

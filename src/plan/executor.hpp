@@ -21,6 +21,9 @@ class Gate {
  public:
   virtual ~Gate() = default;
   [[nodiscard]] virtual bool open() const = 0;
+  /// It was closed for too long: asks live what became of the write. No call comes back: ask open(). False: nobody can be
+  /// asked, so that nothing should wait for it any longer.
+  [[nodiscard]] virtual bool settle() const { return false; }
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 using GatePtr = std::shared_ptr<const Gate>;

@@ -35,6 +35,15 @@ class Act {
   [[nodiscard]] virtual core::Json describe() const = 0;
   /// True when it takes something away that cannot be had back.
   [[nodiscard]] virtual bool destructive() const { return false; }
+  /// True when nobody waits for it (an event): a key is not looked at again because of it.
+  [[nodiscard]] virtual bool incidental() const { return false; }
+  /// How long it is withheld at most when it is done again and again, because something else changes it back.
+  enum class Withhold {
+    kNever,
+    kBriefly,  ///< It has its opposite (to create, to delete, to drain ...), and users may ask for both in turn.
+    kLong,
+  };
+  [[nodiscard]] virtual Withhold withhold() const { return Withhold::kBriefly; }
 };
 using ActPtr = std::shared_ptr<const Act>;
 
@@ -102,6 +111,14 @@ struct Outcome {
   std::optional<core::Error> error;
 };
 using Outcomes = std::map<StepId, Outcome>;
+
+/// What every Observed starts with.
+struct Context {
+  core::WallTime now;  ///< For timestamps in status; never for ages.
+  core::MonoTime mono;
+  Outcomes outcomes;  ///< Of this key's steps so far.
+  Facts facts;        ///< Answers to the needs of the previous call in this pass.
+};
 
 /// The whole difference between what is and what is wanted, as far as it can be told now. The steps of all passes add up to it.
 struct Intent {

@@ -3,8 +3,8 @@
 
 #include "core/log.hpp"
 #include "core/testing/manual_loop.hpp"
-#include "kube/client.hpp"
-#include "kube/credentials.hpp"
+#include "kube/client/client.hpp"
+#include "kube/client/credentials.hpp"
 #include "kube/testing/fake_transport.hpp"
 
 namespace kube {

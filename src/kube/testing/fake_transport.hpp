@@ -8,36 +8,18 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/json.hpp"
-#include "core/random.hpp"
+#include "core/testing/fake_random.hpp"
 #include "net/http.hpp"
 
 namespace kube {
 
-/// Repeatable numbers; bytes count up.
-class FakeRandom final : public core::Random {
- public:
-  std::uint64_t below(std::uint64_t bound) override {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (state_ >> 11U) % bound;
-  }
-  std::string bytes(std::size_t n) override {
-    std::string result;
-    for (std::size_t i = 0; i < n; ++i) result += static_cast<char>('A' + static_cast<int>(next_++ % 26));
-    return result;
-  }
-  [[nodiscard]] std::unique_ptr<core::Random> stream(std::string_view) const override { return std::make_unique<FakeRandom>(); }
-
- private:
-  std::uint64_t state_ = 42;
-  unsigned next_ = 0;
-};
+using core::FakeRandom;
 
 class FakeTransport final : public net::HttpTransport {
  public:

@@ -8,7 +8,7 @@
 #include <regex>
 #include <sstream>
 
-#include "kube/credentials.hpp"
+#include "kube/client/credentials.hpp"
 #include "operator/accounting/plan.hpp"
 
 namespace op::accounting {

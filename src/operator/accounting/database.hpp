@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/json.hpp"
-#include "operator/accounting/observe.hpp"
+#include "operator/accounting/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::accounting {

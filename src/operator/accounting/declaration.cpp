@@ -2,6 +2,7 @@
 #include "api/well_known.hpp"
 #include "cluster/config_map.hpp"
 #include "operator/accounting/observe.hpp"
+#include "operator/accounting/plan.hpp"
 #include "operator/common/watches.hpp"
 
 namespace op::accounting {
@@ -18,12 +19,7 @@ Caches::Caches(Wiring& wiring)
       stateful_sets(wiring.cache(caches::kStatefulSets)),
       pods(wiring.cache(caches::kPods)) {}
 
-bool Caches::synced() const {
-  return accountings.synced() && controllers.synced() && restapis.synced() && services.synced() && config_maps.synced() &&
-         stateful_sets.synced() && pods.synced();
-}
-
-AccountingController::AccountingController(Wiring& wiring) : caches_(wiring) {
+AccountingController::AccountingController(Wiring& wiring) : TypedController(accounting::plan), caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kAccounting);
   wiring.makes(kube::resources::kService);

@@ -6,7 +6,6 @@
 #include "cluster/config_map.hpp"
 #include "cluster/status.hpp"
 #include "operator/accounting/database.hpp"
-#include "operator/accounting/plan.hpp"
 #include "operator/accounting/slurmdbd.hpp"
 #include "operator/common/accountings.hpp"
 #include "operator/common/named_objects.hpp"
@@ -83,8 +82,7 @@ void read_storage(const Caches& caches, kube::Recorder& recorder, const kube::Ke
 }  // namespace
 
 std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                    const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
+                                                                    const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.accountings.find(key);
@@ -114,10 +112,6 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
   out->stateful_set = caches_.stateful_sets.find(child);
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppAccounting, key.name));
   return out;
-}
-
-plan::Plan AccountingController::plan_typed(const Observed& observed) const {
-  return accounting::plan(observed);
 }
 
 }  // namespace op::accounting

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/json.hpp"
-#include "operator/accounting/observe.hpp"
+#include "operator/accounting/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::accounting {

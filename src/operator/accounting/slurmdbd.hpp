@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "operator/accounting/observe.hpp"
+#include "operator/accounting/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::accounting {

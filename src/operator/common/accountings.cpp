@@ -5,6 +5,7 @@
 
 #include "cluster/caches.hpp"
 #include "cluster/status.hpp"
+#include "operator/common/named_objects.hpp"
 
 namespace op {
 

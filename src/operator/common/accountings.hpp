@@ -7,8 +7,8 @@
 
 #include "api/accounting.hpp"
 #include "cluster/keys.hpp"
-#include "kube/cache.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/cache.hpp"
+#include "kube/cache/recorder.hpp"
 
 namespace op {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 
 namespace op {
 namespace {

@@ -23,7 +23,7 @@ std::string kinds(const Referrers& referrers) {
   return referrers.resource.kind + "s";
 }
 
-std::string waiting_for(const kube::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
+std::string waiting_for(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                         plan::Plan& plan) {
   if (!referrers.ending.empty()) return "waiting for " + kinds(referrers) + " to be deleted: " + some_of(referrers.ending);
   if (!referrers.others.empty()) return referrers.others;
@@ -36,7 +36,7 @@ std::string waiting_for(const kube::Context& context, const kube::ObjectMeta& de
 
 }  // namespace
 
-std::optional<Needed> needed_by(const kube::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
+std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan) {
   constexpr core::Duration kAskAgain{2000};
   if (std::string waiting = waiting_for(context, deleted, referrers, plan); !waiting.empty())

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "kube/controller.hpp"
 #include "kube/object.hpp"
 #include "plan/plan.hpp"
 
@@ -30,7 +29,7 @@ struct Needed {
 
 /// Looks at the cache first; where that shows nothing, the API server is asked, for a cache may be behind. nullopt: it is being
 /// asked.
-std::optional<Needed> needed_by(const kube::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
+std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan);
 
 }  // namespace op

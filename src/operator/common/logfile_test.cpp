@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "kube/credentials.hpp"
+#include "kube/client/credentials.hpp"
 
 namespace op {
 namespace {

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "api/common.hpp"
+#include "cluster/keys.hpp"
 #include "cluster/status.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 
 namespace op {
 
@@ -23,5 +24,9 @@ struct NamedContainer {
 /// read through the recorder, so each is watched.
 std::vector<Problem> missing_objects(kube::Recorder& recorder, const std::string& ns, const api::PodTemplate& pod_template,
                                      std::initializer_list<NamedContainer> containers);
+
+SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
+/// The keyring of a Controller. One that does not say what it is a copy of is not usable.
+SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 }  // namespace op

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 
 namespace op {
 namespace {

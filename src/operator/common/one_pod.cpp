@@ -9,7 +9,7 @@
 
 namespace op {
 
-std::optional<std::string> told_by_events(const kube::Context& context, const api::Condition* ready, std::string_view kind,
+std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready, std::string_view kind,
                                           const kube::ObjectMeta& object, std::string_view reason, plan::Plan& plan) {
   constexpr core::Duration kMade{15000};
   /// How often they are read again: the one reason may be mended, and another one be left.
@@ -32,7 +32,7 @@ std::optional<std::string> told_by_events(const kube::Context& context, const ap
   return newest_note(events->second, *ready->last_transition_time - kSlack);
 }
 
-std::optional<Problem> find_missing_pod(const kube::Context& context, const api::Condition* ready, const kube::Object* set,
+std::optional<Problem> find_missing_pod(const plan::Context& context, const api::Condition* ready, const kube::Object* set,
                                         const std::vector<kube::PodPtr>& pods, plan::Plan& plan) {
   if (set == nullptr || !pods.empty()) return {};
   if (core::get_int(set->body, {"status", "observedGeneration"}) == 0) return {};
@@ -44,7 +44,7 @@ std::optional<Problem> find_missing_pod(const kube::Context& context, const api:
   return Problem{"PodNotCreated", "StatefulSet " + meta.name + " has not created its pod" + (why.empty() ? where : ": " + why)};
 }
 
-std::optional<Problem> find_lost_pod(const kube::Context& context, const std::vector<kube::PodPtr>& pods,
+std::optional<Problem> find_lost_pod(const plan::Context& context, const std::vector<kube::PodPtr>& pods,
                                      std::string_view daemon, plan::Plan& plan) {
   constexpr core::Duration kOverdue{60000};
   std::optional<Problem> out;

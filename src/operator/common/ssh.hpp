@@ -10,7 +10,7 @@
 
 #include "cluster/status.hpp"
 #include "core/json.hpp"
-#include "kube/controller.hpp"
+#include "kube/object.hpp"
 
 namespace op {
 

@@ -24,7 +24,7 @@ std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube:
   };
 }
 
-void wake_on_last_workers(Wiring& wiring, const kube::Controller& who, kube::Cache<kube::PodRecord>& pods,
+void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller) {
   wiring.wakes<kube::PodRecord>(
       who, pods,

@@ -17,7 +17,7 @@ namespace op {
 
 /// Workers that appear or go matter to those who wait for the last of them: to `of_controller` of a Controller that is being
 /// deleted.
-void wake_on_last_workers(Wiring& wiring, const kube::Controller& who, kube::Cache<kube::PodRecord>& pods,
+void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller);
 
 /// The Controller of a cluster.

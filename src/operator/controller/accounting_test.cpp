@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "kube/credentials.hpp"
+#include "kube/client/credentials.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
 #include "operator/controller/testing/observed.hpp"

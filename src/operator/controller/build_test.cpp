@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "core/hash.hpp"
-#include "kube/credentials.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
+#include "kube/client/credentials.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/testing/observed.hpp"
 

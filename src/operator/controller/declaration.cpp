@@ -8,6 +8,7 @@
 #include "operator/common/deployments.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/controller/observe.hpp"
+#include "operator/controller/plan.hpp"
 
 namespace op::controller {
 namespace {
@@ -62,12 +63,8 @@ Caches::Caches(Wiring& wiring)
       nodes(wiring.cache(caches::kNodes)),
       reads_nodes(wiring.reads_nodes()) {}
 
-bool Caches::synced() const {
-  return controllers.synced() && accountings.synced() && nodesets.synced() && restapis.synced() && services.synced() &&
-         config_maps.synced() && stateful_sets.synced() && pod_disruption_budgets.synced() && claims.synced() && pods.synced();
-}
-
-ControllerController::ControllerController(Wiring& wiring) : wiring_(wiring), caches_(wiring) {
+ControllerController::ControllerController(Wiring& wiring)
+    : TypedController(controller::plan), wiring_(wiring), caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kController);
   wiring.makes(kube::resources::kService);

@@ -10,13 +10,6 @@ namespace {
 
 using core::Json;
 
-class Reader final : public kube::Recorder {
- public:
-  kube::Named<kube::SecretRecord> secret(const kube::Key&) override { return {}; }
-  kube::Named<kube::Object> object(const kube::Resource&, const kube::Key&) override { return {}; }
-  kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key&) override { return {}; }
-};
-
 class ControllerWakes : public ::testing::Test {
  protected:
   template <class Record>
@@ -178,23 +171,6 @@ TEST_F(ControllerWakes, OnWorkersThatMayBeGivenPlaces) {
   EXPECT_NE(wiring_.woken, none_);
   EXPECT_EQ(registers(true), itself_);
   EXPECT_EQ(registers(false), none_) << "Slurm had it before";
-}
-
-TEST_F(ControllerWakes, NoClusterWaitsForKubernetesNodes) {
-  for (kube::Cache<kube::Object>* cache :
-       {&caches_.controllers, &caches_.accountings, &caches_.nodesets, &caches_.restapis, &caches_.services,
-        &caches_.config_maps, &caches_.stateful_sets, &caches_.pod_disruption_budgets, &caches_.claims}) {
-    cache->replace({}, "1");
-  }
-  caches_.pods.replace({}, "1");
-  put(caches_.controllers,
-      {{"kind", "Controller"}, {"metadata", {{"name", "x"}}}, {"spec", {{"topology", {{"nodeLabels", {"zone"}}}}}}});
-  put(caches_.nodes, {{"kind", "Node"}, {"metadata", {{"name", "n"}, {"labels", {{"zone", "a"}}}}}});
-  Reader reader;
-  kube::Controller& base = controller_;
-  const auto seen = std::static_pointer_cast<const Observed>(base.observe({"ns", "x"}, reader, {{}, {}, {}, {}}));
-  ASSERT_NE(seen, nullptr);
-  EXPECT_TRUE(seen->no_kube_nodes) << "they are not all known yet";
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void find_missing_partitions(Draft& draft) {
 /// It answers, or did a moment ago: a request that fails once is no news.
 bool answers(Draft& draft) {
   constexpr core::Duration kPatience{30000};
-  const kube::Context& context = draft.observed.context;
+  const plan::Context& context = draft.observed.context;
   const slurm::SnapshotPtr& snapshot = draft.observed.snapshot;
   if (!slurm::has_answered(snapshot)) return false;
   if (snapshot->complete()) return true;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "api/nodeset.hpp"
-#include "cluster/keys.hpp"
 #include "cluster/namesakes.hpp"
 #include "cluster/status.hpp"
 #include "cluster/worker_names.hpp"
@@ -14,7 +13,6 @@
 #include "operator/common/named_objects.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
-#include "operator/controller/plan.hpp"
 #include "slurm/holds.hpp"
 
 namespace op::controller {
@@ -232,8 +230,7 @@ std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan
 }
 
 std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                    const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
+                                                                    const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster = cluster_key(key.ns, key.name);
@@ -265,7 +262,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
 
   std::vector<std::pair<std::pair<std::string, Precedence>, kube::ObjectPtr>> nodesets;
   for (const kube::ObjectPtr& nodeset : caches_.nodesets.by_index(kIndexController, out->cluster)) {
-    nodesets.push_back({{slurm_node_set_name(*nodeset), precedence(caches_.pods, *nodeset)}, nodeset});
+    nodesets.push_back({{slurm_node_set_name(*nodeset), precedence(workers_in(caches_.pods), *nodeset)}, nodeset});
   }
   std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
   for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
@@ -277,8 +274,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   out->reads_kube_nodes = caches_.reads_nodes;
   if (spec.topology && caches_.reads_nodes) {
     const auto nodes = caches_.nodes.all();
-    // Only this waits for them: a cluster without the field needs none.
-    out->no_kube_nodes = !caches_.nodes.synced() || nodes.empty();
+    out->no_kube_nodes = nodes.empty();
     for (const auto& node : nodes) {
       if (std::string place = topology_of(*spec.topology, node->meta); !place.empty()) out->places.insert(std::move(place));
     }
@@ -341,10 +337,6 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     out->doubt = doubt_of(workers, *out->snapshot, persistent ? std::nullopt : std::optional(youngest(out->pods)));
   }
   return out;
-}
-
-plan::Plan ControllerController::plan_typed(const Observed& observed) const {
-  return controller::plan(observed);
 }
 
 }  // namespace op::controller

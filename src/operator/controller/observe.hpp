@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
 #include "operator/controller/observed.hpp"
 
 namespace op::controller {
@@ -20,7 +20,6 @@ struct Caches {
   kube::Cache<kube::PodRecord>& pods;
   kube::Cache<kube::NodeRecord>& nodes;
   bool reads_nodes;
-  [[nodiscard]] bool synced() const;
 };
 
 /// By what has been observed of NodeSets, workers and Slurm.
@@ -34,8 +33,7 @@ class ControllerController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Observation& context) override;
-  plan::Plan plan_typed(const Observed& observed) const override;
+                                                const run::Observation& context) override;
 
  private:
   Wiring& wiring_;

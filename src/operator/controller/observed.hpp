@@ -12,9 +12,9 @@
 #include "cluster/keys.hpp"
 #include "cluster/names.hpp"
 #include "cluster/releases.hpp"
-#include "kube/controller.hpp"
 #include "kube/object.hpp"
 #include "operator/controller/usage_missing.hpp"
+#include "plan/plan.hpp"
 #include "slurm/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -78,7 +78,7 @@ struct AccountingFacts {
 };
 
 struct Observed {
-  kube::Context context;
+  plan::Context context;
   slurm::ClusterKey cluster;
   kube::ObjectPtr object;
   api::Controller controller;
@@ -95,7 +95,7 @@ struct Observed {
 
   std::set<std::string> places;  ///< Topology strings of the Kubernetes nodes, where spec.topology asks for them.
   bool reads_kube_nodes = true;  ///< The operator has the right to.
-  bool no_kube_nodes = false;    ///< Kubernetes has not told of its nodes yet, or says that it has none at all.
+  bool no_kube_nodes = false;    ///< Kubernetes says that it has no node at all.
 
   std::optional<AccountingFacts> accounting;
   std::optional<UsageMissing> usage_missing;  ///< Of the first of `pods` that it is true of.

@@ -3,6 +3,7 @@
 #include "cluster/releases.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/loginset/observe.hpp"
+#include "operator/loginset/plan.hpp"
 
 namespace op::loginset {
 
@@ -17,13 +18,8 @@ Caches::Caches(Wiring& wiring)
       deployments(wiring.cache(caches::kDeployments)),
       pods(wiring.cache(caches::kPods)) {}
 
-bool Caches::synced() const {
-  return loginsets.synced() && controllers.synced() && services.synced() && config_maps.synced() && deployments.synced() &&
-         pods.synced();
-}
-
 LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domain)
-    : caches_(wiring), cluster_domain_(std::move(cluster_domain)) {
+    : TypedController(loginset::plan), caches_(wiring), cluster_domain_(std::move(cluster_domain)) {
   wiring.run(*this);
   wiring.reconciles(resources::kLoginSet);
   wiring.makes(kube::resources::kSecret);

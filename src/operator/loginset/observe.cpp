@@ -7,7 +7,6 @@
 #include "core/hash.hpp"
 #include "operator/common/named_objects.hpp"
 #include "operator/common/ssh.hpp"
-#include "operator/loginset/plan.hpp"
 
 namespace op::loginset {
 namespace {
@@ -20,8 +19,7 @@ void look_at_keys(std::string_view lines, const std::string& place, std::vector<
 }  // namespace
 
 std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                  const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
+                                                                  const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster_domain = cluster_domain_;
@@ -81,10 +79,6 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
   out->deployment = caches_.deployments.find(key);
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppLogin, key.name));
   return out;
-}
-
-plan::Plan LoginSetController::plan_typed(const Observed& observed) const {
-  return loginset::plan(observed);
 }
 
 }  // namespace op::loginset

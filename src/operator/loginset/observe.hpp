@@ -1,50 +1,20 @@
 // LoginSet: the login nodes of a Controller. Key: "ns/name" of the LoginSet. What wakes it is in declaration.cpp.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "api/controller.hpp"
-#include "api/loginset.hpp"
-#include "cluster/keys.hpp"
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
+#include "operator/loginset/observed.hpp"
 
 namespace op::loginset {
-
-struct Observed {
-  kube::Context context;
-  kube::ObjectPtr object;
-  api::LoginSet loginset;
-  std::string parse_error;
-  std::string cluster_domain = "cluster.local";  ///< For the DNS search path, in which workers are found.
-
-  bool controller_exists = false;
-  std::string controller_error;  ///< The Controller's spec cannot be read.
-  Endpoint controller;           ///< The Service of slurmctld.
-  bool external = false;         ///< There is none: slurmctld is outside of Kubernetes.
-  std::string conf_servers;      ///< Where sackd finds slurmctld.
-  SecretFacts slurm_key;         ///< The Secret that the Controller's user names, or a generated one.
-  SecretFacts keyring;           ///< What is mounted of it.
-  SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
-  kube::Named<kube::SecretRecord> host_keys;
-  std::optional<Problem> newer;        ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
-  std::vector<Problem> missing;        ///< Of the Secrets and ConfigMaps that the pods' parts name.
-  std::vector<Problem> keys_problems;  ///< Of root's and users' keys. The pods do without.
-  std::string users_keys;              ///< Digests of those that are there.
-
-  kube::ObjectPtr service, config_map, deployment;
-  std::vector<kube::PodPtr> pods;
-};
 
 /// What it reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>&loginsets, &controllers, &services, &config_maps, &deployments;
   kube::Cache<kube::PodRecord>& pods;
-  [[nodiscard]] bool synced() const;
 };
 
 class LoginSetController final : public kube::TypedController<Observed> {
@@ -54,8 +24,7 @@ class LoginSetController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Observation& context) override;
-  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
+                                                const run::Observation& context) override;
 
  private:
   Caches caches_;

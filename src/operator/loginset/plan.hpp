@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/json.hpp"
-#include "operator/loginset/observe.hpp"
+#include "operator/loginset/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::loginset {

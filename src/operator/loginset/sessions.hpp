@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/json.hpp"
-#include "operator/loginset/observe.hpp"
+#include "operator/loginset/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::loginset {

@@ -12,7 +12,7 @@
 #include "api/nodeset.hpp"
 #include "core/json.hpp"
 #include "core/result.hpp"
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 
 namespace op::nodeset {
 

@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "cluster/worker_names.hpp"
-#include "kube/credentials.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
+#include "kube/client/credentials.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/testing/world.hpp"
 

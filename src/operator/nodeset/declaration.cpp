@@ -9,6 +9,7 @@
 #include "operator/common/watches.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/plan.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -40,13 +41,8 @@ Caches::Caches(Wiring& wiring)
       nodes(wiring.cache(caches::kNodes)),
       reads_nodes(wiring.reads_nodes()) {}
 
-bool Caches::synced() const {
-  return nodesets.synced() && controllers.synced() && config_maps.synced() && controller_revisions.synced() &&
-         claims.synced() && pods.synced() && (nodes.synced() || !reads_nodes);
-}
-
 NodeSetController::NodeSetController(Wiring& wiring, Options options)
-    : wiring_(wiring), caches_(wiring), options_(std::move(options)) {
+    : TypedController(nodeset::plan), wiring_(wiring), caches_(wiring), options_(std::move(options)) {
   wiring.run(*this);
   wiring.reconciles(resources::kNodeSet);
   wiring.makes(kube::resources::kPod);

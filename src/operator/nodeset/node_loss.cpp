@@ -7,7 +7,7 @@
 
 #include "api/well_known.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cluster/keys.hpp"
 #include "cluster/local_wiring.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 #include "operator/nodeset/parts.hpp"
 
 namespace op::nodeset {
@@ -76,14 +76,14 @@ class ObserveNodeSet : public ::testing::Test {
   }
 
   std::shared_ptr<const Observed> observe(core::MonoTime mono = {}) {
-    kube::Controller& base = controller_;
+    run::Controller& base = controller_;
     return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {{}, mono, {}, {}}));
   }
 
   /// It plans to wait for what Slurm says of these clusters.
   std::set<slurm::ClusterKey> waits_on() {
     const auto observed = observe();
-    const kube::Controller& base = controller_;
+    const run::Controller& base = controller_;
     return base.plan(observed.get()).waits_on();
   }
 
@@ -150,20 +150,13 @@ TEST_F(ObserveNodeSet, SeesTheKubernetesNodesAsPlacesForWorkers) {
   EXPECT_TRUE(observe()->no_kube_nodes);
 }
 
-TEST_F(ObserveNodeSet, WaitsForItsCaches) {
-  EXPECT_EQ(observe(), nullptr);
-  fill_all();
-  EXPECT_NE(observe(), nullptr);
-}
-
-/// A key that could not observe would be planned again and again.
 TEST_F(ObserveNodeSet, HasNothingToDoForOneThatIsGone) {
   fill_all();
   fill(set_.nodesets, {});
   const auto seen = observe();
   ASSERT_NE(seen, nullptr);
   EXPECT_EQ(seen->object, nullptr);
-  const plan::Plan plan = static_cast<const kube::Controller&>(controller_).plan(seen.get());
+  const plan::Plan plan = static_cast<const run::Controller&>(controller_).plan(seen.get());
   EXPECT_TRUE(plan.empty());
   EXPECT_FALSE(plan.wake());
 }
@@ -345,7 +338,7 @@ TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
     controller["metadata"]["finalizers"] = {"controller.slinky.slurm.net/teardown"};
     fill(set_.controllers, {controller});
     const auto seen = observe();
-    const plan::Plan plan = static_cast<const kube::Controller&>(controller_).plan(seen.get());
+    const plan::Plan plan = static_cast<const run::Controller&>(controller_).plan(seen.get());
     return plan.describe().dump().find("kube.Delete") != std::string::npos;
   };
   const auto progressing = [](const char* reason) {

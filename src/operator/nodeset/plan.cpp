@@ -36,6 +36,30 @@ void tell_placeless(const View& view, Draft& draft) {
                   names.size(), core::compress_hostlist(names)));
 }
 
+/// What goes on there may take days: jobs run there, and no others start.
+bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
+  return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
+         (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
+}
+
+/// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
+bool waits_for_slurm(const Observed& observed) {
+  if (observed.seen.podless_since) return true;
+  const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
+  const auto wanted =
+      observed.by_host()
+          ? static_cast<int>(std::ranges::count_if(observed.hosts, [](const auto& host) { return host.second.wanted; }))
+          : observed.nodeset.spec.replicas;
+  int going = all_go ? 0 : -wanted;
+  for (const kube::PodPtr& pod : observed.pods) {
+    if (pod->meta.terminating()) continue;
+    const slurm::Node* node = find_slurm_node(observed, *pod);
+    if (node == nullptr && pod->ready() && observed.snapshot != nullptr) return true;
+    if (node == nullptr || !waits_for_jobs(*observed.snapshot, *node)) ++going;
+  }
+  return going > 0;
+}
+
 }  // namespace
 
 Aim choose_goal(const Observed& observed) {
@@ -158,6 +182,13 @@ plan::Plan plan_nodeset(const Observed& observed) {
   write_status(view, {fates, extra_conf, vacancies, draining, scale_in, pins, drains, noted, maintenance, stale, finalizer},
                draft);
   return std::move(draft).finish();
+}
+
+plan::Plan plan(const Observed& observed) {
+  if (!observed.object) return {};
+  plan::Plan plan = plan_nodeset(observed);
+  if (waits_for_slurm(observed)) plan.waits_on(observed.cluster());
+  return plan;
 }
 
 }  // namespace op::nodeset

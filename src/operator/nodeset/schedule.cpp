@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

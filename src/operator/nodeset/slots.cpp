@@ -7,7 +7,7 @@
 #include "cluster/worker_names.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"
-#include "cluster/keys.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/pod_template.hpp"
@@ -48,20 +47,6 @@ kube::Key host_keys_of(const kube::ObjectMeta& nodeset) {
 
 bool has_sshd(const api::NodeSetSpec& spec) {
   return spec.ssh && spec.ssh->enabled;
-}
-
-void read_ssh(kube::Recorder& recorder, Observed& observed) {
-  const api::NodeSetSpec& spec = observed.nodeset.spec;
-  if (!has_sshd(spec)) return;
-  const kube::Key key = host_keys_of(observed.meta());
-  const kube::Named<kube::SecretRecord> host_keys = recorder.secret(key);
-  observed.host_keys = host_keys.presence;
-  if (std::optional<Problem> problem = host_keys_problem(host_keys, key)) observed.missing.push_back(*std::move(problem));
-  const api::SecretKeySelector* ref = sssd_conf(spec);
-  if (ref == nullptr) return;
-  const SecretFacts conf = read_key(recorder, key.ns, {.secret = ref->name, .key = ref->key});
-  std::optional<Problem> problem = key_problem(conf, key.ns, "spec.ssh.sssdConfRef");
-  if (problem && problem->wrong()) observed.missing.push_back(*std::move(problem));
 }
 
 kube::StringMap ssh_annotations(const api::NodeSetSpec& spec) {

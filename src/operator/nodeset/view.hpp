@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "cluster/status.hpp"
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::nodeset {

@@ -4,6 +4,7 @@
 #include "cluster/releases.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/restapi/observe.hpp"
+#include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
 
@@ -19,12 +20,7 @@ Caches::Caches(Wiring& wiring)
       deployments(wiring.cache(caches::kDeployments)),
       pods(wiring.cache(caches::kPods)) {}
 
-bool Caches::synced() const {
-  return restapis.synced() && controllers.synced() && nodesets.synced() && services.synced() && config_maps.synced() &&
-         deployments.synced() && pods.synced();
-}
-
-RestApiController::RestApiController(Wiring& wiring) : caches_(wiring) {
+RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::plan), caches_(wiring) {
   wiring.run(*this);
   wiring.reconciles(resources::kRestApi);
   wiring.makes(kube::resources::kService);

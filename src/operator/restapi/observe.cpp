@@ -4,13 +4,11 @@
 #include "cluster/releases.hpp"
 #include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
-#include "operator/restapi/plan.hpp"
 
 namespace op::restapi {
 
 std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                                 const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
+                                                                 const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.restapis.find(key);
@@ -56,10 +54,6 @@ std::shared_ptr<const Observed> RestApiController::observe_typed(const kube::Key
   out->deployment = caches_.deployments.find({key.ns, restapi_object_name(key.name)});
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppRestApi, key.name));
   return out;
-}
-
-plan::Plan RestApiController::plan_typed(const Observed& observed) const {
-  return restapi::plan(observed);
 }
 
 }  // namespace op::restapi

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/json.hpp"
-#include "operator/restapi/observe.hpp"
+#include "operator/restapi/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::restapi {

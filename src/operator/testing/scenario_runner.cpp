@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/base64.hpp"
-#include "operator/testing/scenario.hpp"
 
 namespace op::testing {
 namespace {

@@ -1,14 +1,17 @@
 // Runs the scenarios of tests/scenarios/{controller,loginset,restapi,token}: documents in, what the controller does about them
 // out. tests/scenarios/README.md describes them.
 //
-//   TEST_P(Scenario, Runs) { run_scenario<RestApiController>(GetParam(), "RestApi"); }
+//   RUN_SCENARIOS(restapi, RestApi);
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "kube/object.hpp"
+#include "operator/testing/scenario.hpp"
 #include "operator/testing/world.hpp"
 #include "plan/plan.hpp"
 
@@ -26,3 +29,12 @@ void run_scenario(const std::string& file, std::string_view kind) {
 }
 
 }  // namespace op::testing
+
+/// Tests that run the scenarios of tests/scenarios/FOLDER with op::FOLDER::KINDController.
+#define RUN_SCENARIOS(folder, kind)                                                                                \
+  class kind##Scenario : public ::testing::TestWithParam<std::string> {};                                          \
+  TEST_P(kind##Scenario, Runs) {                                                                                   \
+    op::testing::run_scenario<op::folder::kind##Controller>(GetParam(), #kind);                                    \
+  }                                                                                                                \
+  INSTANTIATE_TEST_SUITE_P(Scenarios, kind##Scenario, ::testing::ValuesIn(op::testing::scenario_files({#folder})), \
+                           op::testing::scenario_name)

@@ -19,8 +19,8 @@
 #include "core/base64.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
-#include "kube/controller.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
+#include "kube/cache/recorder.hpp"
 #include "plan/ledger.hpp"
 #include "slurm/accounting/model.hpp"
 #include "slurm/acts.hpp"
@@ -130,9 +130,9 @@ class World {
     plan::Facts facts;
     for (;;) {
       const auto observed =
-          static_cast<kube::Controller&>(controller).observe(key, reader, {now, mono, ledger.outcomes(), facts});
+          static_cast<run::Controller&>(controller).observe(key, reader, {now, mono, ledger.outcomes(), facts});
       if (observed == nullptr) throw std::logic_error("not all caches are synced");
-      plan::Plan made = static_cast<kube::Controller&>(controller).plan(observed.get());
+      plan::Plan made = static_cast<run::Controller&>(controller).plan(observed.get());
       const std::vector<plan::Need> open = plan::open_needs(made, facts);
       for (const plan::Need& need : open) facts.emplace(need.id, plan::Fact{answer(*need.query), mono});
       if (!open.empty()) continue;

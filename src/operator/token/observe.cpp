@@ -1,13 +1,12 @@
 #include "operator/token/observe.hpp"
 
 #include "cluster/status.hpp"
-#include "operator/token/plan.hpp"
+#include "operator/common/named_objects.hpp"
 
 namespace op::token {
 
 std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                               const kube::Observation& context) {
-  if (!caches_.synced()) return nullptr;
+                                                               const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->object = caches_.tokens.find(key);
@@ -25,10 +24,6 @@ std::shared_ptr<const Observed> TokenController::observe_typed(const kube::Key& 
   out->superseded = caches_.token_secrets.by_index(kIndexOwner, out->object->meta.uid);
   std::erase_if(out->superseded, [&](const kube::SecretPtr& secret) { return secret->meta.name == out->target.name; });
   return out;
-}
-
-plan::Plan TokenController::plan_typed(const Observed& observed) const {
-  return token::plan(observed);
 }
 
 }  // namespace op::token

@@ -4,32 +4,18 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "api/token.hpp"
-#include "cluster/keys.hpp"
 #include "cluster/wiring.hpp"
-#include "kube/controller.hpp"
+#include "kube/cache/recorder.hpp"
+#include "operator/token/observed.hpp"
 
 namespace op::token {
-
-struct Observed {
-  kube::Context context;
-  kube::ObjectPtr object;
-  api::Token token;
-  std::string parse_error;
-  SecretFacts key;                          ///< The key that signs.
-  api::SecretKeySelector target;            ///< Where the token is kept.
-  kube::Named<kube::SecretRecord> secret;   ///< What is there.
-  std::vector<kube::SecretPtr> superseded;  ///< Its other Secrets: it kept its token there before.
-};
 
 /// What it reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>& tokens;
   kube::Cache<kube::SecretRecord>& token_secrets;
-  [[nodiscard]] bool synced() const { return tokens.synced() && token_secrets.synced(); }
 };
 
 class TokenController final : public kube::TypedController<Observed> {
@@ -39,8 +25,7 @@ class TokenController final : public kube::TypedController<Observed> {
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
-                                                const kube::Observation& context) override;
-  [[nodiscard]] plan::Plan plan_typed(const Observed& observed) const override;
+                                                const run::Observation& context) override;
 
  private:
   Caches caches_;

@@ -10,7 +10,7 @@
 // when it must be another, it is deleted and made anew.
 #pragma once
 
-#include "operator/token/observe.hpp"
+#include "operator/token/observed.hpp"
 #include "plan/plan.hpp"
 
 namespace op::token {

@@ -9,11 +9,11 @@
 
 #include "core/log.hpp"
 #include "core/random.hpp"
+#include "kube/app/lease.hpp"
+#include "kube/app/manager.hpp"
 #include "kube/apply_helper.hpp"
-#include "kube/client.hpp"
-#include "kube/credentials.hpp"
-#include "kube/lease.hpp"
-#include "kube/manager.hpp"
+#include "kube/client/client.hpp"
+#include "kube/client/credentials.hpp"
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
 
@@ -330,15 +330,46 @@ struct Seen {
   std::string named_hash;
 };
 
+plan::Plan plan_copy(const Seen& seen) {
+  plan::Plan plan;
+  if (!seen.source) return plan;
+  const kube::ObjectMeta& meta = seen.source->meta;
+  if (meta.terminating()) {
+    if (auto act = kube::remove_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
+      plan.lane("finalize").add({{"remove finalizer"}, "going", act});
+    }
+    return plan;
+  }
+  if (auto act = kube::add_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
+    plan.lane("protect").add({{"add finalizer"}, "new", act});
+    return plan;
+  }
+  const Json owner = kube::owner_reference_json(kube::resources::kConfigMap, meta);
+  if (!seen.key) {
+    Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
+                   {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
+    secret["metadata"]["ownerReferences"] = Json::array({owner});
+    plan.lane("create").add({{"create key"}, "absent", kube::create(kube::resources::kSecret, secret)});
+  }
+  Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
+               {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
+  copy["metadata"]["ownerReferences"] = Json::array({owner});
+  if (seen.named == kube::Presence::kUnknown) return plan;
+  if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
+    plan.lane("apply").add({{"apply copy"}, "differs", act});
+  }
+  return plan;
+}
+
 class CopyController final : public kube::TypedController<Seen> {
  public:
   CopyController(kube::Cache<kube::Object>& sources, kube::Cache<kube::Object>& copies, kube::Cache<kube::SecretRecord>& keys)
-      : sources_(sources), copies_(copies), keys_(keys) {}
+      : TypedController(plan_copy), sources_(sources), copies_(copies), keys_(keys) {}
   [[nodiscard]] std::string name() const override { return "copy"; }
   int plans = 0;
 
  protected:
-  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const kube::Observation&) override {
+  std::shared_ptr<const Seen> observe_typed(const Key& key, kube::Recorder& recorder, const run::Observation&) override {
     ++plans;
     auto seen = std::make_shared<Seen>();
     seen->source = sources_.find(key);
@@ -353,36 +384,6 @@ class CopyController final : public kube::TypedController<Seen> {
       }
     }
     return seen;
-  }
-  plan::Plan plan_typed(const Seen& seen) const override {
-    plan::Plan plan;
-    if (!seen.source) return plan;
-    const kube::ObjectMeta& meta = seen.source->meta;
-    if (meta.terminating()) {
-      if (auto act = kube::remove_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
-        plan.lane("finalize").add({{"remove finalizer"}, "going", act});
-      }
-      return plan;
-    }
-    if (auto act = kube::add_finalizer(kube::resources::kConfigMap, meta, "slinky.slurm.net/copy")) {
-      plan.lane("protect").add({{"add finalizer"}, "new", act});
-      return plan;
-    }
-    const Json owner = kube::owner_reference_json(kube::resources::kConfigMap, meta);
-    if (!seen.key) {
-      Json secret = {{"metadata", kube::meta_json({meta.ns, meta.name + "-key"}, {{kLabel, "copied"}})},
-                     {"data", {{"key", {{"$generate", {{"bytes", 32}}}}}}}};
-      secret["metadata"]["ownerReferences"] = Json::array({owner});
-      plan.lane("create").add({{"create key"}, "absent", kube::create(kube::resources::kSecret, secret)});
-    }
-    Json copy = {{"metadata", kube::meta_json({meta.ns, meta.name + "-copy"}, {{kLabel, "copied"}})},
-                 {"data", {{"text", core::get_string(seen.source->body, {"data", "text"})}, {"named", seen.named_hash}}}};
-    copy["metadata"]["ownerReferences"] = Json::array({owner});
-    if (seen.named == kube::Presence::kUnknown) return plan;
-    if (auto act = kube::apply_if_different(kube::resources::kConfigMap, copy, seen.copy.get(), "copy-controller")) {
-      plan.lane("apply").add({{"apply copy"}, "differs", act});
-    }
-    return plan;
   }
 
  private:
@@ -405,9 +406,10 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   auto& keys = manager.cache<kube::SecretRecord>(kube::resources::kSecret, {ns(), copy_label, ""});
   CopyController controller(sources, copies, keys);
   manager.add(controller);
-  manager.watch<kube::Object>(controller, sources, kube::self<kube::Object>());
-  manager.watch<kube::Object>(controller, copies, kube::controller_owner<kube::Object>("ConfigMap"));
-  manager.watch<kube::SecretRecord>(controller, keys, kube::controller_owner<kube::SecretRecord>("ConfigMap"));
+  const auto wake = [&](const kube::Key& woken) { manager.wake("copy", woken); };
+  kube::listen<kube::Object>(sources, kube::self<kube::Object>(), {}, wake);
+  kube::listen<kube::Object>(copies, kube::controller_owner<kube::Object>("ConfigMap"), {}, wake);
+  kube::listen<kube::SecretRecord>(keys, kube::controller_owner<kube::SecretRecord>("ConfigMap"), {}, wake);
   manager.start();
   ASSERT_TRUE(wait_for([&] { return manager.leading() && manager.synced(); }));
 
@@ -457,7 +459,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   const auto removed = remove({ns(), "src"});
   ASSERT_TRUE(removed);
   EXPECT_TRUE(wait_for([&] { return sources.size() == 0; }));
-  EXPECT_TRUE(wait_for([&] { return manager.idle(); })) << testing::PrintToString(manager.held());
+  EXPECT_TRUE(wait_for([&] { return manager.idle(); })) << testing::PrintToString(manager.passes().held());
 
   bool stopped = false;
   manager.stop([&] { stopped = true; });

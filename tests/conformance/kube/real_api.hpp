@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/random.hpp"
-#include "kube/credentials.hpp"
+#include "kube/client/credentials.hpp"
 #include "net/beast_transport.hpp"
 
 namespace sim {

@@ -1,7 +1,7 @@
 // A Controller "ns/x" whose keys are there, as its plan sees it; nothing else is.
 #pragma once
 
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 #include "operator/controller/observed.hpp"
 
 namespace op::controller::testing {

@@ -20,7 +20,7 @@
 #include "core/result.hpp"
 #include "kube/acts.hpp"
 #include "kube/object.hpp"
-#include "operator/nodeset/observe.hpp"
+#include "operator/nodeset/observed.hpp"
 #include "plan/ledger.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/snapshot/snapshot.hpp"

@@ -8,7 +8,7 @@
 
 #include "api/well_known.hpp"
 #include "cluster/worker_names.hpp"
-#include "kube/record.hpp"
+#include "kube/cache/record.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"

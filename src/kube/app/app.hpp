@@ -1,0 +1,66 @@
+// The shell of a process that works with an API server: credentials, a client, a Lease and a manager as well. What is left to a
+// main is wiring:
+//
+//   int main(int argc, char** argv) {
+//     kube::App app({.name = "slurm-bridge", .version = "1.0", .about = "Runs pods as jobs of Slurm."});
+//     bridge::Options options;
+//     app.flag("--namespaces", options.namespaces, "Act only on these (comma-separated; default: all)");
+//     if (const std::optional<int> code = app.start(argc, argv)) return *code;
+//     bridge::Bridge bridge(app.loop(), app.random(), app.log(), app.manager(), options);
+//     return app.run();
+//   }
+//
+// By the program's name it has the default of its Lease, its user agent, its field manager and the controller of its events.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/app/manager.hpp"
+#include "kube/app/metrics.hpp"
+#include "kube/client/client.hpp"
+#include "kube/client/credentials.hpp"
+#include "net/beast_transport.hpp"
+#include "run/shell/shell.hpp"
+
+namespace kube {
+
+class App final : public run::Shell {
+ public:
+  explicit App(const run::Program& program);
+
+  // After start().
+  /// Writes are not fenced until there is a manager.
+  [[nodiscard]] Client& client() { return *client_; }
+  /// Made by the first call; run() starts and stops it. What is registered with it goes before the App does. A lost lease ends
+  /// the process at once.
+  [[nodiscard]] Manager& manager();
+
+ private:
+  std::optional<int> prepare() override;
+  run::HealthChecks health() override;
+  std::vector<core::Field> connected_to() override;
+  void begin() override { manager().start(); }
+  void end(std::function<void()> done) override { manager().stop(std::move(done)); }
+  void collect() override { manager().collect(); }
+
+  [[nodiscard]] std::optional<LeaseOptions> election();
+  [[nodiscard]] ManagerOptions manager_options();
+
+  bool leader_elect_ = true;
+  std::string leader_elect_namespace_;
+  std::string leader_elect_name_;
+  std::string kubeconfig_;
+  bool dry_run_ = false;
+  Metrics& metrics_;  ///< The shell's.
+  std::unique_ptr<Credentials> credentials_;
+  std::string api_host_;
+  std::optional<net::BeastTransport> api_;
+  std::optional<Client> client_;
+  std::optional<Manager> manager_;
+};
+
+}  // namespace kube

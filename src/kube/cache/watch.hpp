@@ -1,0 +1,172 @@
+// Keeps a cache equal to what the API server holds: list, watch, resume, and list again when the history is gone.
+//
+// Guarantees: the sink is given whole lists or single changes, in the order of resourceVersions; while a list is broken or
+// under way, it keeps what it had.
+//
+// The first list is a consistent read: a watch that sends initial events (WatchList) with no resourceVersion, or, where the
+// server refuses that, a paged list. A lost watch resumes at the last resourceVersion seen; 410 lists again, and while it does
+// the cache keeps its old contents. Numbers (backoff, timeouts) are client-go's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "kube/cache/cache.hpp"
+#include "kube/cache/record.hpp"
+#include "kube/client/client.hpp"
+
+namespace kube {
+
+/// Which objects of a resource: all, or of one namespace, by labels and fields.
+struct Scope {
+  std::string ns{};
+  std::string label_selector{};
+  std::string field_selector{};
+  friend auto operator<=>(const Scope&, const Scope&) = default;
+};
+
+/// What is watched, as one text: a name for it, and to sort by.
+[[nodiscard]] std::string place(const Resource& resource, const Scope& scope);
+
+/// What a watch feeds. Objects are only valid during the call.
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  /// It needs nothing but metadata: the API server is asked for no more.
+  [[nodiscard]] virtual bool metadata_only() const { return false; }
+  /// A list begins; what was staged by an earlier, broken one is forgotten.
+  virtual void begin() = 0;
+  virtual core::Result<void> stage(const simdjson::dom::element& object) = 0;
+  virtual void unstage(const ObjectMeta& meta) = 0;
+  /// The staged objects are the whole contents at `rv`.
+  virtual void commit(std::string rv) = 0;
+  virtual core::Result<void> upsert(const simdjson::dom::element& object) = 0;
+  virtual void erase(const ObjectMeta& meta) = 0;
+  virtual void bookmark(std::string rv) = 0;
+};
+
+/// Feeds a Cache.
+template <class Record>
+class CacheSink final : public WatchSink {
+ public:
+  CacheSink(Cache<Record>& cache, const ParseContext& context) : cache_(&cache), context_(&context) {}
+  [[nodiscard]] bool metadata_only() const override { return std::is_same_v<Record, MetadataRecord>; }
+  void begin() override { staged_.clear(); }
+  core::Result<void> stage(const simdjson::dom::element& object) override {
+    auto record = parse_record<Record>(object, *context_);
+    if (!record) return std::unexpected(record.error());
+    staged_[(*record)->meta.key()] = std::move(*record);
+    return {};
+  }
+  void unstage(const ObjectMeta& meta) override { staged_.erase(meta.key()); }
+  void commit(std::string rv) override {
+    std::vector<typename Cache<Record>::Ptr> records;
+    records.reserve(staged_.size());
+    for (auto& [key, record] : staged_) records.push_back(std::move(record));
+    staged_.clear();
+    cache_->replace(std::move(records), std::move(rv));
+  }
+  core::Result<void> upsert(const simdjson::dom::element& object) override {
+    auto record = parse_record<Record>(object, *context_);
+    if (!record) return std::unexpected(record.error());
+    cache_->upsert(std::move(*record));
+    return {};
+  }
+  void erase(const ObjectMeta& meta) override { cache_->erase(meta.key(), meta.resource_version, meta.uid); }
+  void bookmark(std::string rv) override { cache_->bookmark(std::move(rv)); }
+
+ private:
+  Cache<Record>* cache_;
+  const ParseContext* context_;
+  std::map<Key, typename Cache<Record>::Ptr> staged_;
+};
+
+struct WatchOptions {
+  core::Duration backoff_base{800};
+  core::Duration backoff_cap{30000};
+  core::Duration backoff_reset{120000};  ///< Healthy this long: start from the base again.
+  core::Duration timeout_least{300000};  ///< The server ends the watch after a random time between these two.
+  core::Duration timeout_most{600000};
+  core::Duration very_short{1000};  ///< A watch that ends sooner without an event is a failure.
+  core::Duration head_timeout{30000};
+  core::Duration slow_list{10000};          ///< A WatchList whose initial events take longer is worth a warning.
+  core::Duration list_silence{30000};       ///< Longest silence before the initial events end.
+  core::Duration bookmark_silence{180000};  ///< Longest silence once the server has sent bookmarks (it does every minute).
+  int page_size = 500;
+  bool watch_list = true;  ///< False: always list by pages.
+};
+
+/// Counters for metrics.
+struct WatchStats {
+  std::uint64_t lists = 0, complete_lists = 0, watches = 0, failures = 0, events = 0, expired = 0;
+  bool used_watch_list = false;  ///< The last complete list came by WatchList.
+};
+
+class Watch {
+ public:
+  /// Draws its random numbers from a stream of its own, named for its place.
+  Watch(core::Loop& loop, const core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
+        Resource resource, Scope scope, WatchSink& sink, WatchOptions options = {});
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  void start();
+  void stop();
+  /// The contents are in doubt: lists again at once, unless a list is under way.
+  void relist();
+  /// Begins a list now, also when one is under way: what follows is no older than this call.
+  void relist_from_now();
+  [[nodiscard]] const WatchStats& stats() const;
+  /// The last failure, until something worked again.
+  [[nodiscard]] const std::optional<core::Error>& error() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Splits a byte stream into lines, whatever the pieces. A line longer than `max` is an error.
+class LineFramer {
+ public:
+  using OnLine = std::function<bool(std::string_view line)>;  ///< False stops feeding.
+  explicit LineFramer(std::size_t max = 64U << 20U) : max_(max) {}
+  /// Calls `on_line` for each complete line that is not empty. Error: kInvalid when a line is too long.
+  core::Result<void> feed(std::string_view piece, const OnLine& on_line);
+  /// What stands without an end of line.
+  [[nodiscard]] std::string_view rest() const { return rest_; }
+  void clear();
+
+ private:
+  std::size_t max_;
+  std::string rest_;
+};
+
+/// Takes the items out of a List as its text arrives, so that a page is never held whole. The rest (metadata) is kept as text.
+class ListSplitter {
+ public:
+  using OnItem = std::function<bool(std::string_view item)>;  ///< False stops feeding.
+  /// Error: kInvalid when it is no JSON object.
+  core::Result<void> feed(std::string_view piece, const OnItem& on_item);
+  /// The list without its items, once complete().
+  [[nodiscard]] const std::string& frame() const { return frame_; }
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  bool take(char c, const OnItem& on_item);
+
+  std::string frame_, item_, key_;
+  int depth_ = 0;
+  bool in_string_ = false, escaped_ = false;
+  bool expect_key_ = false;  ///< The next string at depth 1 is a key.
+  bool in_key_ = false;      ///< This string is that key.
+  bool in_items_ = false, complete_ = false;
+};
+
+}  // namespace kube

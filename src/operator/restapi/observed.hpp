@@ -1,0 +1,39 @@
+// What the RestApi's plan knows: copies of what the caches held at one moment, and nothing else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/controller.hpp"
+#include "api/restapi.hpp"
+#include "cluster/keys.hpp"
+#include "kube/object.hpp"
+#include "plan/plan.hpp"
+
+namespace op::restapi {
+
+struct Observed {
+  plan::Context context;
+  kube::ObjectPtr object;
+  api::RestApi restapi;
+  std::string parse_error;
+
+  bool controller_exists = false;
+  bool external = false;         ///< Its slurmctld is outside of Kubernetes.
+  bool accounting = false;       ///< It names an Accounting, and slurm.conf has a slurmdbd.
+  std::string controller_error;  ///< The Controller's spec cannot be read.
+  std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
+  SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
+  std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pods' parts name.
+  kube::ObjectPtr config_map;    ///< The Controller's "X-config".
+  std::vector<std::string>
+      ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
+  std::vector<std::string> ending_workers;  ///< Of a Controller that is being deleted with deletionPolicy: Drain.
+  bool lasting_nodesets = false;            ///< There are NodeSets that are not being deleted.
+
+  kube::ObjectPtr service, deployment;
+  std::vector<kube::PodPtr> pods;
+};
+
+}  // namespace op::restapi

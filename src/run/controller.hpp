@@ -1,0 +1,62 @@
+// A controller as the engine runs it: sources wake keys; a key is observed, planned and acted upon; nothing else.
+//
+// Requires of a controller: `observe` has no effects but reads through the Recorder, which is how what it read wakes the key
+// again; it copies out of the caches what the plan needs. `plan` is pure.
+// Guarantees: `observe` is called on the loop, `plan` on any thread; never both, nor one twice, for the same key at once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "plan/evidence.hpp"
+#include "plan/plan.hpp"
+#include "run/key.hpp"
+
+namespace run {
+
+/// Through which `observe` reads what others name, so that this wakes the key. What can be read, each program says.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+};
+
+/// The context for the time of `observe`: evidence is issued there only.
+struct Observation : plan::Context {
+  plan::Observing observing;
+};
+
+class Controller {
+ public:
+  virtual ~Controller() = default;
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// What the key's passes may have to wait for, beside the API server (a Slurm): where it is slow, it gets its share of all
+  /// passes and no more. "": nothing.
+  [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
+  /// Never null.
+  [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder,
+                                                            const plan::Context& context) = 0;
+  [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
+};
+
+/// Controller over a typed Observed, which reads through a recorder of the type Reads. The plan is a function, so that it sees
+/// nothing of the controller.
+template <class Observed, class Reads = Recorder>
+class TypedController : public Controller {
+ public:
+  [[nodiscard]] std::shared_ptr<const void> observe(const Key& key, Recorder& recorder, const plan::Context& context) final {
+    return observe_typed(key, dynamic_cast<Reads&>(recorder), {context, plan::Observing(context.mono)});
+  }
+  [[nodiscard]] plan::Plan plan(const void* observed) const final { return plan_(*static_cast<const Observed*>(observed)); }
+
+ protected:
+  explicit TypedController(std::function<plan::Plan(const Observed&)> plan) : plan_(std::move(plan)) {}
+  [[nodiscard]] virtual std::shared_ptr<const Observed> observe_typed(const Key& key, Reads& recorder,
+                                                                      const Observation& context) = 0;
+
+ private:
+  std::function<plan::Plan(const Observed&)> plan_;
+};
+
+}  // namespace run

@@ -1,0 +1,81 @@
+#include "run/gates.hpp"
+
+namespace run {
+
+namespace {
+
+constexpr core::Duration kTick{1000};  ///< How often closed gates are looked at when no cache changes.
+
+}  // namespace
+
+Gates::Gates(core::Loop& loop, core::Logger& logger, core::Duration cap, std::function<void(const PassPtr&)> opened)
+    : loop_(loop), logger_(logger), cap_(cap), opened_(std::move(opened)), tick_(loop) {}
+
+bool Gates::all_open(Pass& pass) {
+  std::erase_if(pass.gates, [](const plan::GatePtr& gate) { return gate == nullptr || gate->open(); });
+  return pass.gates.empty();
+}
+
+void Gates::hold(const PassPtr& pass) {
+  pass->gated_since = loop_.clock().mono();
+  pass->settle_at = pass->gated_since + cap_;
+  held_[pass->key] = pass;
+  tick();
+}
+
+void Gates::tick() {
+  if (held_.empty()) return tick_.cancel();
+  if (tick_.pending()) return;
+  tick_.set(kTick, [this] {
+    check();
+    tick();
+  });
+}
+
+void Gates::check() {
+  std::vector<PassPtr> opened;
+  for (const auto& [key, pass] : held_) {
+    // One closed gate holds the key, whatever the others say: of hundreds, not all are asked whenever a cache changes.
+    while (!pass->gates.empty() && pass->gates.back()->open()) pass->gates.pop_back();
+    if (!pass->gates.empty() && loop_.clock().mono() >= pass->settle_at) settle(*pass);
+    if (pass->gates.empty()) opened.push_back(pass);
+  }
+  for (const PassPtr& pass : opened) {
+    held_.erase(pass->key);
+    opened_(pass);
+  }
+}
+
+void Gates::settle(Pass& pass) {
+  pass.settle_at = loop_.clock().mono() + cap_;
+  pass.settled_live = true;
+  std::erase_if(pass.gates, [&](const plan::GatePtr& gate) {
+    if (gate->open()) return true;
+    if (!gate->settle()) {
+      // A server that went for good must not hold its key for ever.
+      logger_.info("a write was not seen in time: going on without", pass.fields({{"gate", gate->describe()}}));
+      return true;
+    }
+    logger_.warn("caches are slow to show a write: reading it live", pass.fields({{"gate", gate->describe()}}));
+    return false;
+  });
+}
+
+std::vector<PassPtr> Gates::drop_all() {
+  tick_.cancel();
+  std::vector<PassPtr> dropped;
+  for (const auto& [key, pass] : std::exchange(held_, {})) dropped.push_back(pass);
+  return dropped;
+}
+
+std::vector<std::string> Gates::describe() const {
+  std::vector<std::string> result;
+  for (const auto& [key, pass] : held_) {
+    for (const plan::GatePtr& gate : pass->gates) {
+      if (!gate->open()) result.push_back(pass->controller + " " + key.key.str() + ": " + gate->describe());
+    }
+  }
+  return result;
+}
+
+}  // namespace run

@@ -1,0 +1,85 @@
+// One pass of a key: observe, plan, act, and wait until the caches show what was written. Data, and the rule of its states.
+// run/passes.hpp runs it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/log.hpp"
+#include "plan/executor.hpp"
+#include "plan/plan.hpp"
+#include "run/queue.hpp"
+
+namespace run {
+
+/// Where a pass stands. It begins as observing; these are all transitions:
+///
+/// | From | To | When |
+/// | --- | --- | --- |
+/// | observing | planning | `observe` gave an Observed; a worker thread plans. |
+/// | observing | done | `observe` threw, or the manager is stopping. |
+/// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
+/// | planning | acting | The plan has steps. |
+/// | planning | done | It has none, or they may not be carried out (dry run, stopping); or `plan` threw, or asks without end. |
+/// | needing | observing | The answers are there, good or bad. |
+/// | acting | gated | The steps were tried, and the caches do not show all of their writes yet. |
+/// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
+/// | gated | done | The caches show the writes, or nobody can tell and they were waited for long enough. |
+///
+/// Until it is done its key is not handed out again. All states but `gated` count against max_in_flight.
+enum class PassState { kObserving, kPlanning, kNeeding, kActing, kGated, kDone };
+
+std::string_view to_string(PassState state);
+/// True for the transitions above, and for no others.
+bool may_follow(PassState from, PassState to);
+
+struct Pass {
+  WorkKey key;
+  std::string controller;  ///< The name of key.controller.
+  std::string id;          ///< In all its log lines: "reconcileID", as controller-runtime has it.
+  std::string share;       ///< Controller::share.
+  core::MonoTime began;
+
+  // What observing and planning have come to.
+  core::MonoTime observed_at;
+  /// Since when a thread has been planning it, in milliseconds of MonoTime; 0: none does. That thread writes it.
+  std::shared_ptr<std::atomic<core::Duration::rep>> planned_since = std::make_shared<std::atomic<core::Duration::rep>>(0);
+  core::Duration planning{0};  ///< How long observing and planning took, the last time.
+  plan::Facts facts;
+  int rounds = 0;  ///< How often its plan asked for facts.
+  std::shared_ptr<const void> observed;
+  plan::Plan plan;
+  bool broken = false;  ///< Observing or planning went wrong: a bug of the controller.
+
+  // What acting has come to.
+  plan::PassResult result;
+  std::size_t withheld = 0;                      ///< Steps that were not begun: see Repeats.
+  std::optional<core::MonoTime> withheld_until;  ///< When the first of them may be done.
+
+  // What it waits for at the end: see Gates.
+  std::vector<plan::GatePtr> gates;
+  core::MonoTime gated_since;
+  core::MonoTime settle_at;
+  bool settled_live = false;  ///< A gate was closed for too long, and was looked into.
+
+  [[nodiscard]] PassState state() const { return state_; }
+  /// Requires may_follow(state(), to).
+  void move_to(PassState to);
+
+  /// The steps that were tried, without those that nobody waits for (plan::Act::incidental).
+  [[nodiscard]] std::vector<const plan::Step*> tried() const;
+  /// A reply was lost, and the gate that waits for what became of the write is closed.
+  [[nodiscard]] bool may_still_write() const;
+  /// What each of its log lines has, and `more`.
+  [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const;
+
+ private:
+  PassState state_ = PassState::kObserving;
+};
+using PassPtr = std::shared_ptr<Pass>;
+
+}  // namespace run
