@@ -353,7 +353,7 @@ void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft);
 
 // ssh.cpp
-/// Makes the host keys, where there are none. False: workers that are created in this pass would wait for them.
+/// Makes the host keys, where there are none. False: workers must not be created in this pass, for want of them.
 [[nodiscard]] bool keep_host_keys(const View& view, Draft& draft);
 /// What keeps users from logging in to workers.
 void tell_ssh(const View& view, Draft& draft);

@@ -1318,6 +1318,18 @@ TEST(NodeSetPlan, ListsFieldsItDoesNotActOn) {
   EXPECT_THAT(world.message("FieldsNotActedOn"), HasSubstr("spec.ssh.sssdConfRef.optional"));
 }
 
+TEST(NodeSetPlan, WorkersWithSshWaitUntilItIsKnownWhetherThereAreHostKeys) {
+  World world(Json{{"replicas", 1}, {"ssh", {{"enabled", true}}}});
+  Observed observed = world.observe();
+  observed.host_keys = kube::Presence::kUnknown;
+  world.run(plan_nodeset(observed));
+  EXPECT_THAT(world.pods, IsEmpty());
+  EXPECT_FALSE(world.host_keys);
+  world.settle(4);
+  EXPECT_EQ(world.pods.size(), 1U);
+  EXPECT_TRUE(world.host_keys);
+}
+
 TEST(NodeSetPlan, StampsCommentsButNotOverOthers) {
   World world(Json{{"replicas", 2}});
   world.settle(2);

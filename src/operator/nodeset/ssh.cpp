@@ -96,6 +96,8 @@ void add_check(const api::NodeSetSpec& spec, const Json& slurmd, Json& init) {
 
 bool keep_host_keys(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe || !has_sshd(view.in.nodeset.spec)) return true;
+  // Their watch has just begun: workers that were made now would start without them.
+  if (view.in.host_keys == kube::Presence::kUnknown) return false;
   // A Secret of that name that users made has host keys of theirs.
   if (view.in.host_keys != kube::Presence::kAbsent) return true;
   const kube::ObjectMeta& self = view.in.meta();
