@@ -1,4 +1,4 @@
-// An admission webhook: AdmissionReview (admission.k8s.io/v1) in, a pure function of ours, AdmissionReview out.
+// An admission webhook: calls a function of ours for each AdmissionReview (admission.k8s.io/v1), and returns the verdict.
 //
 //   kube::WebhookServer webhook(loop, logger, {.files = {cert_file, key_file}},
 //                               {{"/validate-pods", [](const kube::AdmissionRequest& request) {
@@ -7,9 +7,9 @@
 //   if (auto started = webhook.start(); !started) ...
 //   webhook.stop([&] { ... });   // requests under way are answered
 //
-// The function runs on the loop, so it must be quick, and decide from what it is given and from caches. Only for what neither
-// the schema nor CEL can say, on kinds of ours: whether the API server goes on without an answer is for the
-// ValidatingWebhookConfiguration (failurePolicy) to say.
+// The function runs on the loop, so it must be quick. It decides from the request and from caches. Use a webhook only for
+// rules that neither the schema nor CEL can express. failurePolicy in the ValidatingWebhookConfiguration decides whether the
+// API server continues without an answer.
 #pragma once
 
 #include <functional>
