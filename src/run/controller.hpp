@@ -1,10 +1,9 @@
 // A controller as the engine runs it. Sources wake keys; the engine observes a woken key, plans for it and executes the plan.
 //
-// // Requires of a controller: `observe` has no effects outside the controller. It reads caches, and other objects through the
-// // Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
-// may
-// // keep memory for each key. `plan` is pure.
-// // Guarantees: `observe` is called on the loop and `plan` on any thread. For one key, calls never overlap.
+// Requires of a controller: `observe` has no effects outside the controller. It reads caches, and other objects through the
+// Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
+// may keep memory for each key. `plan` is pure.
+// Guarantees: `observe` is called on the loop and `plan` on any thread. For one key, calls never overlap.
 #pragma once
 
 #include <functional>

@@ -2,10 +2,9 @@
 //
 // Pure data: the caller passes the time, and sets a timer for next_due().
 //
-// // Requires: done() for each key that was popped.
-// // Guarantees: a key is queued at most once, and never processed twice at once: a key that is added while it is being
-// processed
-// // runs again after done().
+// Requires: done() for each key that was popped.
+// Guarantees: a key is queued at most once, and never processed twice at once: a key that is added while it is being
+// processed runs again after done().
 //
 //   queue.add(key, now);
 //   while (auto k = queue.pop(now)) { ...; queue.done(*k, now); }
