@@ -1,4 +1,5 @@
-// What goes wrong between a client and a server: by chance from a seed, or by a script ("at write number 7 the reply is lost").
+// Injects faults between a client and a server: at random from a seed, or from a script ("at write number 7 the reply is
+// lost").
 //
 //   sim::Faults faults(loop.random().fork());
 //   faults.rates.lost_reply = 0.02;
@@ -21,39 +22,39 @@ namespace sim {
 
 enum class Fault {
   kNone,
-  kRefuse,         ///< No connection: not carried out, and the client knows.
-  kLostRequest,    ///< Not carried out, and the client cannot know.
-  kLostReply,      ///< Carried out, and the client cannot know.
+  kRefuse,         ///< No connection. Not carried out, and the client knows it.
+  kLostRequest,    ///< Not carried out, and the client cannot know it.
+  kLostReply,      ///< Carried out, and the client cannot know it.
   kConflict,       ///< 409 (PUT, PATCH, DELETE), not carried out.
   kTooMany,        ///< 429 with Retry-After: 1, not carried out.
   kInternal,       ///< 500, not carried out.
   kInternalAfter,  ///< 500 although carried out.
   kForbidden,      ///< 403, not carried out.
-  kSlow,           ///< Carried out; the reply takes seconds.
-  kCrashBefore,    ///< The client dies; not carried out.
-  kCrashAfter,     ///< Carried out; then the client dies.
+  kSlow,           ///< Carried out, but the reply takes seconds.
+  kCrashBefore,    ///< The client dies. Not carried out.
+  kCrashAfter,     ///< Carried out, then the client dies.
 };
 std::string_view to_string(Fault fault);
-/// Every fault that can meet a request, for enumerations.
+/// Returns all faults of requests, for enumerations.
 const std::vector<Fault>& all_faults();
 
-/// What happens to a stream, asked at each of its pieces.
+/// A fault of a stream, drawn for each of its pieces.
 enum class StreamFault {
   kNone,
-  kCut,        ///< In the middle of the piece.
-  kGone,       ///< An error event (410) instead, and the end.
+  kCut,        ///< The connection breaks in the middle of the piece.
+  kGone,       ///< An error event (410) in place of the piece, then the end.
   kDuplicate,  ///< The piece comes twice.
-  kDelay,      ///< This and all that follows comes seconds later.
+  kDelay,      ///< This piece and all later ones are delayed by seconds.
 };
 
-/// Probabilities, each of a request or of a piece.
+/// Probabilities, each for one request or one piece.
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;
-  double crash_before = 0, crash_after = 0;  ///< Of writes only.
+  double crash_before = 0, crash_after = 0;  ///< For writes only.
   double cut = 0, gone = 0, duplicate = 0, delay = 0, withhold_bookmark = 0;
 
-  /// All faults that can meet a client in a bad hour, at a common rate; it does not die.
+  /// Returns a common rate for all faults except crashes of the client.
   static FaultRates all(double rate);
 };
 
@@ -62,31 +63,31 @@ class Faults {
   explicit Faults(SeededRandom random = SeededRandom(0)) : random_(std::move(random)) {}
 
   FaultRates rates;
-  /// Off: nothing happens, but writes are counted still.
+  /// If false, no fault is injected, but writes are still counted.
   bool enabled = true;
-  /// The client dies: called for kCrashBefore and kCrashAfter, in the middle of things; destroy nothing here, schedule it.
+  /// Called for kCrashBefore and kCrashAfter in the middle of a request. Do not destroy the client here; schedule that.
   std::function<void()> on_crash;
-  /// Asked first, for scripts by content; nullopt leaves it to the rest.
+  /// Called first, for scripts that depend on the request. nullopt leaves the decision to the script and the rates.
   std::function<std::optional<Fault>(const net::HttpRequest&)> choose;
-  /// What counts as a write for at_write. By default everything but GET, and but writes of Leases and events, whose number
-  /// depends on time.
+  /// Decides what counts as a write for at_write. Default: everything except GETs, and except writes of Leases and events,
+  /// whose number depends on time.
   std::function<bool(const net::HttpRequest&)> is_write = default_is_write;
 
-  /// Scripts the fault that meets the write with this number (from 0).
+  /// Sets the fault for the write with this number (from 0).
   void at_write(std::uint64_t number, Fault fault) { script_[number] = fault; }
-  /// Calls `begin` as the write with this number (from 0) comes, before its own fate is decided: for what meets no single
-  /// request.
+  /// Calls `begin` when the write with this number (from 0) arrives, before its own fault is decided. For faults that do not
+  /// concern a single request.
   void at_write(std::uint64_t number, std::function<void()> begin) { begins_[number] = std::move(begin); }
   void clear_script() { script_.clear(), begins_.clear(); }
-  /// Writes seen so far.
+  /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// For transports.
+  /// Called by transports.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();
 
-  /// What was done to whom, one line each, for reports of failing seeds.
+  /// Returns the injected faults, one line each, for reports of failing seeds.
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
 
  private:

@@ -1,4 +1,4 @@
-// A simulated server behind real sockets, with the same faults: for the threaded binary under sanitizers, and for timings.
+// A simulated server behind real sockets, with the same faults. For the threaded binary under sanitizers, and for timings.
 //
 //   net::AsioLoop loop;
 //   sim::HttpFront front(loop, server, faults, {.port = 0});
@@ -20,7 +20,7 @@ class HttpFront {
   core::Result<void> start();
   [[nodiscard]] std::uint16_t port() const;
   void stop();
-  /// A new certificate for connections made from now on.
+  /// Sets a new certificate for new connections.
   core::Result<void> set_tls(net::Tls tls);
 
  private:

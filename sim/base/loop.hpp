@@ -1,12 +1,12 @@
-// The simulator's loop: virtual time, and a seeded choice among the events that are due, so that one seed is one history.
+// The simulator's loop: virtual time, and a seeded choice among the events that are due. One seed gives one history.
 //
 //   sim::SimLoop loop(seed);
 //   sim::SimHost host(loop);            // one process: its own wall clock, may be paused
 //   loop.run_for(60s);
 //   bool ok = loop.run_until([&] { return settled(); }, 10min);
 //
-// What must stay in order (the bytes of one connection) may have only one event in flight. Unit tests of single parts want
-// core/testing/manual_loop.hpp, where order never varies.
+// Events that must stay in order (the bytes of one connection) may only have one event in flight. Unit tests of single parts
+// use core/testing/manual_loop.hpp instead, where the order never varies.
 #pragma once
 
 #include <time.h>
@@ -24,7 +24,7 @@
 
 namespace sim {
 
-/// CPU time of this thread so far, in seconds.
+/// Returns the CPU time that this thread has used, in seconds.
 inline double cpu_seconds() {
   timespec out{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &out);
@@ -39,7 +39,7 @@ class SimClock final : public core::Clock {
     mono_ = mono_ + by;
     wall_ = wall_ + by;
   }
-  /// Sets civil time forth or back; the monotonic clock does not jump.
+  /// Moves the wall clock forward or back. The monotonic clock does not jump.
   void jump(core::Duration by) { wall_ = wall_ + by; }
 
  private:
@@ -53,7 +53,7 @@ class SimLoop final : public core::Loop {
 
   [[nodiscard]] const core::Clock& clock() const override { return clock_; }
   [[nodiscard]] SimClock& sim_clock() { return clock_; }
-  /// Where everything else in the same history draws from.
+  /// The random source of everything else in the same history.
   [[nodiscard]] SeededRandom& random() { return random_; }
 
   TimerId after(core::Duration delay, core::Callback call) override {
@@ -67,7 +67,7 @@ class SimLoop final : public core::Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    const auto gone = queue_.extract({it->second, id});  // what it owns may withdraw timers as it goes, at the end of this
+    const auto gone = queue_.extract({it->second, id});  // its destruction may cancel timers, at the end of this call
     due_.erase(it);
   }
 
@@ -78,7 +78,7 @@ class SimLoop final : public core::Loop {
     });
   }
 
-  /// Carries out one event, moving the clock to it if none is due. False when there is none.
+  /// Runs one event; advances the clock if none is due. Returns false if there are no events.
   bool step() {
     if (queue_.empty()) return false;
     auto pick = queue_.begin();
@@ -93,14 +93,14 @@ class SimLoop final : public core::Loop {
     return true;
   }
 
-  /// Runs all that is due until `by` has passed.
+  /// Runs all events that are due before `by` has passed.
   void run_for(core::Duration by) {
     const core::MonoTime end = clock_.mono() + by;
     while (!queue_.empty() && queue_.begin()->first.first <= end) step();
     if (clock_.mono() < end) clock_.advance(end - clock_.mono());
   }
 
-  /// Runs until `done` holds (asked after each event); false when `limit` passed before.
+  /// Runs until `done` returns true, checked after each event. Returns false after `limit`.
   bool run_until(const std::function<bool()>& done, core::Duration limit) {
     const core::MonoTime end = clock_.mono() + limit;
     while (!done()) {
@@ -128,8 +128,8 @@ class SimLoop final : public core::Loop {
   std::unordered_map<TimerId, core::MonoTime> due_;
 };
 
-/// One process on the simulated machine. Destroying it drops all its pending events, as a crash does; pausing it holds them
-/// back, as a stopped process or a stalled machine does; its wall clock may be off.
+/// One process on the simulated machine. Its destruction drops all pending events, like a crash. Pausing it delays them, like a
+/// stopped process or a stalled machine. Its wall clock may be off.
 class SimHost final : public core::Loop {
  public:
   explicit SimHost(SimLoop& loop) : loop_(loop), clock_(loop.clock()), state_(std::make_shared<State>()) {}
@@ -137,7 +137,7 @@ class SimHost final : public core::Loop {
   SimHost& operator=(const SimHost&) = delete;
   ~SimHost() override {
     state_->dead = true;
-    // What the calls own may withdraw timers as it goes.
+    // The destruction of calls may cancel timers.
     const auto held = std::exchange(state_->held, {});
     for (const auto& [mine, theirs] : std::exchange(ids_, {})) loop_.cancel(theirs);
   }
@@ -167,12 +167,12 @@ class SimHost final : public core::Loop {
     });
   }
 
-  /// Real CPU time that its calls took, in seconds: all of them, and the longest.
+  /// Return the real CPU time of its calls in seconds: the sum, and the longest.
   [[nodiscard]] double cpu() const { return state_->cpu; }
   [[nodiscard]] double longest_call() const { return state_->longest; }
 
   void pause() { state_->paused = true; }
-  /// Lets go what came due meanwhile, in order.
+  /// Runs the events that came due during the pause, in order.
   void resume() {
     state_->paused = false;
     for (auto& [id, call] : std::exchange(state_->held, {})) schedule(id, core::Duration{0}, std::move(call));

@@ -1,4 +1,4 @@
-// The simulator's random source: everything that may vary in a history comes from one seed.
+// The simulator's random source: one seed determines everything that may vary in a history.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class SeededRandom final : public core::Random {
     return std::make_unique<SeededRandom>(std::stoull(digest, nullptr, 16));
   }
 
-  /// True with this probability.
+  /// Returns true with this probability.
   bool chance(double probability) { return unit() < probability; }
-  /// A value in [low, high].
+  /// Returns a value in [low, high].
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
   }
-  /// A source of its own, so that what one part draws does not change what another gets.
+  /// Returns a separate source, so that the draws of one part do not affect another part.
   SeededRandom fork() { return SeededRandom(engine_()); }
 
  private:

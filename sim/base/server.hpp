@@ -1,4 +1,4 @@
-// A simulated server (the API server, slurmrestd) as transports see it: one request, one reply, at once; or a stream.
+// A simulated server (the API server, slurmrestd) as transports use it: one immediate reply for each request, or a stream.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace sim {
 
 struct StreamPiece {
-  enum class Kind { kData, kBookmark, kLastBookmark, kError };  ///< kLastBookmark: ends an initial list; never withheld.
+  enum class Kind { kData, kBookmark, kLastBookmark, kError };  ///< kLastBookmark ends an initial list and is never withheld.
   Kind kind = Kind::kData;
   std::string text;
 };
 
 struct StreamSink {
-  std::function<void(StreamPiece)> on_piece;  ///< May come from inside of open(); must not call back.
+  std::function<void(StreamPiece)> on_piece;  ///< May be called from inside of open(). Must not call back.
   std::function<void()> on_end;
 };
 
@@ -27,7 +27,7 @@ class Server {
   using StreamId = std::uint64_t;
   virtual ~Server() = default;
 
-  /// False: nobody listens; connections are refused.
+  /// False: connections are refused.
   [[nodiscard]] virtual bool listening() const { return true; }
   virtual net::HttpResponse serve(const net::HttpRequest& request) = 0;
 
@@ -37,7 +37,7 @@ class Server {
   }
   virtual void close(StreamId) {}
 
-  /// The body of an injected 403, 409, 429, 500 or 410; the reply of a server of this kind.
+  /// Returns the reply for an injected 403, 409, 429, 500 or 410, as this kind of server words it.
   [[nodiscard]] virtual net::HttpResponse fault_reply(int status) const { return {status, {}, "injected"}; }
 };
 

@@ -1,10 +1,10 @@
-// From a client to a simulated server without sockets: latencies, reordering and faults on virtual time.
+// Connects a client to a simulated server without sockets: latencies, reordering and faults on virtual time.
 //
 //   sim::Transport transport(loop, host, server, faults, loop.random().fork());
 //   kube::Client client(host, random, transport, credentials, options);
 //
-// Requests travel on the network's loop and are carried out even if the client has died or given up meanwhile; replies arrive
-// on the client's loop, and not at all when it is gone. Bytes of one stream stay in order; everything else may overtake.
+// Requests travel on the network's loop, and are carried out even if the client has died or given up meanwhile. Replies arrive
+// on the client's loop, if the client still exists. The bytes of one stream stay in order; everything else may be reordered.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace sim {
 struct Latency {
   core::Duration least{1};
   core::Duration most{15};
-  core::Duration slow{8000};  ///< The most a kSlow reply or a delayed stream takes.
+  core::Duration slow{8000};  ///< The maximum for a kSlow reply or a delayed stream.
 };
 
 class Transport final : public net::HttpTransport {
@@ -33,11 +33,11 @@ class Transport final : public net::HttpTransport {
   RequestId stream(net::HttpRequest request, net::StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Who dies when a fault says that the client does; Faults::on_crash, when nobody was named.
+  /// Sets what happens when a fault kills the client. Default: Faults::on_crash.
   void set_on_crash(std::function<void()> on_crash);
-  /// The server behind it may change (a Service whose pod was replaced).
+  /// Replaces the server behind the transport, like a Service whose pod was replaced.
   void set_server(Server& server);
-  /// Cuts every open stream and loses every request under way: a broken network, or a server that fell.
+  /// Breaks every open stream and loses every request under way, like a broken network or a crashed server.
   void cut_all();
 
  private:

@@ -1,21 +1,21 @@
-// What the operator costs in a large world: the simulated Kubernetes and Slurm, the real operator, virtual time.
+// Measures the operator in a large world: the simulated Kubernetes and Slurm, the real operator, virtual time.
 //
 //   sim::print_bench({.nodesets = 100, .workers = 100});
 //
-// What the machine's own parts cost (API server, kubelets, slurmrestd) is in no figure of the operator's. slurmrestd answers
-// within milliseconds here whatever its size, so it is polled oftener than a real one of thousands of nodes.
+// The figures exclude the costs of the simulated parts (API server, kubelets, slurmrestd). slurmrestd answers within
+// milliseconds whatever its size, so the operator polls it more often than a real one with thousands of nodes.
 #pragma once
 
 namespace sim {
 
 struct BenchOptions {
   int nodesets = 100;
-  int workers = 100;  ///< Of each NodeSet.
+  int workers = 100;  ///< Workers of each NodeSet.
   int kube_nodes = 100;
 };
 
-/// Founds the cluster, and prints what it took until all workers are ready, what a pass and a start of the operator take then,
-/// what it holds in memory, and how long it takes to drain and remove 1,000 of the workers. False when it did not become ready.
+/// Creates the cluster. Prints the cost until all workers are ready, then the cost of a pass and of a start of the operator,
+/// its memory, and the time to drain and remove 1,000 workers. Returns false if the cluster did not become ready.
 bool print_bench(const BenchOptions& options);
 
 }  // namespace sim

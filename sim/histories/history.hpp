@@ -1,4 +1,4 @@
-// What happens in a world: a random history from its seed, or a fixed one for trying each fault at each write.
+// What happens in a world: a random history from a seed, or a fixed one to try each fault at each write.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace sim {
 
-/// A random history: a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then rest,
-/// in which nothing may be written; in every other one all is deleted at last, and must go.
+/// A random history. First a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then
+/// rest, in which nothing may be written. At the end of every other history everything is deleted and must disappear.
 class History {
  public:
   explicit History(World& world);
-  /// What the oracles hold against it; empty when all is well.
+  /// Returns the violations that the oracles found; empty if there are none.
   std::vector<std::string> run();
 
  private:
@@ -45,10 +45,10 @@ class History {
   void fill_more();
   void fill_drains();
   void fill_updates();
-  /// Of a Kubernetes node, by a user; "": none.
+  /// A user taints a Kubernetes node, if its name is not "".
   void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
 
-  /// What users name beside their cluster: keys of their own, files and scripts.
+  /// Objects that users provide beside their cluster: keys, files and scripts.
   core::Json controller() const;
   core::Json nodeset(const std::string& name, int replicas);
   [[nodiscard]] core::Json retention();
@@ -58,24 +58,24 @@ class History {
   void put_slurm_key_back();
   void note_key();
   void bring_inputs_back();
-  /// Files that the Controller names, and Tokens. In a storm an edit that was missed is made good by whatever comes after it;
-  /// here nothing does. What is not reached; empty: all is.
+  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would make up for a missed
+  /// edit; here nothing does. Returns what is not reached.
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  /// Names of what the operator made of a kind, and makes anew.
+  /// For objects that the operator creates and recreates: their names by kind, and what harms them.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
-  /// A user does something to the LoginSet.
+  /// A user changes the LoginSet.
   void touch_logins();
   void touch_sshd(const std::string& nodeset);
-  /// A user gives the cluster accounting, or takes it away.
+  /// A user adds accounting to the cluster, or removes it.
   void touch_accounting();
-  /// A child of each kind, while all else is quiet: only its own watch tells of it. What does not come back.
+  /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
+  /// not restored.
   std::vector<std::string> harm_one_by_one();
-  /// Workers that a user let their NodeSet leave behind.
-  /// True: a NodeSet was made for some.
+  /// Handles the workers that a user let a NodeSet leave behind. Returns true if it has created a NodeSet for some of them.
   bool look_after_orphans();
 
   void submit_with_prolog();
@@ -87,49 +87,49 @@ class History {
   World& world_;
   SeededRandom random_;
   std::vector<Action> actions_;
-  SeededRandom logins_;  ///< What befalls login nodes, apart from all else as well.
+  SeededRandom logins_;  ///< For events of login nodes, separate from the other sources.
   bool with_logins_;
-  SeededRandom accounting_;  ///< Likewise, of what users do about accounting.
+  SeededRandom accounting_;  ///< For what users do about accounting.
   bool with_accounting_;
-  SeededRandom more_;             ///< Apart from all else: half of the histories go without, and are what they were.
-  std::vector<Action> extra_;     ///< Drawn by it.
-  SeededRandom drains_;           ///< Likewise, of what users say of drains.
-  std::vector<Action> draining_;  ///< Drawn by it.
-  SeededRandom volumes_;          ///< Apart from all else, too: whether workers have volumes, and what becomes of these.
+  SeededRandom more_;             ///< A separate source. Half of the histories do not use it, and stay as they were without it.
+  std::vector<Action> extra_;     ///< Drawn by more_.
+  SeededRandom drains_;           ///< For what users say about drains.
+  std::vector<Action> draining_;  ///< Drawn by drains_.
+  SeededRandom volumes_;          ///< For the volumes of workers, and what happens to them.
   bool with_volumes_;
-  SeededRandom updates_;  ///< The same for what users do about updates.
+  SeededRandom updates_;  ///< For what users do about updates.
   std::vector<Action> updating_;
-  SeededRandom prologs_;  ///< Likewise: a third of the histories have jobs with prologs.
+  SeededRandom prologs_;  ///< A third of the histories have jobs with prologs.
   bool has_prologs_;
-  SeededRandom modes_;  ///< Likewise, of scalingMode and of what Kubernetes nodes are labelled with.
+  SeededRandom modes_;  ///< For scalingMode and the labels of Kubernetes nodes.
   std::vector<Action> mode_actions_;
   std::vector<std::string> wrong_;
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
   bool own_keys_, own_files_;
-  bool taken_key_;                           ///< The user made the Secret that would be generated.
-  bool volatile_;                            ///< slurmctld's state goes with its pod.
-  SlurmRates usual_;                         ///< What befalls requests to slurmrestd when all is well.
-  SlurmRates fair_;                          ///< And while the weather is fair.
-  std::map<std::string, std::string> keys_;  ///< By Secret; they are the same when they come back.
-  std::string ran_with_;                     ///< The auth/slurm key that daemons mount, or did at last.
-  bool rekeyed_ = false;                     ///< A user's key has changed.
+  bool taken_key_;    ///< The user created the Secret that would be generated.
+  bool volatile_;     ///< slurmctld's state ends with its pod.
+  SlurmRates usual_;  ///< The rates for slurmrestd when all is well.
+  SlurmRates fair_;   ///< The current rates without a storm. An accident may raise the latency for a while.
+  std::map<std::string, std::string> keys_;  ///< By Secret. A recreated Secret has the same key.
+  std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.
+  bool rekeyed_ = false;                     ///< A user has changed a key.
   int edits_ = 0;
-  bool helped_ = false;  ///< Workers were made, or made anew, by hand.
+  bool helped_ = false;  ///< Workers were created, or recreated, by hand.
 };
 
-/// The fixed history: a cluster is founded, grows, runs a job, shrinks, is edited, and its NodeSet goes. Returns the final
-/// state, or what went wrong.
+/// The fixed history: a cluster is created, grows, runs a job, shrinks, is edited, and its NodeSet is deleted. Returns the
+/// final state, or what went wrong.
 struct FixedResult {
   std::vector<std::string> wrong;
   core::Json state;
-  std::uint64_t writes = 0;  ///< That faults could have met.
+  std::uint64_t writes = 0;  ///< The writes that faults could have met.
 };
 FixedResult run_fixed(World& world);
-/// Appends where a final state is not the expected one.
+/// Appends the differences between a final state and the expected one.
 void differences(const core::Json& expected, const core::Json& state, const std::string& path, std::vector<std::string>& out);
 
-/// Rest after a settled history: nothing is written for `length`.
+/// Checks after a settled history that nothing is written for `length`.
 std::vector<std::string> check_rest(World& world, core::Duration length);
 
 }  // namespace sim

@@ -1,6 +1,6 @@
-// What the parts of a history share. history.cpp leads it from its beginning to its end, history_users.cpp has what users do,
-// history_inputs.cpp what they name, history_children.cpp what becomes of what the operator made, history_slurm.cpp what
-// happens in Slurm, history_accidents.cpp what nobody asks for; fixed_history.cpp is the fixed one. Private to this folder.
+// Shared by the parts of a history; private to this folder. history.cpp runs it from begin to end, history_users.cpp has the
+// actions of users, history_inputs.cpp the objects that users name, history_children.cpp the objects that the operator creates,
+// history_slurm.cpp the events in Slurm, history_accidents.cpp the accidents. fixed_history.cpp is the fixed history.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace sim {
 
-/// Within this long after the last fault the declared state is reached. slurmctld takes SlurmdTimeout (5 min) to miss a slurmd,
-/// a pod of a lost Kubernetes node stays for longer, and backoffs of crashed containers run up to 5 min.
+/// The declared state must be reached this long after the last fault. slurmctld takes SlurmdTimeout (5 min) to notice a lost
+/// slurmd, a pod of a lost Kubernetes node stays even longer, and the backoff of a crashed container is up to 5 min.
 inline constexpr core::Duration kSettle{std::chrono::minutes{25}};
 
 inline const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
@@ -24,7 +24,7 @@ inline constexpr const char* kOtherSlurmd = "local/slurmd:other";
 inline constexpr const char* kOtherSlurmctld = "local/slurmctld:other";
 inline constexpr const char* kReservation = "window";
 
-/// Some of them in one line, for a message.
+/// Returns some of the reasons in one line, for a message.
 std::string first_few(const std::vector<std::string>& reasons);
 
 }  // namespace sim

@@ -1,8 +1,8 @@
-// The faults that are tried alone: each begins at one write of the fixed history, and ends by itself.
+// The faults that are tried one at a time: each begins at one write of the fixed history, and ends by itself.
 //
 //   sim::World world({.operators = trial.operators});
 //   trial.arm(world, 7);
-//   sim::FixedResult result = sim::run_fixed(world);     // as if nothing had been
+//   sim::FixedResult result = sim::run_fixed(world);     // must end as without the fault
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace sim {
 
 struct Trial {
   std::string name;
-  int operators = 1;                                     ///< Of the world that it needs.
+  int operators = 1;                                     ///< The number of operators in its world.
   std::function<void(World&, std::uint64_t write)> arm;  ///< Writes are numbered from 0.
 };
 
-/// What can meet a request, then watches, Slurm's answers, the API server, clocks and leaders.
+/// Returns all trials: the faults of requests, then of watches, Slurm's answers, the API server, clocks and leaders.
 const std::vector<Trial>& all_trials();
 
 }  // namespace sim

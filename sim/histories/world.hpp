@@ -1,11 +1,11 @@
-// One history: a simulated Kubernetes, Slurm in its pods, the real operator in one process or two, users, admins and accidents;
-// all from one seed, on virtual time.
+// The world of one history: a simulated Kubernetes, Slurm in its pods, the real operator in one or two processes, users, admins
+// and accidents, all from one seed and on virtual time.
 //
 //   sim::World world({.seed = 7});
 //   sim::History history(world);
-//   std::vector<std::string> wrong = history.run();     // empty: the oracles have nothing to say
+//   std::vector<std::string> wrong = history.run();     // empty: no oracle found a violation
 //
-// For parts alone see the rooms' unit tests; for what the simulated servers are worth, tests/conformance.
+// For single parts see the unit tests of their rooms; tests/conformance checks the simulated servers.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,18 @@ struct WorldOptions {
   int kube_nodes = 4;
   std::string slurm_release = "26.05.5";
   bool print = false;                     ///< Writes the operators' logs to standard output.
-  std::vector<std::string> namespaces{};  ///< Where operators act; empty: everywhere.
-  /// The oracles see every plan. Off where their work and memory would be taken for the operators'.
+  std::vector<std::string> namespaces{};  ///< The namespaces in which operators act; empty: all.
+  /// Pass every plan to the oracles. Turn this off to measure the operators without the oracles' work and memory.
   bool show_plans = true;
   ApiOptions api{};
   ControllerOptions controllers{};
 };
 
-/// What befalls requests to slurmrestd beyond what befalls any request.
+/// The rates of the faults of requests to slurmrestd, beyond those of any request.
 struct SlurmRates {
-  double unchanged = 0;  ///< By slurmctld.
+  double unchanged = 0;  ///< slurmctld misses changes: see SlurmRest::miss_changes.
   double refused = 0, slow = 0, empty = 0, bare = 0, other = 0, partial = 0, error = 0, lost = 0;
-  core::Duration latency{0};  ///< Of each answer that nothing else befalls.
+  core::Duration latency{0};  ///< For each answer without a fault.
 };
 
 /// One process of the operator.
@@ -66,48 +66,48 @@ class World {
   KubeApi& api() { return kube_->api(); }
   SlurmSite& site() { return site_; }
   Oracles& oracles() { return *oracles_; }
-  /// Of requests of operators, to the API server and to slurmrestd alike: writes are numbered in one row.
+  /// The faults of the operators' requests to the API server and to slurmrestd. All their writes are numbered in one sequence.
   Faults& faults() { return faults_; }
   SlurmRates slurm_rates;
   [[nodiscard]] const WorldOptions& options() const { return options_; }
 
   void start_operators();
-  /// The process dies now, and is started again after `delay`.
+  /// Kills the process now, and starts it again after `delay`.
   void crash_operator(int which, core::Duration delay);
   void pause_operator(int which, core::Duration length);
   void jump_clock(int which, core::Duration by);
-  /// Nobody answers at the API server's address for so long.
+  /// Nothing answers at the API server's address for this long.
   void stop_api(core::Duration length);
-  /// Who holds the Lease; the first where nobody is elected.
+  /// Returns the operator that holds the Lease; the first one without an election.
   [[nodiscard]] int leader() const;
-  /// Ends what jumps did.
+  /// Undoes the jumps of all clocks.
   void correct_clocks();
   [[nodiscard]] int operator_count() const { return static_cast<int>(operators_.size()); }
-  /// Null while it is dead.
+  /// Null while the process is dead.
   [[nodiscard]] OperatorProcess* operator_process(int which) { return operators_[static_cast<std::size_t>(which)].get(); }
 
-  // What users do.
+  // --- Actions of users ---
   void apply(const core::Json& object, const char* ns = kNamespace);
-  /// Starts the operators and applies a Controller, a RestApi and the NodeSet "cpu"; does not wait for them.
+  /// Starts the operators and creates a Controller, a RestApi and the NodeSet "cpu". Does not wait for them.
   void found_cluster(int workers, const core::Json& controller = core::Json::object());
   void remove(const kube::Resource& resource, const std::string& name, const std::string& propagation = "Background");
-  /// Deletes it and takes its finalizers away: nobody gets to tidy up.
+  /// Deletes the object and removes its finalizers, so that nobody can clean up.
   void tear_away(const kube::Resource& resource, const std::string& name);
   void evict(const std::string& pod);
   void merge(const kube::Resource& resource, const std::string& name, const core::Json& patch);
   [[nodiscard]] const core::Json* find(const kube::Resource& resource, const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names(const kube::Resource& resource) const;
-  /// Names of worker pods that are not going.
+  /// Returns the names of worker pods that are not terminating.
   [[nodiscard]] std::vector<std::string> workers() const;
-  /// The Slurm of the Controller "demo"; null while no slurmctld answers.
+  /// Returns the Slurm of the Controller "demo"; null while no slurmctld answers.
   [[nodiscard]] SimSlurm* slurm() const;
 
-  /// Runs until the declared state is reached, and stays so for a few seconds. The last reasons otherwise.
+  /// Runs until the declared state has been reached for a few seconds. Otherwise returns the last reasons.
   std::vector<std::string> settle(core::Duration limit);
 
   static constexpr const char* kNamespace = "default";
   static constexpr const char* kCluster = "demo";
-  static constexpr const char* kLogin = "login";  ///< The LoginSet.
+  static constexpr const char* kLogin = "login";  ///< The name of the LoginSet.
   static constexpr const char* kAccounting = "records";
   static constexpr const char* kOtherNamespace = "other";
 
@@ -134,7 +134,7 @@ class OperatorProcess {
   [[nodiscard]] op::Operator& op() { return operator_; }
   [[nodiscard]] SimHost& host() { return host_; }
   [[nodiscard]] int which() const { return which_; }
-  /// In the Lease; "" where nobody is elected.
+  /// The name in the Lease; "" without an election.
   [[nodiscard]] const std::string& identity() const { return identity_; }
 
  private:
@@ -153,16 +153,16 @@ class OperatorProcess {
   op::Operator operator_;
 };
 
-// What a user writes.
+// --- Objects as users write them ---
 core::Json controller_json(const std::string& extra_conf = "");
 core::Json restapi_json();
 core::Json nodeset_json(const std::string& name, int replicas);
 core::Json loginset_json(int replicas);
 /// Its slurmdbd is outside of Kubernetes.
 core::Json accounting_json();
-/// Signed by a Secret's key.
+/// Signed by the key of a Secret.
 core::Json token_json(const std::string& name, const std::string& secret, const std::string& key);
-/// `data`: as text, by key.
+/// `data` maps keys to text.
 core::Json config_map_json(const std::string& name, const std::map<std::string, std::string>& data);
 core::Json secret_json(const std::string& name, const std::map<std::string, std::string>& data);
 

@@ -1,6 +1,6 @@
 // The API server's rules on top of the store: verbs, preconditions, generations, finalizers, apply, watches, and the Status
-// bodies that say no. In-process callers (controllers of the simulated cluster, tests, users) call the verbs; everything else
-// speaks HTTP.
+// bodies of refusals. Callers in the same process (controllers of the simulated cluster, tests, users) call the verbs directly;
+// all others use HTTP.
 #pragma once
 
 #include <deque>
@@ -21,22 +21,22 @@
 
 namespace sim {
 
-/// A failed verb: the Status body that the API server answers.
+/// The Status body with which the API server refuses.
 using Refusal = core::Json;
 template <class T>
 using ApiResult = std::expected<T, Refusal>;
 
-/// A Status of failure. `kind` is the plural ("pods"); details are left out when it is empty.
+/// Returns a Status of failure. The details are omitted without `resource`.
 Refusal make_status(int code, std::string_view reason, std::string message, const kube::Resource* resource = nullptr,
                     std::string_view name = "");
 
-/// Whether the condition Ready of a pod or a node is True.
+/// Reports whether the condition Ready of a pod or a node is True.
 bool is_ready(const core::Json& object);
 
-/// Who calls, and how it wants it done.
+/// The caller of a verb, and its options.
 struct Caller {
   std::string user = "admin";
-  std::string manager = "admin";  ///< Field manager.
+  std::string manager = "admin";  ///< The field manager.
   bool strict = false;            ///< fieldValidation=Strict.
   bool dry_run = false;
 };
@@ -49,7 +49,7 @@ struct Deletion {
 
 enum class PatchKind { kJson, kMerge, kStrategic, kApply };
 
-/// What an admission rule is asked about. Answers nothing to let it pass.
+/// A request as an admission rule sees it. The rule returns nullopt to admit it.
 struct AdmissionRequest {
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE".
   const kube::Resource& resource;
@@ -62,10 +62,10 @@ struct AdmissionRequest {
 using Admission = std::function<std::optional<Refusal>(const AdmissionRequest&)>;
 
 struct ApiOptions {
-  bool watch_list = true;                      ///< Serves sendInitialEvents.
-  bool watch_progress = true;                  ///< Its etcd tells progress. Where not, WatchList ends with an ERROR of 500.
-  core::Duration bookmark_interval{10000};     ///< Real servers: about a minute.
-  core::Duration compaction_interval{300000};  ///< History at least this old is forgotten; zero: never.
+  bool watch_list = true;                   ///< Serves sendInitialEvents.
+  bool watch_progress = true;               ///< Its etcd reports progress. Without that, a WatchList ends with an ERROR of 500.
+  core::Duration bookmark_interval{10000};  ///< Real servers send one about every minute.
+  core::Duration compaction_interval{300000};  ///< History older than this is dropped; zero: never.
 };
 
 class KubeApi {
@@ -75,7 +75,7 @@ class KubeApi {
 
   void serve_kind(KubeKind kind);
   [[nodiscard]] const KubeKind* find_kind(std::string_view group, std::string_view version, std::string_view plural) const;
-  /// By table_name(); null when unknown.
+  /// Finds a kind by table_name(); null if unknown.
   [[nodiscard]] const KubeKind* find_table(const std::string& table) const;
   [[nodiscard]] const std::deque<KubeKind>& kinds() const { return kinds_; }
   void add_admission(Admission admission) { admissions_.push_back(std::move(admission)); }
@@ -84,57 +84,58 @@ class KubeApi {
   core::Loop& loop() { return loop_; }
   [[nodiscard]] ApiOptions& options() { return options_; }
 
-  // Verbs. Results are whole objects, with managedFields.
+  // --- Verbs: results are whole objects, with managedFields ---
   ApiResult<core::Json> create(const kube::Resource& resource, core::Json object, const Caller& caller = {});
   [[nodiscard]] ApiResult<core::Json> get(const kube::Resource& resource, const kube::Key& key) const;
   /// PUT. `subresource` is "" or "status".
   ApiResult<core::Json> update(const kube::Resource& resource, core::Json object, const Caller& caller = {},
                                const std::string& subresource = "");
-  /// `created` tells whether an apply made the object.
+  /// Sets `created` to whether an apply created the object.
   ApiResult<core::Json> patch(const kube::Resource& resource, const kube::Key& key, PatchKind kind, const core::Json& patch,
                               const Caller& caller = {}, const std::string& subresource = "", bool force = false,
                               bool* created = nullptr);
   ApiResult<core::Json> remove(const kube::Resource& resource, const kube::Key& key, const Deletion& deletion = {},
                                const Caller& caller = {});
-  /// Writes into a pod that it is about to be disrupted.
+  /// Writes the condition of an imminent disruption into a pod.
   void disrupt(core::Json& pod, const char* reason, const char* message) const;
   ApiResult<core::Json> evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller = {});
-  /// What POST .../binding does: `binding` is a Binding. The pod must be neither bound, nor gated, nor on its way out.
+  /// Acts like POST .../binding; `binding` is a Binding. The pod must not be bound, gated or terminating.
   ApiResult<core::Json> bind(const kube::Key& pod, const core::Json& binding, const Caller& caller = {});
-  /// What POST .../token does: `request` is a TokenRequest; the answer is the same with its status. The token is none that
-  /// anything checks, but no two are alike.
+  /// Acts like POST .../token; `request` is a TokenRequest, which is returned with its status. The token is not valid, but
+  /// unique.
   ApiResult<core::Json> request_token(const kube::Key& account, core::Json request);
-  /// Reads, lets `change` work on the object, and writes it back; no conflict is possible. False: not found or refused.
+  /// Reads the object, calls `change` on it, and writes it back, without possible conflicts. Returns false if not found or
+  /// refused.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,
               const Caller& caller = {}, const std::string& subresource = "");
-  /// Without managedFields; null when absent.
+  /// Returns the object without managedFields; null if absent.
   [[nodiscard]] const core::Json* peek(const kube::Resource& resource, const kube::Key& key) const;
 
-  // HTTP.
-  /// Everything but watches.
+  // --- HTTP ---
+  /// Serves all requests except watches.
   net::HttpResponse serve(const net::HttpRequest& request);
   [[nodiscard]] static bool is_watch(const net::HttpRequest& request);
 
   struct WatchEvent {
     enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
     Type type = Type::kAdded;
-    std::string line;  ///< With its newline.
+    std::string line;  ///< Includes the newline.
   };
   struct WatchSink {
-    std::function<void(WatchEvent)> on_event;  ///< May come from inside of watch() and of verbs: must not call back.
-    std::function<void()> on_end;              ///< The server ends it: timeout, or after an error event.
+    std::function<void(WatchEvent)> on_event;  ///< May be called from inside of watch() and of verbs. Must not call back.
+    std::function<void()> on_end;              ///< The server ended the watch: a timeout, or after an error event.
   };
   using WatchId = std::uint64_t;
-  /// Opens a watch: the answer is the error, or the id; events come later, until closed.
+  /// Opens a watch. Returns its id, or the error. Events follow until it is closed.
   std::expected<WatchId, net::HttpResponse> watch(const net::HttpRequest& request, WatchSink sink);
   void close_watch(WatchId id);
   [[nodiscard]] std::size_t watch_count() const { return watches_.size(); }
-  /// Ends all watches, as a restarted API server does.
+  /// Ends all watches, like a restart of the API server.
   void end_watches();
 
-  /// Forgets history older than now: watches that resume from before get 410.
+  /// Drops all history until now. Watches that resume from before get 410.
   void compact() { store_.compact(store_.revision()); }
-  /// Requests served so far, by verb ("create", "get" ...); for oracles on what happens at rest.
+  /// Returns the number of requests served by verb ("create", "get" ...), for oracles about rest.
   [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
 
  private:
@@ -143,7 +144,7 @@ class KubeApi {
 
   std::expected<Parsed, net::HttpResponse> parse(const net::HttpRequest& request) const;
   net::HttpResponse serve_parsed(const Parsed& parsed, const net::HttpRequest& request);
-  /// nullopt: it is not about a subresource that is only created.
+  /// Returns nullopt if the request is not about a subresource that can only be created.
   std::optional<net::HttpResponse> serve_created_subresource(const Parsed& parsed, const net::HttpRequest& request);
   net::HttpResponse serve_list(const Parsed& parsed);
   net::HttpResponse serve_scale(const Parsed& parsed, const net::HttpRequest& request);
@@ -154,7 +155,7 @@ class KubeApi {
   std::optional<Refusal> admit(const AdmissionRequest& request) const;
   std::optional<Refusal> check_object(const KubeKind& kind, const core::Json& object, const Caller& caller) const;
   std::optional<Refusal> check_namespace(const KubeKind& kind, const kube::Key& key) const;
-  /// As it is stored then; `write` gives it back as it is shown.
+  /// Returns the object as stored; `write` returns it as served.
   ApiResult<StoredPtr> store(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
                              const std::string& subresource, std::optional<FieldOwners> owners, bool patched = false);
   ApiResult<core::Json> write(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
@@ -181,13 +182,13 @@ class KubeApi {
   core::Random& random_;
   ApiOptions options_;
   KubeStore store_;
-  std::deque<KubeKind> kinds_;  ///< Never moves: watches point into it.
+  std::deque<KubeKind> kinds_;  ///< Elements never move, because watches point to them.
   std::map<std::string, std::size_t> by_path_;
   std::vector<Admission> admissions_;
   std::map<WatchId, std::shared_ptr<Watch>> watches_;
   WatchId last_watch_ = 0;
   core::Timer bookmarks_;
-  std::uint64_t compact_next_ = 0;  ///< Revision at the last look at the clock.
+  std::uint64_t compact_next_ = 0;  ///< The revision at compact_looked_.
   core::MonoTime compact_looked_;
   std::map<std::string, std::uint64_t> counts_;
 };

@@ -1,6 +1,6 @@
-// What the parts of the API server share: a request that was taken apart, an open watch, and what answers are made of. api.cpp
-// looks up and checks, api_writes.cpp writes, api_subresources.cpp does what is asked for by a POST to a subresource;
-// api_requests.cpp, api_serve.cpp and api_watches.cpp speak HTTP. Private to this folder.
+// Shared by the parts of the API server; private to this folder: a parsed request, an open watch, and parts of replies. api.cpp
+// reads and validates, api_writes.cpp writes, api_subresources.cpp handles POSTs to subresources; api_requests.cpp,
+// api_serve.cpp and api_watches.cpp handle HTTP.
 #pragma once
 
 #include <initializer_list>
@@ -21,15 +21,15 @@ net::HttpResponse reply(const Refusal& refusal);
 core::Json without(core::Json object, std::initializer_list<const char*> names);
 core::Json metadata_only(const core::Json& object);
 
-/// How a client wants objects: whole, or (meta.k8s.io/v1) the metadata of one, or of each of a list.
+/// How a client wants objects: whole, or (meta.k8s.io/v1) only the metadata of one object or of each object in a list.
 enum class Shape { kWhole, kMetadata, kMetadataList };
 
-/// By the first clause of Accept that the server knows, as its negotiation goes; nullopt: none.
+/// Uses the first clause of Accept that the server knows, like its negotiation; nullopt if there is none.
 std::optional<Shape> shape_of(const net::HttpRequest& request);
 
-/// What match_problems() are problems of.
+/// The resource of the problems from match_problems().
 extern const kube::Resource kListOptions;
-/// Of resourceVersionMatch and what goes with it.
+/// Returns the problems of resourceVersionMatch and the parameters related to it.
 std::vector<FieldProblem> match_problems(const std::map<std::string, std::string>& query, bool watch, bool watch_list);
 
 struct Selection {
@@ -51,10 +51,10 @@ struct KubeApi::Watch {
   core::Timer timeout;
 };
 
-/// A request, taken apart.
+/// A parsed request.
 struct KubeApi::Parsed {
   const KubeKind* kind = nullptr;
-  kube::Key key;  ///< Empty name: the collection.
+  kube::Key key;  ///< The name is "" for the collection.
   std::string subresource;
   std::map<std::string, std::string> query;
   Caller caller;

@@ -1,6 +1,6 @@
 // The controllers of the simulated cluster: garbage collection, namespaces, StatefulSets, Deployments, disruption budgets,
-// volume claims, endpoints, taints of nodes that are not ready and what they do to pods. Each reacts to changes after a random
-// delay, and writes through the same rules as everybody.
+// volume claims, endpoints, and the taints of nodes that are not ready with their effect on pods. Each reacts to changes after
+// a random delay, and its writes follow the same rules as all others.
 #pragma once
 
 #include <functional>
@@ -36,9 +36,9 @@ class KubeControllers {
   std::shared_ptr<Impl> impl_;
 };
 
-/// A pod's tolerations of a taint: none, when it is not tolerated.
+/// Returns a pod's tolerations that match a taint; empty if the pod does not tolerate it.
 std::vector<core::Json> tolerations_of(const core::Json& pod, const core::Json& taint);
-/// Pods that a selector with matchLabels takes.
+/// Reports whether a selector with matchLabels selects the labels.
 bool selects(const core::Json& selector, const core::Json& labels);
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// The kinds that the simulated API server serves: which fields it fills in, which it refuses, which it does not let change.
+// The kinds that the simulated API server serves: their defaults, their validation, and the fields that cannot be changed.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace sim {
 
-/// One reason why an object is refused (a cause of a 422).
+/// One reason to refuse an object (a cause of a 422).
 struct FieldProblem {
   std::string field;
   std::string reason;  ///< "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden" ...
@@ -27,26 +27,26 @@ struct KubeKind {
   bool graceful = false;   ///< Deleted with a grace period: pods.
   bool returns_object_on_delete = false;
   std::function<void(core::Json& object)> defaults{};
-  std::function<void(core::Json& object)> on_create{};  ///< What admission adds, once.
+  std::function<void(core::Json& object)> on_create{};  ///< What admission adds at creation.
   std::function<std::vector<FieldProblem>(const core::Json& object)> validate{};
-  /// Changes of `before` into `after` that are not allowed.
+  /// Returns the changes from `before` to `after` that are not allowed.
   std::function<std::vector<FieldProblem>(const core::Json& before, const core::Json& after)> validate_update{};
-  /// Paths of unknown fields, under strict field validation.
+  /// Returns the paths of unknown fields, for strict field validation.
   std::function<std::vector<std::string>(const core::Json& object)> unknown_fields{};
 };
 
-/// The kinds of Kubernetes that the project touches.
+/// Returns the kinds of Kubernetes that the project uses.
 std::vector<KubeKind> builtin_kinds();
-/// A custom resource with its schema's defaults and checks (CEL rules are not evaluated).
+/// Returns a custom resource with the defaults and checks of its schema. CEL rules are not evaluated.
 KubeKind custom_kind(kube::Resource resource, core::Json schema, bool scale);
-/// The project's own kinds.
+/// Returns the project's own kinds.
 std::vector<KubeKind> project_kinds();
 
-/// It is being deleted.
+/// Reports whether the object is being deleted.
 bool terminating(const core::Json& object);
-/// Its containers will never run again.
+/// Reports whether the pod's containers will never run again.
 bool ended(const core::Json& pod);
-/// What the API server fills into a pod's spec.
+/// Adds the API server's defaults to a pod's spec.
 void default_pod_spec(core::Json& spec);
 
 }  // namespace sim

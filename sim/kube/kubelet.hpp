@@ -1,5 +1,5 @@
-// The nodes of the simulated cluster: a scheduler, and a kubelet for each node that pulls images, starts containers, follows
-// their probes, stops them with preStop and grace, and reports. What runs in a container is a Process: SimSlurm brings its own.
+// The nodes of the simulated cluster: a scheduler, and a kubelet for each node, which pulls images, starts containers, runs
+// their probes, stops them with preStop and grace period, and reports. A container runs a Process; SimSlurm provides its own.
 //
 //   class Slurmd : public sim::Process { ... };
 //   sim::Kubelets nodes(api, random);
@@ -21,82 +21,82 @@
 
 namespace sim {
 
-/// What a container sees of its pod. Cheap to copy; may be kept for as long as the process lives.
+/// A container's view of its pod. Cheap to copy; may be kept as long as the process lives.
 class PodView {
  public:
   [[nodiscard]] const kube::Key& key() const;
   [[nodiscard]] const std::string& uid() const;
-  [[nodiscard]] const std::string& node() const;  ///< Kubernetes node.
+  [[nodiscard]] const std::string& node() const;  ///< The Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: before all else.
-  [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; the node's with hostNetwork.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: at the begin of the simulation.
+  [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
   [[nodiscard]] const core::Json& object() const;      ///< As the kubelet last saw it.
-  /// Item of spec.containers, spec.initContainers or spec.ephemeralContainers; null when there is none.
+  /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.
   [[nodiscard]] const core::Json* container(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> args(const std::string& container) const;
-  /// Values of env, references resolved when the container was started.
+  /// Returns the values of env. References are resolved when the container starts.
   [[nodiscard]] std::map<std::string, std::string> env(const std::string& container) const;
-  /// A file of a mounted ConfigMap or Secret, as old as the kubelet's last refresh; nullopt when there is none.
+  /// Returns a file of a mounted ConfigMap or Secret, as of the kubelet's last refresh; nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(const std::string& container, const std::string& path) const;
-  /// All files of the volume that is mounted there, by their names.
+  /// Returns all files of the volume mounted at this path, by their names.
   [[nodiscard]] std::map<std::string, std::string> files(const std::string& container, const std::string& mount_path) const;
-  /// Tells the kubelet to ask the process again (ready, alive, exit code). A probe sees it within its period.
+  /// Makes the kubelet check the process again (ready, alive, exit code). A probe sees the change within its period.
   void changed() const;
 
   struct State;
   explicit PodView(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
  private:
-  /// The files of the volume in which a path lies, and its name there.
+  /// Returns the files of the volume that contains a path, and the file's name in it.
   [[nodiscard]] std::pair<std::map<std::string, std::string>, std::string> mounted(const std::string& container,
                                                                                    const std::string& path) const;
 
   std::shared_ptr<State> state_;
 };
 
-/// A running container. Destroyed when it is killed or its node dies.
+/// A running container. Destroyed when it is killed or its node stops.
 class Process {
  public:
   virtual ~Process() = default;
-  // Answers of probes, asked only where the container has one.
-  /// Until it has been true once, the other two are not asked.
+  // Answers of probes. Only called if the container has the probe.
+  /// ready() and alive() are not called until this has been true once.
   [[nodiscard]] virtual bool started() const { return true; }
   [[nodiscard]] virtual bool ready() const { return true; }
   [[nodiscard]] virtual bool alive() const { return true; }
-  /// Set once it has ended by itself.
+  /// Set once the process has ended by itself.
   [[nodiscard]] virtual std::optional<int> exit_code() const { return std::nullopt; }
-  /// What it leaves in its termination log.
+  /// The termination message.
   [[nodiscard]] virtual std::string last_words() const { return ""; }
-  /// The preStop hook, when the container has one; terminate() comes 0.1 s later.
+  /// The preStop hook, if the container has one. terminate() follows 0.1 s later.
   virtual void pre_stop() {}
-  /// SIGTERM. It ends when exit_code() is set, or is killed when the grace period is over. By default it is gone 0.1 s later.
+  /// SIGTERM. The process ends when exit_code() is set, or is killed after the grace period. By default it ends 0.1 s later.
   virtual void terminate() {}
-  /// False: terminate() needs the time until exit_code() is set.
+  /// False: after terminate() it takes until exit_code() is set.
   [[nodiscard]] virtual bool ends_at_once() const { return true; }
-  /// Mounted files have been refreshed.
+  /// The mounted files have been refreshed.
   virtual void files_changed() {}
 };
-/// Null: a process that is ready at once, and, in an init container, ends with 0.
+/// Null: a process that is ready at once. In an init container it ends with 0.
 using ProcessFactory = std::function<std::unique_ptr<Process>(PodView pod, const std::string& container)>;
 
-/// What nobody asked for.
+/// An event that nobody asked for.
 enum class Accident {
-  kMachineOff,  ///< Its processes end.
-  kMachineCut,  ///< From the API server; its processes live on.
-  kFailed,      ///< As under pressure of resources.
+  kMachineOff,  ///< The machine stops, and its processes end.
+  kMachineCut,  ///< The machine loses its connection to the API server; its processes continue.
+  kFailed,      ///< The pod fails, as under resource pressure.
   kProbe,       ///< A probe ends a container.
 };
 
 struct KubeletOptions {
   core::Duration least_schedule{5}, most_schedule{100};
-  core::Duration least_start{50}, most_start{600};  ///< Sandbox and each container.
-  core::Duration least_pull{500}, most_pull{4000};  ///< The first time an image is used on a node.
-  core::Duration least_files{30000},
-      most_files{90000};  ///< How late mounted files follow; 0.1 to 0.5 s after the pod object changes.
-  core::Duration least_report{5}, most_report{100};  ///< How late the API server hears of a pod's state ...
-  core::Duration slowest_report{2000};               ///< ... mostly, and now and then.
-  core::Duration node_grace{50000};                  ///< Silence before nobody knows whether a node is ready.
-  core::Duration pod_gc{30000};                      ///< Before pods of a deleted node are removed.
+  core::Duration least_start{50}, most_start{600};  ///< For the sandbox and for each container.
+  core::Duration least_pull{500}, most_pull{4000};  ///< For the first use of an image on a node.
+  /// The delay until mounted files follow a change; 0.1 to 0.5 s after a change of the pod object.
+  core::Duration least_files{30000}, most_files{90000};
+  core::Duration least_report{5}, most_report{100};  ///< The delay until the API server learns of a pod's state ...
+  core::Duration slowest_report{2000};               ///< ... usually, and occasionally.
+  core::Duration node_grace{50000};                  ///< The silence after which a node's readiness is unknown.
+  core::Duration pod_gc{30000};                      ///< The time before pods of a deleted node are removed.
 };
 
 class Kubelets {
@@ -107,36 +107,36 @@ class Kubelets {
   Kubelets& operator=(const Kubelets&) = delete;
 
   void add_node(const std::string& name, const kube::StringMap& labels = {});
-  /// Makes the image exist; from the first call on, images that were not added do not exist. A tag of a repository.
+  /// Makes an image exist. From the first call on, other images do not exist. The image is a repository with a tag.
   void add_image(const std::string& image);
-  /// Makes it present on every node, so that there is no pull.
+  /// Makes an image present on every node, so that it need not be pulled.
   void preload_image(const std::string& image);
   void remove_image(const std::string& image);
   void set_process_factory(ProcessFactory factory);
-  /// Told of each pod (by its uid) that has an accident, right before.
+  /// Sets a callback that is called with the uid of each pod right before its accident.
   void set_on_accident(std::function<void(const std::string& pod, Accident what)> call);
 
-  /// The machine stops: processes are gone, nothing is reported any more.
+  /// The machine stops: its processes end, and nothing is reported any more.
   void crash_node(const std::string& name);
-  /// It comes back, and starts its pods again (those that still exist).
+  /// The machine starts again, and restarts its pods that still exist.
   void restart_node(const std::string& name);
-  /// The network between the node and the API server breaks; processes live on.
+  /// The network between the node and the API server breaks. The processes continue.
   void cut_node(const std::string& name);
   void heal_node(const std::string& name);
-  /// Removes the Node object (and stops the machine).
+  /// Deletes the Node object and stops the machine.
   void delete_node(const std::string& name);
-  /// As under pressure of resources: the pod fails with reason Evicted.
+  /// The pod fails with the reason Evicted, as under resource pressure.
   void fail_pod(const kube::Key& key, const std::string& reason = "Evicted");
-  /// So much is to be done there that no probe of a running process is answered in time; or is again.
+  /// Under load, no probe of a running process on the node is answered in time.
   void load_node(const std::string& name, bool loaded);
-  /// A pod of a higher priority needs its place: the scheduler deletes it, if it may.
+  /// The scheduler deletes the pod in favour of a pod with a higher priority, if it may.
   void preempt(const kube::Key& key);
 
-  /// The process of a running container; null when there is none.
+  /// Returns the process of a running container; null if there is none.
   [[nodiscard]] Process* find_process(const kube::Key& pod, const std::string& container) const;
-  /// Ends the simulation's processes, for owners of what they speak to.
+  /// Destroys all processes. For owners of what the processes use.
   void end_processes();
-  /// Pods with processes, for oracles.
+  /// Returns the pods with processes, for oracles.
   [[nodiscard]] std::vector<kube::Key> running() const;
 
  private:

@@ -1,6 +1,6 @@
-// What the parts of the kubelets share: pods and containers as a kubelet knows them, and all that it does. kubelet.cpp has the
-// nodes and what pods show, kubelet_schedule.cpp the scheduler, kubelet_pods.cpp the lives of pods and containers,
-// kubelet_volumes.cpp what they are given, kubelet_status.cpp what is reported. Private to this folder.
+// Shared by the parts of the kubelets; private to this folder: pods and containers as a kubelet knows them, and all its
+// functions. kubelet.cpp has the nodes and PodView, kubelet_schedule.cpp the scheduler, kubelet_pods.cpp the lives of pods and
+// containers, kubelet_volumes.cpp volumes and variables, kubelet_status.cpp the status of pods.
 #pragma once
 
 #include <algorithm>
@@ -28,19 +28,20 @@ using Files = std::map<std::string, std::string>;
 struct Container {
   core::Json spec;
   bool init = false;
-  bool sidecar = false;  ///< An init container that stays.
+  bool sidecar = false;  ///< An init container that keeps running.
   bool ephemeral = false;
   std::unique_ptr<Process> process;
   bool starting = false;
-  bool backing_off = false;  ///< Ended, and not yet to be started again.
+  bool backing_off = false;  ///< It has ended and must not start again yet.
   bool ready = false;
-  bool started = false;   ///< Its startup probe has passed, if it has one. Only then the others are asked.
-  bool killing = false;   ///< It is ended because of a probe.
-  bool replaced = false;  ///< It was, and is started again before anybody hears that it had ended.
+  bool started = false;   ///< Its startup probe, if any, has passed. The other probes only run after that.
+  bool killing = false;   ///< A probe has failed, and the container is being ended.
+  bool replaced = false;  ///< It was ended by a probe, and starts again before its end is reported.
   bool started_once = false;
-  std::optional<core::MonoTime> failing;  ///< Since when no liveness probe was answered, if that is not yet for too long.
+  /// Since when no liveness probe was answered, unless that has already lasted too long.
+  std::optional<core::MonoTime> failing;
   int restarts = 0;
-  int backoffs = 0;  ///< Restarts that make the next one come later.
+  int backoffs = 0;  ///< The restarts that delay the next one.
   std::string started_at;
   std::string waiting = "ContainerCreating";
   std::string message;
@@ -51,7 +52,7 @@ struct Container {
 
   [[nodiscard]] std::string name() const { return core::get_string(spec, {"name"}); }
   [[nodiscard]] bool probed(const char* probe) const { return spec.contains(probe); }
-  /// From one failure of a probe to the last that is allowed.
+  /// Returns the time from the first failure of a probe to the last one that is allowed.
   [[nodiscard]] core::Duration failing_time(const char* probe) const {
     const auto more = core::get_int(spec, {probe, "failureThreshold"}, 3) - 1;
     return std::chrono::seconds(core::get_int(spec, {probe, "periodSeconds"}, 10) * more);
@@ -65,21 +66,21 @@ struct PodView::State {
   std::int64_t machine_started = 0;
   core::Json object;
   std::vector<Container> containers;     ///< Init containers first.
-  std::map<std::string, Files> volumes;  ///< By volume.
+  std::map<std::string, Files> volumes;  ///< By volume name.
   std::function<void()> on_changed;
 
-  // For the kubelet.
+  // For the kubelet only.
   bool stopping = false;
   bool mounted = false;
   bool syncing = false;
   bool reporting = false;
-  bool torn_down = false;  ///< All of it has ended, the sandbox too.
+  bool torn_down = false;  ///< All of it has ended, including the sandbox.
   bool gone = false;
   std::string failed_reason;
-  /// No container of it is started any more.
+  /// No container of the pod starts any more.
   [[nodiscard]] bool ends() const { return stopping || !failed_reason.empty(); }
   std::string start_time;
-  std::string reported_at;  ///< When it last had something to report.
+  std::string reported_at;  ///< The time of the last report with news.
   std::uint64_t refresh = 0;
 
   Container* find(const std::string& name) {
@@ -95,8 +96,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   using PodPtr = std::shared_ptr<Pod>;
 
   struct Node {
-    bool running = true;    ///< The machine.
-    bool connected = true;  ///< To the API server.
+    bool running = true;    ///< The machine runs.
+    bool connected = true;  ///< The machine is connected to the API server.
     bool loaded = false;    ///< Probes are not answered in time.
     std::set<std::string> images;
     std::uint64_t outage = 0;
@@ -109,7 +110,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   ProcessFactory factory;
   std::function<void(const std::string&, Accident)> on_accident;
   std::map<std::string, Node> nodes;
-  std::map<std::string, PodPtr> pods;  ///< By uid: those that a kubelet has taken on.
+  std::map<std::string, PodPtr> pods;  ///< The pods that a kubelet has accepted, by uid.
   std::set<std::string> images;
   std::set<std::string> preloaded;
   bool images_limited = false;
@@ -126,7 +127,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       if (const auto self = weak.lock()) call(*self);
     });
   }
-  /// The same for a pod that its kubelet still has.
+  /// Calls `call` only if the kubelet still has the pod.
   void later(core::Duration delay, const PodPtr& pod, std::function<void(Impl&, const PodPtr&)> call) {
     later(delay, [weak = std::weak_ptr<Pod>(pod), call = std::move(call)](Impl& self) {
       const PodPtr held = weak.lock();

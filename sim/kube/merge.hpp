@@ -1,5 +1,5 @@
 // How the API server changes documents: merge patch, JSON patch, strategic merge patch, and server-side apply with field
-// owners. Pure functions on JSON; lists are told apart by the names of their fields, as far as the kinds we use go.
+// owners. Pure functions on JSON. The type of a list is derived from its field name, as far as the kinds here need it.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@ namespace sim {
 struct ListType {
   enum class Kind { kAtomic, kSet, kMap };
   Kind kind = Kind::kAtomic;
-  std::vector<std::string> keys;  ///< Of a map.
+  std::vector<std::string> keys;  ///< The keys of a map.
 };
-/// The type of the list under `field`; `custom` for custom resources, whose specs have atomic lists only.
+/// Returns the type of the list in `field`. With `custom`, for custom resources, whose specs only have atomic lists.
 ListType list_type(std::string_view field, const core::Json& list, bool custom);
 
 /// RFC 7386.
@@ -33,12 +33,13 @@ void strategic_patch(core::Json& target, const core::Json& patch);
 /// A path to a field: "f:spec", `k:{"name":"x"}`, `v:"finalizer"`.
 using FieldPath = std::vector<std::string>;
 using FieldSet = std::set<FieldPath>;
-/// Who owns which fields: "Apply slurm-operator" or "Update kubectl".
+/// The fields of each owner, such as "Apply slurm-operator" or "Update kubectl".
 using FieldOwners = std::map<std::string, FieldSet>;
 
-/// The fields that a document sets (leaves, items of associative lists), but for identity and server-set metadata.
+/// Returns the fields that a document sets (leaves, and items of associative lists), except identity and metadata set by the
+/// server.
 FieldSet fields_of(const core::Json& document, bool custom);
-/// As metadata.managedFields[].fieldsV1 has it.
+/// Returns metadata.managedFields[].fieldsV1 for the fields.
 core::Json fields_v1(const FieldSet& fields);
 
 struct ApplyConflict {
@@ -49,12 +50,12 @@ struct ApplyConflict {
 struct ApplyResult {
   core::Json object;
   FieldOwners owners;
-  std::vector<ApplyConflict> conflicts;  ///< When not empty, nothing else counts.
+  std::vector<ApplyConflict> conflicts;  ///< If not empty, ignore the rest.
 };
-/// Applies `config` as `manager` onto `live`, whose fields belong to `owners`.
+/// Applies `config` as `manager` to `live`, whose fields belong to `owners`.
 ApplyResult apply_config(const core::Json& live, const FieldOwners& owners, const core::Json& config,
                          const std::string& manager, bool force, bool custom);
-/// The owners after `manager` changed one document into the other by other means than apply.
+/// Returns the owners after `manager` has changed a document by other means than apply.
 FieldOwners own_changes(const core::Json& from, const core::Json& to, FieldOwners owners, const std::string& manager,
                         bool custom);
 

@@ -1,5 +1,4 @@
-// A whole simulated Kubernetes: the API server (api.hpp) with its faults in front, the cluster's controllers and its
-// nodes.
+// A whole simulated Kubernetes: the API server (api.hpp), which may be unreachable, with the cluster's controllers and nodes.
 //
 //   sim::SimLoop loop(seed);
 //   sim::SimKube kube(loop, loop.random().fork());
@@ -8,7 +7,7 @@
 //   sim::Transport transport(loop, host, kube, faults, loop.random().fork());   // for the operator under test
 //   kube.api().create(...);                                                       // what users do
 //
-// On virtual time under SimLoop; on real time under net::AsioLoop, behind sim/base/http_front.hpp.
+// Runs on virtual time under SimLoop, or on real time under net::AsioLoop, behind sim/base/http_front.hpp.
 #pragma once
 
 #include <map>
@@ -35,7 +34,7 @@ class SimKube final : public Server {
   Kubelets& nodes() { return kubelets_; }
   void add_namespace(const std::string& name);
 
-  /// The API server goes away (connections refused, watches end), and comes back.
+  /// Makes the API server unreachable (connections are refused, watches end) or reachable again.
   void set_listening(bool listening);
 
   // Server.

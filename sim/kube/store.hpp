@@ -1,5 +1,5 @@
-// What etcd and the watch cache are to the API server: objects under one revision for everything, their history, and who
-// watches it.
+// Replaces etcd and the watch cache for the API server: objects under one revision for everything, their history, and
+// listeners.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace sim {
 /// One version of an object; never changes.
 struct Stored {
   core::Json body;     ///< With metadata.resourceVersion.
-  FieldOwners owners;  ///< Empty while only its creator has written it: then everything is the creator's.
+  FieldOwners owners;  ///< Empty while only its creator has written the object: the creator then owns everything.
   std::uint64_t revision = 0;
   std::string creator{};       ///< The field manager.
-  mutable std::string text{};  ///< As served; made when first asked for, on the loop's thread.
+  mutable std::string text{};  ///< As served. Made on the first request, on the loop's thread.
 };
 using StoredPtr = std::shared_ptr<const Stored>;
 
@@ -32,12 +32,12 @@ struct Change {
   Type type = Type::kAdded;
   std::uint64_t revision = 0;
   kube::Key key;
-  StoredPtr object;  ///< After the change; of a deletion, the last state under the deletion's revision.
+  StoredPtr object;  ///< After the change. For a deletion, the last state with the deletion's revision.
   StoredPtr before;  ///< Null for kAdded.
 };
 using ChangePtr = std::shared_ptr<const Change>;
 
-/// "pods" or "deployments.apps".
+/// Returns "pods" or "deployments.apps".
 std::string table_name(const kube::Resource& resource);
 
 class KubeStore {
@@ -45,28 +45,28 @@ class KubeStore {
   using Listener = std::function<void(const std::string& table, const ChangePtr& change)>;
 
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
-  /// The history before this revision is gone.
+  /// Returns the oldest revision with history.
   [[nodiscard]] std::uint64_t compacted() const { return compacted_; }
 
   [[nodiscard]] StoredPtr find(const std::string& table, const kube::Key& key) const;
   /// Sorted by key.
   [[nodiscard]] const std::map<kube::Key, StoredPtr>& all(const std::string& table) const;
-  /// The pods of a Kubernetes node.
+  /// Returns the pods of a Kubernetes node.
   [[nodiscard]] std::vector<kube::Key> pods_on(const std::string& node) const;
-  /// As it was at a revision; nullopt when that is compacted.
+  /// Returns the objects at a revision; nullopt if it is compacted.
   [[nodiscard]] std::optional<std::map<kube::Key, StoredPtr>> all_at(const std::string& table, std::uint64_t revision) const;
   [[nodiscard]] std::vector<std::string> tables() const;
 
-  /// Stores a new version under the next revision, which is written into it. The first one says who created it.
+  /// Stores a new version under the next revision, and writes the revision into it. The first version names the creator.
   StoredPtr put(const std::string& table, const kube::Key& key, core::Json body, FieldOwners owners,
                 const std::string& creator = "");
   void erase(const std::string& table, const kube::Key& key);
 
-  /// Changes after `revision`, oldest first; nullopt when that is compacted.
+  /// Returns the changes after `revision`, oldest first; nullopt if they are compacted.
   [[nodiscard]] std::optional<std::vector<ChangePtr>> changes_after(const std::string& table, std::uint64_t revision) const;
-  /// Forgets history up to a revision.
+  /// Drops the history up to a revision.
   void compact(std::uint64_t revision);
-  /// Called after each change, in order.
+  /// Sets a callback for each change, in order.
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
 
  private:

@@ -1,6 +1,6 @@
-// No promise by itself: records of Slurm nodes that nobody can tidy up after, so that they may stay in the end
-// (sim/oracles/declared_state.hpp). They outlived their Controller, or a NodeSet that nobody could tidy up after, or their
-// worker was nobody's. Or the machine that a worker was named after has got another name before anybody could tell Slurm whose
+// Not an oracle by itself: tracks the records of Slurm nodes that nobody can clean up, and that may therefore remain at the end
+// (sim/oracles/declared_state.hpp). They outlived their Controller, or a NodeSet that nobody could clean up after, or their
+// worker had no owner. Or the machine that a worker was named after was renamed before anybody could record in Slurm whose node
 // it was.
 #pragma once
 
@@ -24,7 +24,7 @@ class AbandonedRecords {
   [[nodiscard]] bool contain(const kube::Key& controller, const std::string& node) const {
     return abandoned_.contains({controller, node});
   }
-  /// It is deleted.
+  /// The record is deleted.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node) { abandoned_.erase({cluster.controller, node.name}); }
 
  private:
@@ -37,9 +37,9 @@ class AbandonedRecords {
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
-  std::set<std::string> alone_;                            ///< Uids of NodeSets that were deleted with --cascade=orphan.
+  std::set<std::string> alone_;                            ///< The uids of NodeSets that were deleted with --cascade=orphan.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< By Controller and node.
-  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< When the last worker behind it went.
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< When the last worker of the node disappeared.
 };
 
 }  // namespace sim

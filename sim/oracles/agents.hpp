@@ -1,4 +1,4 @@
-// Who asks: how operators name themselves to the API server and in the Lease, and the administrator of Slurm.
+// The identities of clients: the names of operators for the API server and in the Lease, and the administrator of Slurm.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace sim {
 
-/// How operators name themselves to the API server.
+/// The begin of the operators' User-Agent.
 inline constexpr std::string_view kOperatorAgent = "slurm-operator";
-/// Who changes nodes by hand: drains of this user are nobody else's business.
+/// The user who changes nodes by hand. Only this user may undo these drains.
 inline constexpr std::string_view kSlurmAdmin = "admin";
-/// Of the Lease by which operators elect their leader.
+/// The Lease of the operators' leader election.
 inline const kube::Key kLeaseKey{"slurm-operator", "slurm-operator"};
-/// Identity in the Lease; "" when nobody holds it.
+/// Returns the identity in the Lease; "" if nobody holds it.
 std::string lease_holder(const KubeApi& api);
-/// The User-Agent of a process of the operator: with it every request tells whose it is, also when its sender has died.
+/// Returns the User-Agent of an operator process, which identifies each of its requests, even after its death.
 std::string operator_agent(std::string_view identity);
 
 }  // namespace sim

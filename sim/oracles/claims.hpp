@@ -1,5 +1,5 @@
-// No claim of a worker is deleted but by its NodeSet's retention policy: with the NodeSet, or when its worker was scaled in. No
-// worker is made before its claims.
+// A worker's volume claim is deleted only according to the retention policy of its NodeSet: with the NodeSet, or after its
+// worker was scaled in. No worker is created before its claims.
 #pragma once
 
 #include <functional>
@@ -33,22 +33,22 @@ class ClaimOracle {
   struct Wish {
     core::MonoTime since;
     std::int64_t replicas = 0;
-    bool when_scaled = false, when_deleted = false;  ///< Delete.
+    bool when_scaled = false, when_deleted = false;  ///< The retention policy is Delete.
   };
-  /// The wishes of a NodeSet that an operator may still act on.
+  /// Returns the wishes of a NodeSet that an operator may still act on.
   [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
 
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wishes_;  ///< By a NodeSet's uid.
-  std::set<std::string> alone_;                      ///< Uids of NodeSets that were deleted with --cascade=orphan.
-  std::set<std::string> deleted_;                    ///< Uids of claims.
-  /// Claims that Kubernetes deletes with their NodeSet: its uid, and since when. Whoever has not heard of its end makes its
-  /// workers once more; they go with it.
+  std::map<std::string, std::vector<Wish>> wishes_;  ///< By the NodeSet's uid.
+  std::set<std::string> alone_;                      ///< The uids of NodeSets that were deleted with --cascade=orphan.
+  std::set<std::string> deleted_;                    ///< The uids of claims.
+  /// The claims that Kubernetes deletes with their NodeSet: the NodeSet's uid, and since when. An operator that has not noticed
+  /// the deletion may create the workers once more; they are deleted with it.
   std::map<kube::Key, std::pair<std::string, core::MonoTime>> collected_;
-  std::map<kube::Key, bool> scaled_in_;  ///< By worker: it was one too many when it was deleted last.
-  /// By worker that is gone and keeps its claims: the uid of its NodeSet, and when it went.
+  std::map<kube::Key, bool> scaled_in_;  ///< By worker: whether it was surplus when it was last deleted.
+  /// By deleted worker that keeps its claims: the uid of its NodeSet, and when the worker disappeared.
   std::map<kube::Key, std::pair<std::string, core::MonoTime>> vacancies_;
 };
 

@@ -1,5 +1,5 @@
-// In the end the declared state is reached: what users wrote into Controllers, RestApis, NodeSets, LoginSets and Tokens is what
-// runs, their status says so, and nothing is left over.
+// In the end the declared state is reached: what runs, and the status, match the Controllers, RestApis, NodeSets, LoginSets and
+// Tokens of the users, and nothing is left over.
 #pragma once
 
 #include <optional>
@@ -21,9 +21,9 @@ class DeclaredState {
   DeclaredState(const DeclaredState&) = delete;
   DeclaredState& operator=(const DeclaredState&) = delete;
 
-  /// Where operators act; empty: everywhere.
+  /// The namespaces in which operators act; empty: all.
   void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
-  /// What keeps the declared state from being reached; empty when it is.
+  /// Returns why the declared state is not reached; empty if it is.
   [[nodiscard]] std::vector<std::string> unmet() const;
 
  private:

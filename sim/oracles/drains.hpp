@@ -1,5 +1,5 @@
-// No worker is drained by the operator without a cause that anybody can see: it goes or is gone, it is cordoned, its host is,
-// or fewer workers are wished for than there are.
+// The operator drains a worker only for a visible cause: the worker is or was being deleted, the worker or its host is
+// cordoned, or there are more workers than wanted.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class DrainOracle {
   DrainOracle(const DrainOracle&) = delete;
   DrainOracle& operator=(const DrainOracle&) = delete;
 
-  /// The operator drains a node that nobody had drained.
+  /// The operator drains a node that was not drained.
   void drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason);
 
  private:
@@ -31,23 +31,25 @@ class DrainOracle {
   [[nodiscard]] bool explained(const SlurmSite::Cluster& cluster, const SimNode& record, const std::string& reason) const;
   [[nodiscard]] bool held(const kube::Key& key, const core::Json& pod) const;
   [[nodiscard]] bool below_partition(const std::string& ns, const core::Json& pod) const;
-  /// Its NodeSet has ScheduledUpdate, and had it all the time lately, and the node is in no maintenance, nor was.
+  /// The NodeSet has had ScheduledUpdate for a while, and the node neither is nor was in maintenance.
   [[nodiscard]] bool outside_window(const std::string& ns, const core::Json& pod, const SimNode& record) const;
-  /// It is bound to a Kubernetes node that is not to have it, or is to have another, or was lately.
+  /// The worker is, or recently was, bound to a Kubernetes node that must not have it, or must have another worker.
   [[nodiscard]] bool out_of_place(const core::Json& nodeset, const core::Json& pod, const std::string& node) const;
   [[nodiscard]] bool too_many(const std::string& ns, const std::string& nodeset) const;
 
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> cordoned_;  ///< Pods and Kubernetes nodes: when they last were, or ceased to be.
-  /// Kubernetes nodes and NodeSets: when what makes them match last changed.
+  std::map<kube::Key, core::MonoTime> cordoned_;  ///< Pods and Kubernetes nodes: when they were last cordoned.
+  /// Kubernetes nodes and NodeSets: when their labels and selectors last changed.
   std::map<kube::Key, core::MonoTime> changed_;
-  std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< By NodeSet: when workers ended, or were deleted.
-  /// By NodeSet: the workers that were wished for, and until when.
+  std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< By NodeSet: when workers ended or were deleted.
+  /// By NodeSet: the number of wanted workers, and until when it applied.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
-  std::map<kube::Key, std::vector<std::pair<core::MonoTime, int>>> partitions_;  ///< The same of their partitions,
-  std::map<kube::Key, std::vector<std::pair<core::MonoTime, bool>>> scheduled_;  ///< and of ScheduledUpdate.
+  /// By NodeSet: the partition, and until when it applied.
+  std::map<kube::Key, std::vector<std::pair<core::MonoTime, int>>> partitions_;
+  /// By NodeSet: whether it had ScheduledUpdate, and until when.
+  std::map<kube::Key, std::vector<std::pair<core::MonoTime, bool>>> scheduled_;
 };
 
 }  // namespace sim

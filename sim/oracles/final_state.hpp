@@ -1,5 +1,5 @@
-// What must be the same however a history went: faults leave no trace in the end, and start no daemon and make no worker more
-// often than a history without them does.
+// Compares the ends of histories: faults leave no trace, and cause no more starts of daemons and no more workers than a history
+// without them.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace sim {
 
-/// The state that must be the same however a history went: objects without what depends on time and chance.
+/// Returns the state that must be equal for all histories: objects without the parts that depend on time and chance.
 core::Json final_state(const KubeApi& api, const SlurmSite& site);
-/// How often what users notice was begun: starts of daemons ("slurmctld demo"), and the making of workers ("pod cpu-0"), of
-/// which `made` tells.
+/// Returns how often things that users notice were started: daemons ("slurmctld demo"), and workers ("pod cpu-0"), whose
+/// numbers are in `made`.
 core::Json starts(const SlurmSite& site, const std::map<std::string, int>& made);
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// What an administrator, or Slurm itself, did to a node is not undone by the operator: no drain or DOWN of theirs is lifted,
-// its reason is not written over, and it is not lost with the record of a worker that is still wanted.
+// The operator does not undo what an administrator or Slurm itself did to a node: it lifts no drain and no DOWN of theirs, does
+// not overwrite the reason, and does not lose them with the record of a worker that is still wanted.
 #pragma once
 
 #include <functional>
@@ -22,33 +22,33 @@ class HoldOracle {
   HoldOracle(const HoldOracle&) = delete;
   HoldOracle& operator=(const HoldOracle&) = delete;
 
-  /// What an admin did to a node and did not undo.
+  /// What an administrator did to a node and has not undone.
   struct Hold {
     bool drain = false, down = false;
-    std::string reason;  ///< Of the drain.
-    /// Where the record is gone that had the drain: by whom it is noted. Both have to stay.
+    std::string reason;  ///< The reason of the drain.
+    /// If the record with the drain is deleted: the objects whose status records the drain. Both must stay.
     std::string nodeset_uid, controller_uid;
     core::MonoTime since;
   };
   [[nodiscard]] Hold on(const kube::Key& controller, const std::string& node) const;
 
-  /// Somebody changes a node.
+  /// A node is changed.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
-  /// To service, by its registration.
+  /// A registration returns the node to service.
   void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// A slurmd makes a record.
+  /// A slurmd creates a record.
   void made(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// Deleted by the operator, with no job on it. True: what an admin did to it is to outlive it.
+  /// The operator deletes a record without jobs. Returns true if an administrator's hold on the node must outlive the record.
   bool record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// Its record is deleted, whoever does it.
+  /// A record is deleted, by anyone.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node, bool by_operator);
 
  private:
   void listen();
-  /// One that is bound to a Kubernetes node.
+  /// Reports whether a worker bound to a Kubernetes node is wanted.
   [[nodiscard]] bool wants_bound_worker(const kube::Key& controller, const std::string& node) const;
   [[nodiscard]] bool wants_worker(const kube::Key& controller, const std::string& node) const;
-  /// The NodeSet whose status says what the drain is that the next worker of the node is to have; null: none.
+  /// Returns the NodeSet whose status records the drain for the next worker of the node; null if there is none.
   [[nodiscard]] const core::Json* noted_by(const kube::Key& controller, const std::string& node,
                                            const std::string& reason) const;
 
@@ -57,9 +57,10 @@ class HoldOracle {
   const Looks& looks_;
   Tell violation_;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< By Controller and node.
-  std::set<std::pair<kube::Key, std::string>> freed_;          ///< Drained by an admin, who freed them since.
-  std::map<kube::Key, core::MonoTime> changed_;                ///< When a Kubernetes node or a NodeSet last changed.
-  std::map<kube::Key, core::MonoTime> left_;                   ///< When a worker last ended, was deleted, or is gone.
+  /// Nodes whose drain by an administrator was undone by an administrator.
+  std::set<std::pair<kube::Key, std::string>> freed_;
+  std::map<kube::Key, core::MonoTime> changed_;  ///< When a Kubernetes node or a NodeSet last changed.
+  std::map<kube::Key, core::MonoTime> left_;     ///< When a worker last ended, was deleted, or disappeared.
 };
 
 }  // namespace sim

@@ -1,7 +1,8 @@
-// The first oracle: no job is lost, requeued or stranded, whoever does it, but by what a user, an administrator or an accident
-// just did to that job, to its worker, NodeSet, Controller or machine.
+// The main oracle: no job is lost, requeued or stranded, except by what a user, an administrator or an accident has just done
+// to that job, or to its worker, NodeSet, Controller or machine.
 //
-// SimSlurm tells every loss; here its cause is followed back to whoever began it. Nothing of this is the operator's word.
+// SimSlurm reports every loss. The oracle traces its cause back to the originator, without relying on anything the operator
+// says.
 #pragma once
 
 #include <functional>
@@ -18,35 +19,35 @@
 
 namespace sim {
 
-/// Who ended a job, or what.
+/// The cause of the end of a job.
 enum class Blame {
-  // What is excused.
-  kUser,         ///< Deleted its worker, its NodeSet (of a pending job), or did without a volume.
-  kAdmin,        ///< Set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
-  kAccident,     ///< Its machine or pod failed or came back just then, or a script of its site; or it was evicted Pending.
-  kPolicy,       ///< The operator ended it as its NodeSet's drain policy says.
-  kClusterEnds,  ///< Its Controller is gone, or goes at once, by its user.
-  kLongProlog,   ///< Its prolog took longer than a change of the configuration waits for.
-  // What is not.
-  kNoPolicy,       ///< The operator ended it, and no drain policy says so.
-  kOperator,       ///< Deleted its worker.
-  kOperatorDown,   ///< Set its node DOWN.
-  kNewWorker,      ///< The operator deleted a worker that had only just registered.
-  kDyingWorker,    ///< It was started on a worker that was on its way out.
-  kGoneWorker,     ///< It was started on the record of a worker that is no more, or whose successor is not there yet.
+  // Excused causes:
+  kUser,   ///< A user deleted its worker, or its NodeSet (for a pending job), or chose to have no volume.
+  kAdmin,  ///< An administrator set its node DOWN, deleted the record, or freed the node while the operator deleted its worker.
+  kAccident,  ///< Its machine or pod had just failed or returned, a script of the site failed, or it was evicted while Pending.
+  kPolicy,    ///< The operator ended it in accordance with its NodeSet's drain policy.
+  kClusterEnds,  ///< Its user deleted the Controller, which is gone or does not drain.
+  kLongProlog,   ///< Its prolog took longer than a change of the configuration waits.
+  // Causes that are not excused:
+  kNoPolicy,       ///< The operator ended it without a drain policy that allows it.
+  kOperator,       ///< The operator deleted its worker.
+  kOperatorDown,   ///< The operator set its node DOWN.
+  kNewWorker,      ///< The operator deleted a worker that had just registered.
+  kDyingWorker,    ///< It started on a worker that was already being deleted.
+  kGoneWorker,     ///< It started on the record of a worker that is deleted, or whose successor is not ready.
   kEviction,       ///< Its worker was evicted.
   kTaint,          ///< The taint manager deleted its worker.
-  kPreemption,     ///< The scheduler did, for a pod of a higher priority, though the job was not new.
-  kCleaning,       ///< Kubernetes' own cleaning did.
+  kPreemption,     ///< The scheduler deleted its worker for a pod of a higher priority, though the job was not new.
+  kCleaning,       ///< Kubernetes' own controllers deleted its worker.
   kProbe,          ///< A probe ended slurmd.
-  kProcess,        ///< slurmd ended, and nobody knows why.
-  kNameTaken,      ///< Another worker came up under the name of the one that ran it.
-  kPartition,      ///< Its partition went from the configuration while it ran.
-  kPartitionWait,  ///< Its partition went while it waited.
+  kProcess,        ///< slurmd ended for an unknown reason.
+  kNameTaken,      ///< Another worker registered under the name of its worker.
+  kPartition,      ///< Its partition disappeared from the configuration while it ran.
+  kPartitionWait,  ///< Its partition disappeared while it was pending.
   kLeftOut,        ///< Its partition was left out, as if slurmctld had refused it.
-  kSilence,        ///< slurmctld lost a slurmd that is there.
-  kKey,            ///< slurmctld has another key than its slurmd.
-  kState,          ///< slurmctld's volume went.
+  kSilence,        ///< slurmctld lost contact to a slurmd that runs.
+  kKey,            ///< slurmctld and slurmd had different keys.
+  kState,          ///< slurmctld's volume was lost.
   kReconfigure,    ///< The operator reconfigured or restarted slurmctld during its prolog.
 };
 std::string_view to_string(Blame blame);
@@ -61,37 +62,37 @@ class JobOracle {
   JobOracle& operator=(const JobOracle&) = delete;
 
   void watch(SlurmSite::Cluster& cluster);
-  /// A pod (by its uid) has one.
+  /// The pod with this uid has an accident.
   void accident(const std::string& pod, Accident what);
-  /// An operator's clock is wrong by as much more: it may take a drain for older than it is.
+  /// The difference of an operator's clock grows by this much: it may consider a drain older than it is.
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
-  /// Whose deletion the operator asks for: an administrator has freed its node since the operator's last look there.
+  /// The operator asks to delete this pod, whose node an administrator has freed since the operator's last look at it.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
-  /// The operator had the record of a node deleted, which ran nothing.
+  /// The operator deleted the record of a node that ran nothing.
   void fenced(const SimNode& record);
-  /// An administrator takes the drain from a node, or sets it up again.
+  /// An administrator removes the drain of a node, or brings it up again.
   void freed(const SimNode& record);
   /// Without faults the operator knows at once which jobs are starting.
   void set_fair(bool fair) { fair_ = fair; }
-  /// Losses by who is to blame, each job's run counted once.
+  /// Returns the losses by cause. Each run of a job counts once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }
 
  private:
-  /// A worker, as long as anybody may ask for it: to the end of the history.
+  /// A worker. Kept to the end of the history, because later losses may refer to it.
   struct Worker {
-    std::string node{};     ///< In Slurm.
+    std::string node{};     ///< Its node in Slurm.
     std::string machine{};  ///< Its Kubernetes node.
-    std::string before{};   ///< The one before it of that name, by uid.
+    std::string before{};   ///< The uid of the previous worker with that name.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
     std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
     Blame by = Blame::kUser;                               ///< Who deleted it.
-    bool owned = true;                                     ///< By a NodeSet; nobody looks after others.
-    std::optional<core::MonoTime> adopted{}, left{};       ///< When one last took it over, or went and left it.
-    std::optional<core::MonoTime> open{};                  ///< Since when it has no label for its budget.
+    bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, or was deleted and left it.
+    std::optional<core::MonoTime> open{};                  ///< Since when it has no label for its disruption budget.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
   };
-  using Place = std::pair<kube::Key, std::string>;  ///< Controller, and node in Slurm.
+  using Place = std::pair<kube::Key, std::string>;  ///< The Controller, and the node in Slurm.
 
   void listen();
   [[nodiscard]] Blame deleter(const AdmissionRequest& request) const;
@@ -119,14 +120,14 @@ class JobOracle {
   SlurmSite& site_;
   Tell violation_, note_;
   std::map<std::string, Worker> workers_;          ///< By uid.
-  std::map<Place, std::string> last_;              ///< The newest worker of a node, by uid.
-  std::map<kube::Key, Blame> asked_;               ///< Who last asked for a pod's deletion.
-  std::map<kube::Key, core::MonoTime> gone_;       ///< When a Controller went.
-  std::map<std::string, core::MonoTime> harmed_;   ///< When a user last changed a budget, by namespace.
+  std::map<Place, std::string> last_;              ///< The uid of the newest worker of a node.
+  std::map<kube::Key, Blame> asked_;               ///< Who last asked to delete a pod.
+  std::map<kube::Key, core::MonoTime> gone_;       ///< When a Controller was deleted.
+  std::map<std::string, core::MonoTime> harmed_;   ///< When a user last changed a disruption budget, by namespace.
   std::map<kube::Key, core::MonoTime> unwritten_;  ///< When a user last changed a ConfigMap.
-  std::map<kube::Key, Blame> restarted_;           ///< Who last deleted a Controller's slurmctld.
+  std::map<kube::Key, Blame> restarted_;           ///< Who last deleted a Controller's slurmctld pod.
   core::Duration clocks_differ_{0};
-  /// What each NodeSet said of drains lately: who acts on it may not have seen the last edit.
+  /// The recent drain policies of each NodeSet: an operator may not have seen the last edit yet.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, core::Json>>> policies_;
   std::map<Blame, int> losses_;
   bool fair_ = false;

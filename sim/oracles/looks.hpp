@@ -1,8 +1,8 @@
-// No promise by itself: what the operator saw of a Slurm node right before it wrote.
+// Not an oracle by itself: records what the operator saw of a Slurm node right before it wrote.
 //
-// Slurm has no conditional write, and Kubernetes none that depends on Slurm: what an admin does, or a slurmd that registers,
-// between the live look and the write is not seen. So what goes must have been idle and held when it was looked at. A look is
-// good for this pod, for a short while, and until the operator itself frees the node.
+// Slurm has no conditional writes, and Kubernetes has none that depend on Slurm: a change by an administrator, or a
+// registration, between the live look and the write cannot be seen. So a deleted worker must have been idle and held at the
+// look. A look counts for this pod, for a short time, and until the operator itself frees the node.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace sim {
 
-/// From the live look of an act to its write: two reads of 12 s each, and the operator may stand still between them.
+/// The time from the live look of an act to its write: two reads of 12 s each, and the operator may be paused between them.
 inline constexpr core::Duration kLookAndWrite{90000};
 
 class Looks {
@@ -25,20 +25,21 @@ class Looks {
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
 
-  /// An operator asks for one Slurm node.
+  /// An operator reads one Slurm node.
   void look(const std::string& node);
-  /// Somebody changes a node.
+  /// A node is changed.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
-  /// When an operator last asked for a Slurm node by itself.
+  /// Returns when an operator last read this Slurm node alone.
   [[nodiscard]] std::optional<core::MonoTime> asked(const std::string& node) const;
-  /// When an administrator last freed it.
+  /// Returns when an administrator last freed the node.
   [[nodiscard]] std::optional<core::MonoTime> freed(const kube::Key& controller, const std::string& node) const;
   [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
-  /// It was idle and held, and then an administrator freed it: what has begun there since nobody could see.
+  /// Reports whether the node was idle and held at the look, and an administrator freed it later, so that what started since
+  /// was not visible.
   [[nodiscard]] bool was_freed_since(const kube::Key& controller, const std::string& node) const;
 
  private:
-  /// An operator asks for one Slurm node.
+  /// One read of a Slurm node by an operator.
   struct Look {
     core::MonoTime at;
     bool idle_and_held = false;  ///< See idle_and_held in objects.hpp.

@@ -1,10 +1,11 @@
-// Who judges a history: each oracle listens in on the simulated cluster, and says what must not have happened. What each of
-// them promises stands at the top of its header.
+// The oracles that judge a history. Each listens to the simulated cluster and reports violations. The begin of its header says
+// what it checks.
 //
-// At every step: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once all is well: service. At the
-// end: declared_state, and final_state, which is the same however a history went.
+// Always: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once everything is settled: service. At the
+// end: declared_state, and final_state, which is equal for all histories.
 //
-// What may go is told by the simulated Slurm and by what runs in the simulated pods, never by the operator's evidence.
+// Whether something may be deleted depends on the simulated Slurm and on what runs in the simulated pods, never on the
+// operator's evidence.
 #pragma once
 
 #include <cstdint>
@@ -35,45 +36,44 @@
 
 namespace sim {
 
-/// Owns the oracles, tells them what happens where only one may listen, and collects what they say.
+/// Owns the oracles, forwards events to them, and collects their violations.
 class Oracles {
  public:
   Oracles(core::Loop& loop, KubeApi& api, SlurmSite& site);
   Oracles(const Oracles&) = delete;
   Oracles& operator=(const Oracles&) = delete;
 
-  /// Where operators may write; empty: everywhere.
+  /// The namespaces in which operators may write; empty: all.
   void limit_to(const std::vector<std::string>& namespaces);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] bool ok() const { return violations_.empty(); }
   void violation(std::string text);
 
-  /// The last things that happened, for the report of a failing seed.
+  /// Adds an event to the last ones, for the report of a failing seed.
   void note(std::string text);
   [[nodiscard]] const std::deque<std::string>& notes() const { return notes_; }
 
-  /// A request of an operator, on its way to the API server or to slurmrestd. `identity`: its name in the Lease; "": it needs
-  /// none.
+  /// An operator's request to the API server or to slurmrestd. `identity` is its name in the Lease; "": none needed.
   void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
-  /// A pod (by its uid) has one.
+  /// The pod with this uid has an accident.
   void accident(const std::string& pod, Accident what) { jobs_.accident(pod, what); }
   [[nodiscard]] const JobOracle& jobs() const { return jobs_; }
   [[nodiscard]] JobOracle& jobs() { return jobs_; }
   [[nodiscard]] ServiceOracle& service() { return service_; }
   void log_line(std::string_view line) { secrets_.log_line(line); }
-  /// A plan that an operator made: all that could be shown of it.
+  /// A plan of an operator.
   void read_plan(const plan::Plan& plan) { secrets_.read_plan(plan); }
-  /// Writes of operators but Leases, so far; and of these, the ones that keep Tokens as they are declared, and
-  /// those that tell a warning again.
+  /// Return the number of the operators' writes so far, except Leases; of those that keep Tokens as declared; and of those that
+  /// repeat a warning.
   [[nodiscard]] std::uint64_t writes() const { return writes_.writes(); }
   [[nodiscard]] std::uint64_t token_writes() const { return writes_.token_writes(); }
   [[nodiscard]] std::uint64_t reminders() const { return writes_.reminders(); }
 
-  /// What keeps the declared state from being reached; empty when it is.
+  /// Returns why the declared state is not reached; empty if it is.
   [[nodiscard]] std::vector<std::string> unmet() const { return declared_state_.unmet(); }
-  /// The state that must be the same however a history went: objects without what depends on time and chance.
+  /// Returns the state that must be equal for all histories: objects without the parts that depend on time and chance.
   [[nodiscard]] core::Json final_state() const;
-  /// How often what users notice was begun: starts of daemons ("slurmctld demo"), and the making of workers ("pod cpu-0").
+  /// Returns how often things that users notice were started: daemons ("slurmctld demo"), and workers ("pod cpu-0").
   [[nodiscard]] core::Json starts() const;
 
  private:
@@ -86,7 +86,7 @@ class Oracles {
   SlurmSite& site_;
   std::vector<std::string> violations_;
   std::deque<std::string> notes_;
-  // What is told to all is told in this order.
+  // Events for all oracles reach them in this order.
   JobOracle jobs_;
   ServiceOracle service_;
   DrainOracle drains_;

@@ -1,4 +1,4 @@
-// The chart's admission policies, as the simulated API server asks them: what Kubernetes' own cleaning and scheduling may not
+// The chart's admission policies in the simulated API server: what Kubernetes' own controllers and its scheduler may not
 // delete.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace sim {
 
-/// One of the chart's policies.
+/// Returns the admission rule of one of the chart's policies.
 Admission admission_of(const op::AdmissionPolicy& policy, const KubeApi& api);
 
 }  // namespace sim

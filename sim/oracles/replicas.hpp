@@ -1,4 +1,4 @@
-// Of a NodeSet the operator makes no more workers than were wished for lately.
+// The operator creates no more workers for a NodeSet than were wanted recently.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class ReplicaOracle {
   ReplicaOracle(const ReplicaOracle&) = delete;
   ReplicaOracle& operator=(const ReplicaOracle&) = delete;
 
-  /// How many workers were made so far, by name.
+  /// Returns the number of workers created so far, by name.
   [[nodiscard]] const std::map<std::string, int>& made() const { return made_; }
 
  private:
   struct Wish {
     core::MonoTime since;
     std::int64_t workers = 0;
-    std::set<std::string> machines;  ///< Kubernetes nodes that match, where workers are bound to them.
+    std::set<std::string> machines;  ///< The matching Kubernetes nodes, if workers are bound to them.
   };
   void listen();
   void note_wish(const core::Json& nodeset);
@@ -39,10 +39,11 @@ class ReplicaOracle {
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wished_;  ///< By a NodeSet's uid.
+  std::map<std::string, std::vector<Wish>> wished_;  ///< By the NodeSet's uid.
   std::map<std::string, int> made_;                  ///< Workers, by name.
-  std::map<kube::Key, std::string> owners_;   ///< Of the workers that neither end nor have ended: the uid of the NodeSet,
-  std::map<std::string, std::int64_t> live_;  ///< and how many of them it has.
+  /// For each worker that has not ended and is not terminating: the uid of its NodeSet.
+  std::map<kube::Key, std::string> owners_;
+  std::map<std::string, std::int64_t> live_;  ///< By the NodeSet's uid: the number of these workers.
 };
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// No secret leaves through plans, status, events, logs or labels, in any form in which it might show; not even in a plan that
-// was made before the secret was written.
+// No secret appears in plans, status, events, logs or labels, in any encoding; not even in a plan that was made before the
+// secret was written.
 #pragma once
 
 #include <deque>
@@ -21,11 +21,11 @@ class SecretOracle {
   SecretOracle(const SecretOracle&) = delete;
   SecretOracle& operator=(const SecretOracle&) = delete;
 
-  /// A request to Slurm shows its token to Slurm only.
+  /// Learns the token of a request to Slurm, which only Slurm may see.
   void learn_token_of(const net::HttpRequest& request);
   void search_secrets(std::string_view text, std::string_view where);
   void log_line(std::string_view line);
-  /// A plan that an operator made: all that could be shown of it.
+  /// A plan of an operator.
   void read_plan(const plan::Plan& plan);
 
  private:
@@ -35,8 +35,8 @@ class SecretOracle {
 
   KubeApi& api_;
   Tell violation_;
-  std::set<std::string> secrets_;  ///< In every form in which they might show.
-  std::deque<std::string> plans_;  ///< The last ones: a secret may be known only once it is written.
+  std::set<std::string> secrets_;  ///< In every encoding in which they might appear.
+  std::deque<std::string> plans_;  ///< The last plans: a secret may become known only when it is written.
 };
 
 }  // namespace sim

@@ -1,6 +1,5 @@
-// What users wait for, once all is well: tokens that are renewed in time, a
-// slurmrestd that answers, workers that nobody needs to hold back. And how much
-// is asked of the API server and of Slurm meanwhile. Each has a ceiling.
+// Checks what users wait for once everything is settled: tokens are renewed in time, a slurmrestd answers, and no worker is
+// held back without need. Also checks the number of requests to the API server and to Slurm. Each check has a limit.
 #pragma once
 
 #include <array>
@@ -26,21 +25,20 @@ class ServiceOracle {
   ServiceOracle(const ServiceOracle&) = delete;
   ServiceOracle& operator=(const ServiceOracle&) = delete;
 
-  /// Where operators act, and service is due at all; empty: everywhere.
+  /// The namespaces in which operators act, and in which service is due; empty: all.
   void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
-  /// From now on there are no faults, and the declared state was reached:
-  /// service is due. False: not any more.
+  /// From now on there are no faults and the declared state is reached, so service is due. False: no longer.
   void expect(bool due);
-  /// One of an operator, at any time.
+  /// An operator sends a request, at any time.
   void request(bool to_slurm);
-  /// The most requests within a minute so far.
+  /// Returns the highest number of requests within a minute so far.
   [[nodiscard]] std::size_t most(bool to_slurm) const { return pace_[to_slurm ? 1 : 0].most; }
-  /// The longest time so far, by what was missed.
+  /// Returns the longest outages so far, by kind.
   [[nodiscard]] const std::map<std::string, core::Duration>& longest() const { return longest_; }
 
  private:
   struct Pace {
-    std::deque<core::MonoTime> last;  ///< Within a minute.
+    std::deque<core::MonoTime> last;  ///< Within the last minute.
     std::size_t most = 0;
     bool told = false;
   };
@@ -50,7 +48,7 @@ class ServiceOracle {
   void look_at_workers();
   void look_at_slurmds();
   [[nodiscard]] bool waits_for_machines(const kube::Key& restapi) const;
-  /// `what` is missed now, or is not. Of the same `who` one after the other.
+  /// Records whether `what` is missing for `who` now, and reports a violation if that lasts longer than `ceiling`.
   void miss(bool missed, const std::string& what, const std::string& who, core::Duration ceiling);
 
   core::Loop& loop_;
@@ -58,7 +56,7 @@ class ServiceOracle {
   SlurmSite& site_;
   Tell violation_;
   std::vector<std::string> namespaces_;
-  std::shared_ptr<int> turn_ = std::make_shared<int>(0);  ///< Odd: service is due.
+  std::shared_ptr<int> turn_ = std::make_shared<int>(0);  ///< Odd while service is due.
   std::array<Pace, 2> pace_;
   std::map<std::string, core::MonoTime> since_;
   std::map<std::string, core::Duration> longest_;

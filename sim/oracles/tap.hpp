@@ -1,4 +1,4 @@
-// How oracles hear of what operators do: a server that tells them each request, and a logger that tells them each line.
+// Passes the actions of operators to the oracles: a server that reports each request, and a logger that reports each line.
 #pragma once
 
 #include <expected>
@@ -13,7 +13,7 @@
 
 namespace sim {
 
-/// A server that tells the oracles what an operator asks of it.
+/// A server that reports an operator's requests to the oracles.
 class Tap final : public Server {
  public:
   Tap(Server& server, Oracles& oracles) : server_(server), oracles_(oracles) {}
@@ -36,7 +36,7 @@ class Tap final : public Server {
   Oracles& oracles_;
 };
 
-/// Gives every line to the oracles; keeps the last ones in their notes.
+/// Passes every line to the oracles, and keeps the last ones in their notes.
 class OracleLogger final : public core::Logger {
  public:
   OracleLogger(Oracles& oracles, const core::Clock& clock, std::string who, bool print)

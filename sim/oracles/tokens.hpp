@@ -1,5 +1,5 @@
-// A token that is not to be refreshed is minted once: another one is due only when its Token, or its key, is another, or when
-// somebody deleted its Secret. (Tokens that are refreshed are renewed in time: see sim/oracles/service.hpp.)
+// A token that is not to be refreshed is minted only once: again only if its Token or key changes, or its Secret was deleted.
+// (sim/oracles/service.hpp checks that other tokens are renewed in time.)
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class TokenOracle {
 
   KubeApi& api_;
   Tell violation_;
-  std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By a token's Secret: from what, and the text.
+  std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By the token's Secret: the source, and the text.
 };
 
 }  // namespace sim

@@ -1,6 +1,6 @@
-// No worker that may run jobs is taken away by the operator, and no record of such a one: what it deletes has ended, or its
-// slurmd never ran, or Slurm has it idle and held, or its user ended the cluster. While there is no Controller it deletes none,
-// and no slurmd ends with its pod where Slurm may still start jobs.
+// The operator deletes no worker that may run jobs, and no record of such a worker: the worker has ended, its slurmd never ran,
+// Slurm has it idle and held, or its user deleted the cluster. Without a Controller it deletes none. No slurmd ends with its
+// pod while Slurm may still start jobs on it.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ class WorkerOracle {
   WorkerOracle(const WorkerOracle&) = delete;
   WorkerOracle& operator=(const WorkerOracle&) = delete;
 
-  /// With its pod.
+  /// A slurmd ends with its pod.
   void slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node);
-  /// Whoever deleted it.
+  /// A record is deleted, by anyone, while it has this job.
   void record_deletion_under(const SimNode& node, const SimJob& job);
-  /// Deleted by the operator, with no job on it.
+  /// The operator deletes a record without jobs.
   void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
 
  private:
@@ -39,7 +39,7 @@ class WorkerOracle {
   const Looks& looks_;
   JobOracle& jobs_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller last went.
+  std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller was last deleted.
 };
 
 }  // namespace sim

@@ -1,6 +1,6 @@
-// The operator writes only while it holds the Lease, where it may, and nothing of users' Secrets and ConfigMaps; what it
-// deletes it names by uid; observedGeneration never goes back; and at rest nothing is written but what keeps tokens fresh, and
-// warnings that still hold.
+// The operator writes only while it holds the Lease, only where it may, and never to users' Secrets and ConfigMaps. It deletes
+// by uid. observedGeneration never decreases. At rest nothing is written, except to keep tokens fresh, and to repeat warnings
+// that still hold.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@ class WriteOracle {
   WriteOracle(const WriteOracle&) = delete;
   WriteOracle& operator=(const WriteOracle&) = delete;
 
-  /// Where operators may write; empty: everywhere.
+  /// The namespaces in which operators may write; empty: all.
   void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
-  /// Writes of an operator. `identity`: its name in the Lease; "": it needs none.
+  /// An operator writes. `identity` is its name in the Lease; "": none needed.
   void to_slurm(const net::HttpRequest& request, const std::string& identity);
   void to_kube(const net::HttpRequest& request, const std::string& identity);
   void deletion(const net::HttpRequest& request);
-  /// Writes of operators but Leases, so far; and of these, the ones that keep Tokens as they are declared.
+  /// Return the number of the operators' writes so far, except Leases, and of those that keep Tokens as declared.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
   [[nodiscard]] std::uint64_t token_writes() const { return token_writes_; }
-  /// And those that tell a NodeSet's warning again, ten minutes after the last time (docs/conditions.md).
+  /// Returns the number of those that repeat a NodeSet's warning, ten minutes after the last time (docs/conditions.md).
   [[nodiscard]] std::uint64_t reminders() const { return reminders_; }
 
  private:
@@ -46,7 +46,7 @@ class WriteOracle {
   Tell violation_;
   std::vector<std::string> namespaces_;
   std::uint64_t writes_ = 0, token_writes_ = 0, reminders_ = 0;
-  std::map<std::string, core::MonoTime> told_;    ///< Warnings of NodeSets, by all that they say.
+  std::map<std::string, core::MonoTime> told_;    ///< The warnings of NodeSets, by their whole content.
   std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
 };
 

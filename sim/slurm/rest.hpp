@@ -1,11 +1,11 @@
-// A model of slurmrestd before a SimSlurm: the paths, spellings, errors and oddities of 24.11 and 26.05, and its bad days.
+// A model of slurmrestd in front of a SimSlurm: the paths, spellings, errors and oddities of 24.11 and 26.05, and its faults.
 //
 //   sim::SlurmRest rest(loop, slurm, [&] { return jwt_key; });
 //   rest.serve(request, [](net::HttpResponse reply) { ... });          // behind net::HttpServer
 //   auto transport = slurm_transport(loop, host, random, find, faults);  // on the virtual loop
 //
-// Answers were taken from real ones of 24.11.5 and 26.05.5; of a node or job only the fields that matter are there, and a few
-// beside.
+// The answers are taken from real ones of 24.11.5 and 26.05.5. Nodes and jobs contain only the relevant fields, and a few
+// others.
 #pragma once
 
 #include <functional>
@@ -20,42 +20,42 @@
 
 namespace sim {
 
-/// The claims of a token that this key signed; nothing of any other. Whether it has expired is not asked.
+/// Returns the claims of a token signed by this key; nullopt for other tokens. Does not check the expiry.
 std::optional<core::Json> verify_token(const std::string& token, const std::string& key);
 
-/// What may become of one request to slurmrestd.
+/// The fault of one request to slurmrestd.
 struct SlurmFault {
   enum class Kind {
     kNone,
     kRefused,    ///< No connection.
     kLost,       ///< Carried out, but the reply is lost.
-    kLostEarly,  ///< The request is lost on its way.
-    kSlow,       ///< Late by `delay`.
+    kLostEarly,  ///< The request is lost before it arrives.
+    kSlow,       ///< Delayed by `delay`.
     kEmpty,      ///< HTTP 200 without a body.
-    kOther,      ///< The answer of another cluster's slurmrestd, which has none of our nodes and jobs.
-    kBare,       ///< HTTP 200, an envelope without any table, without errors.
-    kPartial,    ///< A body cut in the middle, the connection ended properly.
+    kOther,      ///< The answer of another cluster's slurmrestd, without any of our nodes and jobs.
+    kBare,       ///< HTTP 200 with an envelope without tables and without errors.
+    kPartial,    ///< A truncated body on a properly closed connection.
     kError,      ///< HTTP 500 with an error of number -1.
     kUnchanged,  ///< SlurmRest::miss_changes.
   };
   Kind kind = Kind::kNone;
   core::Duration delay{0};
-  std::function<void()> after{};  ///< Called once it was carried out: the client dies then.
+  std::function<void()> after{};  ///< Called after the request was carried out: the client dies then.
 };
 
 class SlurmRest {
  public:
-  /// Decides what becomes of a request; asked once each.
+  /// Decides the fault of a request. Called once for each.
   using Faults = std::function<SlurmFault(const net::HttpRequest&)>;
   using Reply = std::function<void(net::HttpResponse)>;
 
-  /// `key`: the bytes of jwt.key as slurmctld has them.
+  /// `key` returns the jwt.key as slurmctld has it.
   SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::string()> key);
   ~SlurmRest();
 
-  /// Answers now, or after ten seconds when slurmctld is away.
+  /// Answers now, or after ten seconds if slurmctld is down.
   void serve(const net::HttpRequest& request, Reply reply);
-  /// Who asks by update_time is told that nothing changed, whatever has, until something changes again.
+  /// Requests with update_time are answered as if nothing had changed, until the next change.
   void miss_changes();
 
  private:
@@ -63,8 +63,8 @@ class SlurmRest {
   std::shared_ptr<Impl> impl_;
 };
 
-/// A transport on the virtual loop. `find` gives the server that listens there now, or null: connection refused. Requests
-/// travel on the network's loop, and are carried out even if the client has died or stands still meanwhile.
+/// Returns a transport on the virtual loop. `find` returns the server that listens now, or null: connection refused. Requests
+/// travel on the network's loop, and are carried out even if the client has died or is paused meanwhile.
 std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& network, core::Loop& client, core::Random& random,
                                                     std::function<SlurmRest*()> find, SlurmRest::Faults faults = {});
 

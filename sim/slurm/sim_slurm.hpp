@@ -1,14 +1,14 @@
-// A model of slurmctld and its slurmds, as far as an operator can tell the difference: registration, states, jobs,
-// configuration. Its REST side is sim/slurm/rest.hpp.
+// A model of slurmctld and its slurmds, as far as an operator can see them: registration, states, jobs, configuration. Its REST
+// API is sim/slurm/rest.hpp.
 //
 //   sim::SimSlurm slurm(loop, random, [&] { return projected_slurm_conf; });
 //   slurm.start();
 //   slurm.start_slurmd("cpu-0", "Features=cpu");       // -Z --conf
 //   slurm.submit({.user = "alice", .partition = "cpu", .duration = 60s});
 //
-// Every rule here was seen on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise; which test holds it to
-// that stands in tests/conformance/slurm/README.md. Not modelled: accounting, topology, backfill, power saving, jobs inside of
-// reservations.
+// Every rule here was observed on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise.
+// tests/conformance/slurm/README.md lists the tests that check it. Not modelled: accounting, topology, backfill, power saving,
+// jobs in reservations.
 #pragma once
 
 #include <cstdint>
@@ -34,17 +34,17 @@ struct SlurmOptions {
   core::Duration answer{600};              ///< How long UNDRAIN and RESUME leave a node NOT_RESPONDING.
   core::Duration scheduling{200};          ///< From a change to the start of jobs.
   core::Duration requeue_delay{20000};     ///< BeginTime of a requeued job (real: 120 s).
-  core::Duration slurmd_timeout{300000};   ///< SlurmdTimeout, unless the configuration has one.
-  core::Duration config_retry{10000};      ///< slurmd's sleep when it finds no slurmctld.
+  core::Duration slurmd_timeout{300000};   ///< SlurmdTimeout, unless the configuration sets it.
+  core::Duration config_retry{10000};      ///< slurmd's delay after it found no slurmctld.
   core::Duration reload{300};              ///< From a reconfigure to the registrations of all slurmds.
   core::Duration reservation{3000};        ///< From the begin of a reservation to the RESERVED of its nodes.
-  core::Duration failover{2000};           ///< slurmd's time with a host of --conf-server where nobody is.
-  std::string listens = "slurmctld:6817";  ///< What --conf-server calls this slurmctld.
-  int cpus = 4;                            ///< Of a node, unless its --conf says.
-  std::int64_t memory = 24000;             ///< Of a machine, MiB, unless set_memory says. It has no GRES.
+  core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
+  std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
+  int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
+  std::int64_t memory = 24000;             ///< The memory of a machine in MiB, unless set_memory changes it. No GRES.
 };
 
-/// Slurm's error numbers that this model answers.
+/// The error numbers of Slurm that this model returns.
 enum class SlurmErrno : int {
   kSuccess = 0,
   kUnspecified = -1,
@@ -65,15 +65,15 @@ enum class SlurmErrno : int {
   kInvalidTransition = 2180,
 };
 
-/// The keys of auth/slurm that a daemon has, by their kid, as slurm.jwks lists them; or that of slurm.key alone, which has
-/// none.
+/// The keys of auth/slurm that a daemon has, by their kid as in slurm.jwks; or only the key in slurm.key, which has no kid.
 struct SlurmKeys {
   std::vector<std::string> kids{"slurm.key"};
-  std::string use_default{};                   ///< The kid that signs; "": the first.
-  std::map<std::string, std::string> bytes{};  ///< By kid, where they are known: one kid may stand for two keys.
-  bool alone = false;                          ///< It is that of slurm.key, and its kid is the key itself.
+  std::string use_default{};                   ///< The kid of the key that signs; "": the first.
+  std::map<std::string, std::string> bytes{};  ///< By kid, if known: one kid may stand for two keys.
+  bool alone = false;                          ///< Only slurm.key exists, and its kid is the key itself.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
-  /// All of them verify. What has no kid is verified with the key that signs; who has slurm.key alone looks at no kid.
+  /// Reports whether a message of `sender` verifies. Any of the keys with its kid may verify it. A message without kid is
+  /// verified with the key that signs, and a daemon with only slurm.key ignores kids.
   [[nodiscard]] bool accept(const SlurmKeys& sender) const;
 
  private:
@@ -82,51 +82,52 @@ struct SlurmKeys {
 
 struct SimNode {
   std::string name, address, hostname, reason, reason_user, comment, extra, instance_id, gres;
-  std::string reservation;                     ///< Of an active one; "": none.
-  bool maintenance = false;                    ///< That is one with MAINT,
-  std::optional<core::MonoTime> maintained{};  ///< and when it last was.
+  std::string reservation;                     ///< The active reservation of the node; "": none.
+  bool maintenance = false;                    ///< The reservation has MAINT.
+  std::optional<core::MonoTime> maintained{};  ///< When a reservation with MAINT was last active.
   std::vector<std::string> features, active_features;
-  std::set<std::string> partitions;  ///< Recomputed when nodes come or go, and by reconfigure; not by an update of features.
+  /// Recomputed when nodes are added or removed, and by a reconfigure; not by an update of features.
+  std::set<std::string> partitions;
   bool down = false;
   bool drain = false;
-  std::optional<core::MonoTime> own_drain{};  ///< Since when slurmctld itself holds it, which nobody held before.
+  std::optional<core::MonoTime> own_drain{};  ///< Since when slurmctld itself holds the node, which was not held before.
   bool not_responding = false;
   bool invalid_reg = false;
-  bool cloud = false;  ///< Made by hand with State=CLOUD: powered down, and nothing here powers it up.
+  bool cloud = false;  ///< Created by hand with State=CLOUD: powered down, and never powered up here.
   int cpus = 4;
   int weight = 1;
-  int conf_weight = 1;  ///< Of --conf: what a reconfigure goes back to.
+  int conf_weight = 1;  ///< The weight from --conf, to which a reconfigure returns.
   std::int64_t real_memory = 1000;
-  core::MonoTime made{};           ///< The record.
+  core::MonoTime made{};           ///< When the record was created.
   std::int64_t registered_at = 0;  ///< Seconds, wall clock.
-  std::int64_t reason_at = 0;      ///< Likewise.
-  std::int64_t heard_of = 0;       ///< Likewise: its slurmd answered, or somebody freed it.
+  std::int64_t reason_at = 0;      ///< Seconds, wall clock.
+  std::int64_t heard_of = 0;       ///< Seconds, wall clock: when its slurmd answered, or somebody freed it.
 };
 
 struct SimReservation {
   std::set<std::string> nodes;
   std::string users = "root";
-  std::set<std::string> flags{};    ///< SPEC_NODES goes without saying.
-  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. Of one that recurs: this time, or the next.
-  /// Seconds from one time to the next; 0: there is only one.
+  std::set<std::string> flags{};    ///< SPEC_NODES is implied.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. For a recurring reservation: the current time or the next.
+  /// Returns the seconds from one time to the next; 0 if it does not recur.
   [[nodiscard]] std::int64_t period() const;
 };
 
-/// Stands in a job's name for a byte that no JSON text may hold, and which Slurm passes on all the same.
+/// A placeholder in a job's name for a byte that JSON does not allow, and that Slurm passes on nevertheless.
 inline constexpr char kOddByte = '\x1a';
 
 struct JobRequest {
   std::string user = "user";
-  std::string partition{};  ///< "": the default, or the first one.
+  std::string partition{};  ///< "": the default partition, or the first one.
   int nodes = 1;
   core::Duration duration{60000};
-  bool exclusive = false;  ///< Else one CPU of each node.
+  bool exclusive = false;  ///< Without this, the job takes one CPU of each node.
   bool requeue = true;
   std::vector<std::string> required_nodes{};
-  std::optional<core::Duration> limit{};  ///< Absent: none.
-  std::string name = "wrap";              ///< kOddByte in it: a byte that is no UTF-8.
+  std::optional<core::Duration> limit{};  ///< nullopt: none.
+  std::string name = "wrap";              ///< kOddByte stands for a byte that is not UTF-8.
   bool prolog_fails = false, epilog_fails = false;
-  core::Duration prolog{0};  ///< How long it takes; the launch waits for it (PrologFlags=Alloc,DeferBatch).
+  core::Duration prolog{0};  ///< The duration of the prolog. The launch waits for it (PrologFlags=Alloc,DeferBatch).
 };
 
 struct SimJob {
@@ -136,16 +137,16 @@ struct SimJob {
   State state = State::kPending;
   bool completing = false;
   std::vector<std::string> nodes;
-  core::Duration left{0};           ///< Of its duration, when it last started or was suspended.
+  core::Duration left{0};           ///< The rest of its duration, when it last started or was suspended.
   core::MonoTime resumed_at;        ///< When it last began to run.
-  core::MonoTime not_before;        ///< Of a requeued one.
+  core::MonoTime not_before;        ///< For a requeued job.
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
   core::MonoTime submitted;
-  core::MonoTime started;       ///< When it last was given its nodes.
-  core::MonoTime prolog_until;  ///< When its prolog ends, or ended.
-  bool unlaunched = false;      ///< slurmctld lost its launch: it never runs.
-  bool doomed = false;          ///< Its processes ended with a slurmd, and Slurm does not know yet.
+  core::MonoTime started;       ///< When it was last given its nodes.
+  core::MonoTime prolog_until;  ///< When its prolog ends or ended.
+  bool unlaunched = false;      ///< slurmctld lost the launch: the job never runs.
+  bool doomed = false;          ///< Its processes ended with a slurmd, and Slurm does not know it yet.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
@@ -156,33 +157,33 @@ std::string_view to_string(SimJob::State state);
 /// A job that neither ran to its end nor was ended by its user.
 struct JobLoss {
   enum class What {
-    kLost,      ///< It has failed.
-    kRequeued,  ///< It begins anew, if it ever does.
-    kStranded,  ///< Slurm has it running or suspended, and it never ends by itself: its processes are gone, or nobody hears
-                ///< them.
+    kLost,      ///< The job has failed.
+    kRequeued,  ///< The job starts again from the beginning, if at all.
+    kStranded,  ///< Slurm considers it running or suspended, but it never ends by itself: its processes are gone or
+                ///< unreachable.
   };
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
-    kSilence,        ///< slurmctld heard nothing of its node for SlurmdTimeout.
-    kOtherKey,       ///< And that because the slurmd there has other keys.
-    kSlurmdEnded,    ///< And all processes with it.
-    kSlurmdBegan,    ///< Another process registered under the name of the one that ran it.
+    kSilence,        ///< slurmctld had no answer of its node for SlurmdTimeout.
+    kOtherKey,       ///< The same, because the slurmd has other keys.
+    kSlurmdEnded,    ///< slurmd ended, together with all processes.
+    kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.
-    kPartitionGone,  ///< From the configuration, at a start or reconfigure.
-    kNodeGone,       ///< Pending, and a node that it asks for by name was gone at a start or reconfigure.
-    kStateLost,      ///< With slurmctld's volume.
+    kPartitionGone,  ///< Its partition disappeared from the configuration, at a start or reconfigure.
+    kNodeGone,       ///< The job was pending, and a node that it requires by name was missing at a start or reconfigure.
+    kStateLost,      ///< slurmctld's volume was lost.
     kRecordGone,     ///< `by` deleted its node while it was suspended.
     kProlog,         ///< Its prolog failed.
     kRequeued,       ///< `by` requeued it.
     kCancelled,      ///< `by`, who is not its user, cancelled it.
-    kReconfigured,   ///< slurmctld was, during its prolog: its launch is lost (before 26.11).
-    kRestarted,      ///< Likewise.
+    kReconfigured,   ///< A reconfigure of slurmctld during its prolog lost the launch (before 26.11).
+    kRestarted,      ///< A restart of slurmctld during its prolog lost the launch.
   };
   What what = What::kLost;
   Cause cause = Cause::kDown;
   std::string node{}, by{};
-  bool pending = false;  ///< It had not begun.
-  bool told = false;     ///< Stranded before, and reported then.
+  bool pending = false;  ///< It had not started.
+  bool told = false;     ///< It was stranded and reported before.
 };
 std::string_view to_string(JobLoss::What what);
 std::string_view to_string(JobLoss::Cause cause);
@@ -190,13 +191,13 @@ std::string_view to_string(JobLoss::Cause cause);
 struct SimPartition {
   std::string name;
   std::string nodes_expression;    ///< As configured: names of NodeSets, ALL, or a hostlist.
-  std::vector<std::string> words;  ///< Of the expression: names of nodes and NodeSets, or ALL.
+  std::vector<std::string> words;  ///< The expression's parts: names of nodes and NodeSets, or ALL.
   std::set<std::string> members;
   bool hidden = false, root_only = false, is_default = false;
   std::string state = "UP";
 };
 
-/// A change to a node, as REST and scontrol make it.
+/// A change to a node by REST or scontrol.
 struct SimNodeUpdate {
   std::optional<std::string> state{}, reason{}, comment{}, extra{}, gres{};
   std::optional<std::vector<std::string>> features{}, active_features{};
@@ -205,7 +206,7 @@ struct SimNodeUpdate {
 
 class SimSlurm {
  public:
-  /// What slurmctld finds in its /etc/slurm: slurm.conf as the kubelet projected it.
+  /// Returns the slurm.conf in slurmctld's /etc/slurm, as the kubelet projected it.
   using ConfigSource = std::function<std::string()>;
 
   SimSlurm(core::Loop& loop, core::Random& random, ConfigSource config, SlurmOptions options = {});
@@ -213,56 +214,57 @@ class SimSlurm {
   SimSlurm(const SimSlurm&) = delete;
   SimSlurm& operator=(const SimSlurm&) = delete;
 
-  // slurmctld.
-  /// Reads the configuration and the saved state. Error kInvalid: it ends at once, saying why.
+  // --- slurmctld ---
+  /// Reads the configuration and the saved state. Error: kInvalid if slurmctld ends at once; the message says why.
   core::Result<void> start();
-  /// Ends, by signal or crash; its state is on the volume. Jobs run on.
+  /// Ends, by a signal or crash. Its state is on the volume, and jobs continue.
   void stop();
-  /// The volume is gone: nodes and jobs are forgotten. Only while it is down.
+  /// Loses the volume: nodes and jobs are forgotten. Only while slurmctld is down.
   void lose_state();
   [[nodiscard]] bool up() const { return up_; }
-  /// When it last came up.
+  /// Returns when slurmctld last came up.
   [[nodiscard]] core::MonoTime up_since() const { return up_since_; }
-  /// Hands over to a new process on success; on failure the old one and its configuration stay.
+  /// Hands over to a new process. After an error the old process and its configuration stay.
   SlurmErrno reconfigure();
-  /// Text of the configuration in force.
+  /// Returns the text of the configuration in force.
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
   [[nodiscard]] std::string cluster_name() const { return cluster_name_; }
-  /// What lies in the key file of slurmctld ("") or of a slurmd (its name). Both read it when they start and with every
-  /// reconfigure, slurmd also with SIGHUP. By default all have the same key.
+  /// Returns the content of the key file of slurmctld ("") or of a slurmd (its name). Both read it at their start and with
+  /// every reconfigure, slurmd also after a SIGHUP. By default all have the same key.
   std::function<SlurmKeys(const std::string& name)> key_file = [](const std::string&) { return SlurmKeys{}; };
-  /// Its answer to an HTTP GET of a probe, be it slurmctld's ("") or a slurmd's; 0: none. 25.11 and later have one.
+  /// Returns the HTTP status of a probe's GET to slurmctld ("") or to a slurmd; 0: no answer. 25.11 and later answer.
   [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;
 
-  // slurmd. Names are the Slurm nodes' names.
-  /// slurmd -Z --conf. False: it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,..."; with a host twice
-  /// it finds nobody; "": this slurmctld. `booted`: when its machine was started, seconds of the wall clock.
+  // --- slurmd: names are the names of the Slurm nodes ---
+  /// slurmd -Z --conf. Returns false if it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,..."; with the
+  /// same host twice it finds no slurmctld; "": this slurmctld. `booted`: when its machine started, in seconds of the wall
+  /// clock.
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
                     const std::string& instance = "", const std::string& conf_server = "", std::int64_t booted = 0);
-  /// SIGHUP: it starts anew under its jobs, and registers, also when its record was deleted or refused.
+  /// SIGHUP: it starts anew while its jobs continue, and registers, even if its record was deleted or refused.
   void reload_slurmd(const std::string& name);
-  /// What slurmds see of their machines from their next registrations on, MiB.
+  /// Sets the memory in MiB that slurmds report from their next registrations on.
   void set_memory(std::int64_t memory) { options_.memory = memory; }
-  /// It ends or its machine goes; the record stays.
+  /// The slurmd ends, or its machine stops. The record stays.
   void stop_slurmd(const std::string& name);
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
-  /// It runs, and takes what slurmctld says.
+  /// Reports whether the slurmd runs, and accepts slurmctld's messages.
   [[nodiscard]] bool hears(const std::string& name) const;
-  /// Those that know slurmctld, and have another configuration than it. slurmctld tells them of a new one only when they have
-  /// registered before.
+  /// Returns the slurmds that know slurmctld and have another configuration. slurmctld sends a new configuration only to
+  /// slurmds that have registered before.
   [[nodiscard]] std::vector<std::string> outdated() const;
-  /// True when the process knows its controller and its node has a record that answers.
+  /// Reports whether the process knows slurmctld, and its node has a record that answers.
   [[nodiscard]] bool slurmd_ready(const std::string& name) const;
 
-  // What clients ask for. kNoController when it is down.
+  // --- Requests of clients: kNoController while slurmctld is down ---
   SlurmErrno update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user = "slurm");
   SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
-  /// A node with State=CLOUD, from no slurmd. Before 26.05 an idle one of that name is deleted by the refusal.
+  /// Creates a node with State=CLOUD, without a slurmd. Before 26.05, the refusal deletes an idle node of that name.
   SlurmErrno create_node(const std::string& name);
-  /// From now on, over these nodes. Refused while jobs hold one.
+  /// Reserves the nodes from now on. Refused while jobs hold one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
-  /// As REST does: a new one, or another node list of one that exists. Names that are no nodes are left out then.
+  /// Like REST: creates a reservation, or replaces the node list of an existing one. Names that are no nodes are then left out.
   SlurmErrno create_reservation(const std::string& name, SimReservation wanted);
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
   SlurmErrno delete_reservation(const std::string& name);
@@ -270,30 +272,30 @@ class SimSlurm {
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
   bool cancel(std::int64_t job);
-  /// By whoever is not its user.
+  /// Cancels a job on behalf of another user.
   SlurmErrno cancel_by(std::int64_t job, const std::string& user);
-  /// `scontrol requeue incomplete`: of what neither runs nor is suspended nothing is made.
+  /// `scontrol requeue incomplete`. Does nothing to jobs that neither run nor are suspended.
   SlurmErrno requeue(std::int64_t job, const std::string& user);
   void cancel_all();
 
-  // What it knows. Base state and flags as Slurm writes them.
+  // --- State: base states and flags as Slurm writes them ---
   [[nodiscard]] const std::map<std::string, SimNode>& nodes() const { return nodes_; }
   [[nodiscard]] const std::map<std::int64_t, SimJob>& jobs() const { return jobs_; }
   [[nodiscard]] const std::map<std::string, SimPartition>& partitions() const { return partitions_; }
   [[nodiscard]] const std::map<std::string, SimReservation>& reservations() const { return reservations_; }
   [[nodiscard]] const SimNode* node(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> state_words(const SimNode& node) const;
-  /// RUNNING, SUSPENDED or COMPLETING jobs there.
+  /// Returns the RUNNING, SUSPENDED and COMPLETING jobs of the node.
   [[nodiscard]] std::vector<const SimJob*> jobs_on(std::string_view node) const;
   [[nodiscard]] bool busy(std::string_view node) const { return !jobs_on(node).empty(); }
-  /// Its prolog has not ended.
+  /// Reports whether the job's prolog has not ended.
   [[nodiscard]] bool in_prolog(const SimJob& job) const;
-  /// Slurm would start jobs on it.
+  /// Reports whether Slurm would start jobs on the node.
   [[nodiscard]] bool usable(const SimNode& node) const {
     return !node.down && !node.drain && !node.not_responding && !node.invalid_reg && !node.cloud;
   }
 
-  /// When tables last changed, seconds of the wall clock.
+  /// Return when the tables last changed, in seconds of the wall clock.
   [[nodiscard]] std::int64_t nodes_changed() const { return nodes_changed_; }
   [[nodiscard]] std::int64_t jobs_changed() const { return jobs_changed_; }
   [[nodiscard]] std::int64_t partitions_changed() const { return partitions_changed_; }
@@ -301,36 +303,36 @@ class SimSlurm {
   [[nodiscard]] const SlurmOptions& options() const { return options_; }
   [[nodiscard]] bool release_at_least(int major, int minor, int micro = 0) const;
 
-  /// Told when slurmctld came or went (""), or a slurmd found its place, or is refused one (its name).
+  /// Called when slurmctld came up or went down (""), or a slurmd was accepted or refused (its name).
   std::function<void(const std::string& node)> on_moved;
-  /// Told of every change of a node's state by a client, for oracles: before it happens.
+  /// Called before a client changes a node, for oracles.
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
-  /// Told before a record is deleted by a client, with the jobs that hold it; or is lost with the state (by "").
+  /// Called before a record is deleted by a client, with the jobs that hold it, or is lost with the state (`user` is "").
   std::function<void(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user)> on_delete;
-  /// Told of a record that a registration makes.
+  /// Called for a record that a registration creates.
   std::function<void(const SimNode& node)> on_new;
-  /// Told before a registration ends a DOWN (ReturnToService).
+  /// Called before a registration ends a DOWN (ReturnToService).
   std::function<void(const SimNode& node)> on_return;
-  /// Told of every job that is lost, requeued or stranded, wherever that happens, once the job is in its new state.
+  /// Called for every job that is lost, requeued or stranded, for any cause, once the job is in its new state.
   std::function<void(const SimJob& job, const JobLoss& loss)> on_job_loss;
 
  private:
   struct Loaded;
   enum class Registration {
-    kAnswer,  ///< Asked for by slurmctld.
-    kReload,  ///< slurmd began anew, under its jobs.
-    kStart,   ///< A new process; its jobs went with the one before.
+    kAnswer,  ///< Requested by slurmctld.
+    kReload,  ///< slurmd restarted while its jobs continue.
+    kStart,   ///< A new process. The jobs of the previous one are gone.
   };
   struct Slurmd {
     std::string conf, address, instance;
     std::uint64_t incarnation = 0;
     std::int64_t booted = 0;
-    bool refused = false;     ///< slurmctld said success, but made no record; it does not try again.
-    bool registered = false;  ///< Acknowledged since it started.
+    bool refused = false;     ///< slurmctld answered with success, but created no record; slurmd does not retry.
+    bool registered = false;  ///< Acknowledged since the start.
     SlurmKeys keys;
-    /// The configuration that it has fetched: when it started, or when slurmctld told it to. Absent: none yet.
+    /// The configuration that it fetched at its start, or when slurmctld asked for it. nullopt: none yet.
     std::optional<std::string> fetched;
-    /// How long it takes to find slurmctld when that is there; absent: it never does, and tries on.
+    /// The time to find slurmctld if that is up; nullopt: it never does, and keeps trying.
     std::optional<core::Duration> finds;
   };
 
@@ -338,7 +340,8 @@ class SimSlurm {
   void put_in_force(Loaded loaded);
   void recompute_membership();
   void join_partitions(SimNode& node);
-  /// When a node has come or gone, slurmctld looks again which partition has which: also those whose features are others since.
+  /// When a node was added or removed, slurmctld recomputes which partitions have which nodes, including nodes with changed
+  /// features.
   void update_partitions(SimNode* joined);
   void register_slurmd(const std::string& name, std::uint64_t incarnation);
   void add_record(const std::string& name, Slurmd& slurmd);
@@ -391,15 +394,15 @@ class SimSlurm {
   core::Duration slurmd_timeout_{300000};
   std::map<std::string, std::string> node_sets_;  ///< NodeSet name -> feature.
   std::map<std::string, SimPartition> partitions_;
-  bool features_moved_ = false;  ///< Since the partitions were last looked at.
+  bool features_moved_ = false;  ///< Features have changed since the partitions were last computed.
   std::map<std::string, SimReservation> reservations_;
-  std::uint64_t tended_ = 0;  ///< Old timers are told by it.
+  std::uint64_t tended_ = 0;  ///< Invalidates older timers.
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
   std::map<std::string, Slurmd> slurmds_;
-  std::map<std::int64_t, std::uint64_t> turns_;    ///< Of a job: old timers are told by it.
-  std::map<std::string, std::uint64_t> silences_;  ///< Of a node: old timers are told by it.
+  std::map<std::int64_t, std::uint64_t> turns_;    ///< By job; invalidates older timers.
+  std::map<std::string, std::uint64_t> silences_;  ///< By node; invalidates older timers.
   std::int64_t last_job_ = 0;
   std::uint64_t last_incarnation_ = 0;
   bool scheduling_ = false;

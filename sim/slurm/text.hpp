@@ -1,9 +1,7 @@
-// How Slurm reads its texts, written a second time and simply: what judges the
-// operator must not share its mistakes (src/slurm/conf, core/hostlist,
-// slurm::ours).
+// Parses Slurm's texts independently and simply: the judge of the operator must not share its mistakes (src/slurm/conf,
+// core/hostlist, slurm::ours).
 //
-// Deliberately less than Slurm takes: what neither the operator writes nor a
-// history or test has in it is refused.
+// Accepts deliberately less than Slurm: only what the operator writes, and what histories and tests contain.
 #pragma once
 
 #include <string>
@@ -15,31 +13,30 @@
 
 namespace sim {
 
-/// Slurm's keywords and names of keys are of any case.
+/// Slurm's keywords and keys are case-insensitive.
 std::string lower(std::string_view text);
-/// The integer that a text begins with; the fallback when it begins with none.
+/// Returns the integer at the begin of a text; `fallback` if there is none.
 int number(std::string_view text, int fallback);
-/// What stands between separators; nothing for two of them side by side.
+/// Returns the parts between separators, without empty parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// "Key=Value" words of one line, keys in lower case, values without their
-/// double quotes.
+/// "Key=Value" words of one line: keys in lower case, values without their double quotes.
 using ConfWords = std::vector<std::pair<std::string, std::string>>;
-/// The value of a key (in lower case); "": there is none.
+/// Returns the value of a key in lower case; "" if there is none.
 std::string word(const ConfWords& words, std::string_view key);
 
-/// The lines of slurm.conf. Errors: kInvalid, for which slurmctld ends.
+/// Returns the lines of slurm.conf. Error: kInvalid, for which slurmctld ends.
 core::Result<std::vector<ConfWords>> read_slurm_conf(std::string_view text);
-/// The argument of slurmd's --conf. Errors: kInvalid, for which slurmd ends.
+/// Parses the argument of slurmd's --conf. Error: kInvalid, for which slurmd ends.
 core::Result<ConfWords> read_node_conf(std::string_view words);
-/// "cpu-[0-3,07],login". Errors: kInvalid.
+/// Parses "cpu-[0-3,07],login". Error: kInvalid.
 core::Result<std::vector<std::string>> read_hostlist(std::string_view text);
-/// One hostlist for these names, each once.
+/// Returns one hostlist of these names, each once.
 std::string write_hostlist(const std::vector<std::string>& names);
 
-/// The reason of a drain or DOWN says that the operator gave it.
+/// Reports whether a reason of a drain or DOWN is the operator's.
 bool given_by_operator(std::string_view reason);
-/// slurmctld's own words for a slurmd that has less than its record.
+/// Reports whether a reason is slurmctld's message about a slurmd with less than its record.
 bool tells_lack(std::string_view reason);
 
 }  // namespace sim

@@ -1,4 +1,4 @@
-// For tests of oracles: a world in which all is well, and what must not happen in it.
+// For tests of oracles: a settled world, and events that must not happen in it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 
 namespace sim {
 
-/// Two idle workers. What must not happen is done here in the operator's name.
+/// Two idle workers. The tests do what must not happen in the operator's name.
 class OraclesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -36,7 +36,7 @@ class OraclesTest : public testing::Test {
     change.state = state;
     ASSERT_EQ(world.slurm()->update_node(node, change, std::string(user)), SlurmErrno::kSuccess);
   }
-  /// Both workers go while the operator is away; of their records nothing tells whose they are.
+  /// Deletes both workers while the operator is down. Nothing in their records shows whose they are.
   void leave_unmarked_records() {
     world.crash_operator(0, core::Duration{60000});
     world.loop().run_for(core::Duration{1});
@@ -44,7 +44,7 @@ class OraclesTest : public testing::Test {
       SimNodeUpdate change;
       change.comment = "";
       ASSERT_EQ(world.slurm()->update_node(name, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
-      world.kube().nodes().fail_pod({World::kNamespace, name});  // No preStop gives the node our reason.
+      world.kube().nodes().fail_pod({World::kNamespace, name});  // no preStop gives the node our reason
       world.remove(kube::resources::kPod, name);
     }
     const auto gone = [&] {
@@ -52,11 +52,11 @@ class OraclesTest : public testing::Test {
     };
     ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
   }
-  /// As an act of the operator does right before its write.
+  /// Reads the node like an act of the operator right before its write.
   void look_at(const std::string& node) {
     world.oracles().request({.method = "GET", .target = "/slurm/v0.0.42/node/" + node}, true, "");
   }
-  /// On both workers.
+  /// Starts a job on both workers.
   bool start_job() {
     JobRequest request;
     request.partition = "cpu";
