@@ -56,7 +56,7 @@ struct HttpFront::Impl {
     }
   }
 
-  /// What a stream's callbacks share. Pieces that come from inside of open() wait until the head is out.
+  /// Shared by the callbacks of a stream. Pieces sent from inside of open() wait until the head is sent.
   struct Stream {
     std::optional<net::Responder> responder;
     std::vector<StreamPiece> early;
@@ -103,7 +103,7 @@ struct HttpFront::Impl {
     switch (piece.kind == StreamPiece::Kind::kData ? faults.decide_piece() : StreamFault::kNone) {
       case StreamFault::kCut: {
         state->responder->write(std::string_view(piece.text).substr(0, piece.text.size() / 2));
-        // Later: closing a stream from inside of its own piece would call back.
+        // In a later turn: closing a stream from inside of its own piece would call back.
         loop.after(core::Duration{0}, [this, state] {
           if (!state->responder) return;
           state->responder->cut();

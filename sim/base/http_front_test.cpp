@@ -1,4 +1,4 @@
-// Over loopback sockets, since these are what is tested; every wait is bounded.
+// Uses loopback sockets, because these are what is tested. Every wait is bounded.
 #include "sim/base/http_front.hpp"
 
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@ core::Error error(ErrorCode code, const net::HttpRequest& request, const char* w
   return {code, request.method + " " + request.target.substr(0, 200) + ": " + why, 0, {}, {}};
 }
 
-/// The status of faults that are plain refusals; 0 for the others.
+/// Returns the status of faults that are plain refusals; 0 for other faults.
 int status_of(Fault fault) {
   switch (fault) {
     case Fault::kConflict:
@@ -47,15 +47,15 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     bool headed = false;
     core::Timer timer;
 
-    // Of a stream: pieces wait here, and one delivery is under way at a time.
+    // For streams: pieces wait here, and one delivery is under way at a time.
     Server::StreamId stream = 0;
     bool open = false;
     bool ended = false;
-    bool sealed = false;  ///< An injected error event stands at the end: nothing comes after it.
+    bool sealed = false;  ///< An injected error event is the last piece: nothing follows.
     bool delivering = false;
     core::Duration stall{0};
     std::deque<StreamPiece> pieces;
-    std::optional<core::Error> cut;  ///< After the pieces that wait.
+    std::optional<core::Error> cut;  ///< The connection breaks after the waiting pieces.
   };
   using CallPtr = std::shared_ptr<Call>;
 
@@ -82,7 +82,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     const RequestId id = ++last_id;
     calls[id] = call;
     set_deadline(id, *call);
-    // The request is on its way whatever becomes of the client.
+    // The request continues on its way, whatever happens to the client.
     network.after(hop(), [self = shared_from_this(), id, request = call->request, streaming = call->streaming] {
       streaming ? self->arrive_stream(id, request) : self->arrive(id, request);
     });
@@ -97,7 +97,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     });
   }
 
-  /// Calls back on the client's loop, if it still waits.
+  /// Calls back on the client's loop, if the client still waits.
   void on_client(core::Duration delay, std::function<void()> call) {
     if (dead) return;
     client.after(delay, [self = shared_from_this(), call = std::move(call)] {
@@ -114,14 +114,14 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (fault == Fault::kRefuse) {
       return answer(id, hop(), std::unexpected(error(ErrorCode::kUnavailable, request, "connection refused")));
     }
-    if (fault == Fault::kLostRequest) return;  // the client's deadline tells
+    if (fault == Fault::kLostRequest) return;  // ends with the client's deadline
     if (fault == Fault::kCrashBefore) return crash();
     const int status = status_of(fault);
     if (status != 0 && fault != Fault::kInternalAfter) return answer(id, hop(), server->fault_reply(status));
     net::HttpResponse reply = server->serve(request);
     if (fault == Fault::kCrashAfter) return crash();
     if (fault == Fault::kLostReply) {
-      // At once (a reset) or never (a silent loss).
+      // The client learns of the loss at once (a reset) or never.
       if (random.chance(0.5))
         answer(id, hop(), std::unexpected(error(ErrorCode::kUnknownOutcome, request, "connection reset")));
       return;
@@ -145,7 +145,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
       if (call->handler.on_end) call->handler.on_end(std::unexpected(reply.error()));
       return;
     }
-    // A stream that was answered by a whole reply.
+    // A stream that was answered with a whole reply.
     if (call->handler.on_head) call->handler.on_head(reply->status, reply->headers);
     if (call->handler.on_data && !reply->body.empty()) call->handler.on_data(reply->body);
     if (call->handler.on_end) call->handler.on_end({});
@@ -227,7 +227,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!std::exchange(call->headed, true) && call->handler.on_head) {
       call->handler.on_head(200, {{"content-type", "application/json"}, {"transfer-encoding", "chunked"}});
     }
-    // As TCP does: several lines in one piece, or one line in several.
+    // Like TCP: several lines in one piece, or one line in several pieces.
     std::string bytes;
     for (std::uint64_t n = 1 + random.below(8); n > 0 && !call->pieces.empty(); --n) {
       bytes += call->pieces.front().text;
@@ -255,7 +255,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!node) return;
     node.mapped()->timer.cancel();
     close_stream(*node.mapped());
-    // Its callbacks may be running: they go with the loop's next turn.
+    // Its callbacks may be running, so it is destroyed in a later turn.
     client.after(core::Duration{0}, [call = node.mapped()] {});
   }
 

@@ -229,7 +229,7 @@ TEST(Faults, WhatMeetsNoSingleRequestBeginsAtAWrite) {
   EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kNone);
   EXPECT_EQ(faults.decide({"GET", "/x"}), Fault::kNone);
   EXPECT_EQ(begun, 0);
-  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);  // It meets that write already.
+  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);  // already at that write
   EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);
   EXPECT_EQ(begun, 1);
 }

@@ -1,11 +1,12 @@
-// sim-slurmrestd: a simulated Slurm behind slurmrestd's own port, for clusters whose workers only pretend to run. It takes the
-// place of slurmrestd in a pod: same arguments, same configuration in /etc/slurm. Who makes workers tells it of them:
+// sim-slurmrestd: a simulated Slurm behind slurmrestd's own port, for clusters whose workers only pretend to run. Replaces
+// slurmrestd in its pod, with the same arguments and the same configuration in /etc/slurm. Whoever creates workers reports them
+// to it:
 //
 //   PUT  /admin/conf       slurm.conf from now on; loaded with the next reconfigure
 //   POST /admin/workers    {"start": ["cpu-0", ...], "stop": ["cpu-7"], "conf": "Features=cpu"}   their slurmds came or went
 //   GET  /admin/state      {"nodes": 10, "usable": 10, "requests": {"GET nodes": 7, ...}}
 //
-// These have no authentication: it is for tests.
+// These requests have no authentication, because the program is only for tests.
 
 #include <fstream>
 #include <iostream>
@@ -39,7 +40,7 @@ struct Flags {
   net::ServerOptions listen{.address = "0.0.0.0", .port = 6820};
 };
 
-/// What slurmrestd's own arguments say beside the port is of no matter here.
+/// Ignores the arguments of slurmrestd other than the port.
 Flags parse(int argc, char** argv) {
   Flags out;
   for (int i = 1; i < argc; ++i) {
@@ -51,7 +52,7 @@ Flags parse(int argc, char** argv) {
     if (word.starts_with('-')) {
       ++i;
     } else if (const std::size_t colon = word.rfind(':'); colon != std::string::npos) {
-      // slurmrestd makes an IPv4 socket of it, too, where slurm.conf does not enable IPv6.
+      // slurmrestd also opens an IPv4 socket for it if slurm.conf does not enable IPv6.
       out.listen.address = word.starts_with("[::]") ? "0.0.0.0" : word.substr(0, colon);
       out.listen.port = static_cast<std::uint16_t>(std::stoi(word.substr(colon + 1)));
     }
@@ -88,7 +89,7 @@ class Server {
     rest_.serve(request, [responder](net::HttpResponse reply) mutable { responder.respond(std::move(reply)); });
   }
 
-  /// "nodes" of "/slurm/v0.0.45/nodes/?update_time=1", "node" of "/slurm/v0.0.45/node/cpu-1".
+  /// Returns "nodes" for "/slurm/v0.0.45/nodes/?update_time=1", "node" for "/slurm/v0.0.45/node/cpu-1".
   static std::string subject(const std::string& target) {
     if (!target.starts_with("/slurm/")) return target.substr(0, target.find('?'));
     const std::size_t begin = target.find('/', 7) + 1;

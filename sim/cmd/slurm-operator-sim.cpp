@@ -1,4 +1,5 @@
-// slurm-operator-sim: histories from seeds, judged by oracles; each fault alone at each write; and figures of large worlds.
+// slurm-operator-sim: runs histories from seeds, judged by oracles; each fault alone at each write; and measurements of large
+// worlds.
 
 #include <fmt/format.h>
 
@@ -39,7 +40,7 @@ struct Sum {
   std::uint64_t passed = 0, failed = 0;
 };
 
-/// What kind of world a seed makes: two operators, an old Slurm, an old API server and other clusters each now and then.
+/// Returns the world of a seed. Some seeds have two operators, an old Slurm, an old API server, or several namespaces.
 sim::WorldOptions options_of(std::uint64_t seed, bool print) {
   sim::WorldOptions out;
   out.seed = seed;
@@ -112,7 +113,7 @@ std::vector<std::string> fault_names() {
   return out;
 }
 
-/// The fixed history with a fault from one write on; without any when `trial` is null.
+/// Runs the fixed history with a fault from one write on; without faults if `trial` is null.
 sim::FixedResult run_trial(const Flags& flags, int operators, const sim::Trial* trial, std::uint64_t write,
                            const std::string& replay, const core::Json* expected) {
   sim::WorldOptions options;
@@ -140,14 +141,14 @@ sim::FixedResult run_trial(const Flags& flags, int operators, const sim::Trial* 
 void enumerate(const Flags& flags, Sum& sum) {
   const auto begun = std::chrono::steady_clock::now();
   const std::string replay = "slurm-operator-sim --seeds 0 --enumerate --verbose";
-  // One leader or another: the end is the same.
+  // The final state does not depend on the number of operators.
   const sim::FixedResult alone = run_trial(flags, 1, nullptr, 0, replay, nullptr);
   const sim::FixedResult two = run_trial(flags, 2, nullptr, 0, replay, &alone.state);
   if (!alone.wrong.empty() || !two.wrong.empty()) {
     ++sum.failed;
     return;
   }
-  // Every fault alone at every write, or, for a quick look, at every n-th of these pairs.
+  // Tries every fault alone at every write or, for a quick run, every n-th of these pairs.
   const std::uint64_t stride = flags.stride != 0 ? flags.stride : flags.enumerate ? 1 : 67;
   std::uint64_t pairs = 0, tried = 0;
   for (const sim::Trial& trial : sim::all_trials()) {

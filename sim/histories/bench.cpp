@@ -36,7 +36,7 @@ double process_cpu() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
-/// Resident pages, in bytes.
+/// Returns the size of the resident pages in bytes.
 double resident() {
   std::ifstream file("/proc/self/statm");
   double size = 0, pages = 0;
@@ -44,7 +44,7 @@ double resident() {
   return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// What is allocated and not freed, in bytes.
+/// Returns the allocated memory in bytes.
 double allocated() {
   const auto info = mallinfo2();
   return static_cast<double>(info.uordblks + info.hblkhd);
@@ -87,7 +87,7 @@ class Bench {
     return true;
   }
 
-  /// Until `done`, asked each virtual second.
+  /// Runs until `done` returns true, checked each virtual second.
   bool run_until(const std::function<bool()>& done) {
     const core::MonoTime end = world_.loop().clock().mono() + kReadyLimit;
     while (!done() && world_.loop().clock().mono() < end) world_.loop().run_for(Duration{1000});
@@ -124,7 +124,7 @@ class Bench {
                world_.oracles().writes() - writes, kMinutes);
   }
 
-  /// What the operator takes until it is idle again.
+  /// Returns the CPU time until the operator is idle again.
   double until_idle() {
     const double cpu = operator_cpu();
     world_.loop().run_until([this] { return process().manager().idle(); }, Duration{10000});
@@ -139,7 +139,7 @@ class Bench {
       std::vector<double> passes;
       for (const auto& [key, stored] : world_.api().store().all(table_name(*resource))) {
         keys.emplace_back(controller, key);
-        double least = 1e9;  // other events may fall into a measurement
+        double least = 1e9;  // other events may disturb a measurement
         for (int i = 0; i < kRounds; ++i) {
           process().manager().wake(controller, key);
           least = std::min(least, until_idle());
@@ -155,7 +155,7 @@ class Bench {
     fmt::print("a pass over all {} keys: {:.0f} ms\n", count, until_idle() * 1000);
   }
 
-  /// The operator starts anew in the cluster as it is: what it holds then is its own. First without what Slurm says.
+  /// Restarts the operator in the existing cluster, to measure the memory that it needs. First without Slurm's answers.
   void time_start() {
     world_.crash_operator(0, Duration{1000});
     world_.loop().run_for(Duration{500});
@@ -173,7 +173,7 @@ class Bench {
                (allocated() - empty) / kMega);
   }
 
-  /// As many NodeSets as have kDrained workers are scaled to zero.
+  /// Scales as many NodeSets to zero as have kDrained workers.
   bool time_drains() {
     const int nodesets = std::min(options_.nodesets, std::max(1, kDrained / options_.workers));
     std::vector<std::string> nodes;

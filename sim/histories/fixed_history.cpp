@@ -1,4 +1,4 @@
-// The fixed history, and what all histories end with: a comparison of states, and rest.
+// The fixed history, and the end of all histories: a comparison of states, and rest.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -17,11 +17,12 @@ namespace kinds = kube::resources;
 
 namespace {
 
-/// Whatever was coalesced or put off comes within this; a watch whose request was lost is missed after 30 s, and tried again up
-/// to 30 s later.
+/// Everything that was coalesced or delayed happens within this time. A watch whose request was lost is noticed after 30 s, and
+/// retried up to 30 s later.
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
-/// A token and its status at four fifths of each life; or the status and the event of one that expires.
+/// Returns the expected writes: a token and its status at four fifths of each lifetime, or the status and the event of one that
+/// expires.
 std::uint64_t token_writes_due(const World& world, Duration length) {
   std::uint64_t out = 0;
   for (const std::string& name : world.names(op::resources::kToken)) {

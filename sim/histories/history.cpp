@@ -49,10 +49,10 @@ History::History(World& world)
       own_keys_(random_.chance(0.4)),
       own_files_(random_.chance(0.5)),
       taken_key_(!own_keys_ && random_.chance(0.25)),
-      // Without a volume generated keys go with their Controller.
+      // Without a volume, generated keys are lost with their Controller.
       volatile_(random_.chance(taken_key_ ? 0.6 : 0.1)) {
   for (const char* image : {kOtherSlurmd, kOtherSlurmctld}) world_.kube().nodes().add_image(image);
-  // A slurmctld with much to do is slow all the time, also when all else is well.
+  // A busy slurmctld is slow all the time, even without faults.
   if (random_.chance(0.15)) fair_.latency = Duration{random_.between(100, 2500)};
   usual_ = fair_;
   world_.slurm_rates = fair_;
@@ -120,11 +120,11 @@ void History::found_cluster() {
     const std::string name = op::generated_jwt_key_name(World::kCluster);
     world_.apply(secret_json(name, {{std::string(api::kKeyJwt), random_.bytes(32)}}));
   }
-  // Some come only in the storm.
+  // Some inputs appear only in the storm.
   for (const std::string& name : inputs()) {
     if (random_.chance(0.8)) first.emplace_back([this, name] { put_input(name); });
   }
-  // In any order: what names others may come before them.
+  // In any order: an object may be created before the objects that it names.
   for (std::size_t i = first.size(); i > 1; --i) std::swap(first[i - 1], first[random_.below(i)]);
   for (const auto& act : first) {
     act();
@@ -140,7 +140,7 @@ void History::weather() {
   const double rate = random_.chance(0.4) ? 0.0 : random_.chance(0.7) ? 0.01 : 0.05;
   faults.rates = FaultRates::all(rate);
   if (random_.chance(0.5)) faults.rates.crash_before = faults.rates.crash_after = rate / 2;
-  // One bad thing at a time, now and then, and much of it.
+  // Occasionally one kind of fault is frequent.
   if (random_.chance(0.2)) faults.rates.cut = 0.2;
   if (random_.chance(0.1)) faults.rates.forbidden = 0.3;
   if (random_.chance(0.1)) faults.rates.lost_reply = 0.3;
@@ -188,7 +188,7 @@ void History::storm() {
     }
     if (!updating_.empty() && updates_.chance(0.15)) act(updating_, updates_);
     if (!mode_actions_.empty() && modes_.chance(0.2)) act(mode_actions_, modes_);
-    // Often close together, now and then far apart.
+    // Often close together, sometimes far apart.
     world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
     note_key();
   }
@@ -203,8 +203,8 @@ void History::fill_actions() {
   fill_accidents();
 }
 
-/// Again and again, once slurmctld is there. A suspended job holds its workers for ever; under a name that an admin holds, a
-/// worker that cannot start is replaced by nobody else; nor is one of many that Slurm has forgotten.
+/// Repeats, once slurmctld is up. A suspended job would hold its workers for ever. A worker that cannot start under a name that
+/// an administrator holds is not replaced, nor is a worker of many that Slurm has forgotten.
 void History::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -212,15 +212,15 @@ void History::help_by_hand() {
   if (slurm == nullptr) return;
   for (const auto& [id, job] : slurm->jobs()) {
     slurm->resume(id);
-    // Its user finds out that it never ran.
+    // The user notices that the job never ran.
     if (job.unlaunched) slurm->cancel(id);
-    // What waits in a partition that is to go may wait for ever, and keeps it.
+    // A job that is pending in a partition that is to be removed may wait for ever, and keeps the partition.
     const auto partition = slurm->partitions().find(job.request.partition);
     const bool goes = partition != slurm->partitions().end() && partition->second.state == "DRAIN";
     if (goes && job.state == SimJob::State::kPending) slurm->cancel(id);
   }
   slurm->end_reservation(kReservation);
-  // What a NodeSet left behind that went while Slurm was away for long.
+  // Reservations of a NodeSet that was deleted while Slurm was down for long.
   std::vector<std::string> left;
   for (const auto& [name, reservation] : slurm->reservations()) {
     const std::string nodeset = name.substr(std::min(name.size(), name.find('-') + 1));
@@ -239,7 +239,7 @@ void History::help_by_hand() {
     world_.merge(op::resources::kController, World::kCluster,
                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationLoseJobs), "true"}}}}}});
   }
-  // Also of a NodeSet that is being deleted.
+  // This includes NodeSets that are being deleted.
   const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
     return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;
   });
@@ -248,7 +248,7 @@ void History::help_by_hand() {
     const SimNode* node = slurm->node(node_name);
     const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
     const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
-    // A new Controller knows nothing of the key that workers of the one before have.
+    // A new Controller does not know the key of the previous one's workers.
     const bool cut_off = rekeyed_ && slurm->slurmd_runs(node_name) && !slurm->hears(node_name);
     if (!(blank && node == nullptr) && !(held && cannot_start) && !cut_off) continue;
     helped_ = true;
@@ -269,11 +269,11 @@ void History::calm() {
   remove_taken_secrets();
   if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller());
   if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
-  // A configuration that is refused stays refused until its user mends it.
+  // A refused configuration stays refused until its user fixes it.
   const Json* named = world_.find(op::resources::kController, World::kCluster);
   if (core::get_string(*named, {"spec", "extraConf"}) == kRefusedConf)
     world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
-  // Nor does an Accounting that is named come by itself.
+  // Nor is an Accounting created by itself.
   if (with_accounting_ && world_.find(op::resources::kAccounting, World::kAccounting) == nullptr)
     world_.apply(accounting_json());
   for (const std::string& name : world_.names(op::resources::kNodeSet)) {
@@ -292,12 +292,12 @@ void History::calm() {
     }
   }
   help_by_hand();
-  // Whoever was deleted at the last moment comes back: the cluster is to stand at the end. A RestApi that waits for workers may
-  // need its Controller back before it can go.
+  // Objects that were deleted at the last moment are created again, because the cluster must exist at the end. A RestApi that
+  // waits for workers may need its Controller before it can be deleted.
   std::vector<std::string> unmet;
   for (int round = 0; round < 4; ++round) {
     unmet = world_.settle(kSettle);
-    // A NodeSet that went meanwhile has left its workers.
+    // A NodeSet that was deleted meanwhile has left its workers.
     const bool adopted = look_after_orphans();
     const bool whole = world_.find(op::resources::kController, World::kCluster) != nullptr &&
                        world_.find(op::resources::kRestApi, World::kCluster) != nullptr;
@@ -307,7 +307,7 @@ void History::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
-  // What waits for a doubt to end is done when it ends, by whatever comes next.
+  // Actions that wait for the end of a doubt run with the next event after it.
   const bool withheld = std::ranges::any_of(world_.names(op::resources::kNodeSet), [this](const std::string& name) {
     const Json* nodeset = world_.find(op::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
@@ -319,7 +319,7 @@ void History::calm() {
   world_.oracles().jobs().set_fair(false);
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
-    // A violation ends the wait at once: then it tells of that moment only.
+    // A violation ends the wait at once, and the reasons describe that moment only.
     const bool waited = world_.oracles().ok();
     wrong_.push_back((waited ? "the declared state is not reached: " : "at the violation there lacked: ") + first_few(unmet));
     return;
@@ -328,7 +328,7 @@ void History::calm() {
   if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
   const std::vector<std::string> restless = check_rest(world_, kRest);
   world_.oracles().service().expect(false);
-  // Nothing of what was done since the storm is about workers; but they go with the state of a slurmctld without a volume.
+  // Nothing done since the storm concerns workers, except that they end with the state of a slurmctld without a volume.
   if (!volatile_ && !helped_ && !withheld) differences(workers, worker_starts(), "starts", wrong_);
   wrong_.insert(wrong_.end(), restless.begin(), restless.end());
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
@@ -336,7 +336,7 @@ void History::calm() {
   }
 }
 
-/// How often workers were made, and slurmds started.
+/// Returns how often workers were created and slurmds started.
 Json History::worker_starts() const {
   Json out = Json::object();
   const Json all = world_.oracles().starts();
@@ -346,12 +346,12 @@ Json History::worker_starts() const {
   return out;
 }
 
-/// The namespace is deleted, or all of the cluster's resources are. With Drain jobs end first: the oracles judge each deletion
-/// of a worker.
+/// Deletes the namespace, or all resources of the cluster. With Drain, jobs end first: the oracles check each deletion of a
+/// worker.
 void History::end() {
   const bool drain = random_.chance(0.6);
-  // The namespace takes what users made with it, whatever the policy: a slurmctld that restarts meanwhile lacks its keys or
-  // files.
+  // The deletion of a namespace deletes what users created in it, whatever the policy. A slurmctld that restarts meanwhile
+  // would lack its keys or files.
   const bool whole = random_.chance(0.5) && (!drain || (inputs().empty() && !taken_key_));
   world_.oracles().note(
       fmt::format("--- the {} is deleted, {} ---", whole ? "namespace" : "cluster", drain ? "Drain" : "Immediate"));

@@ -1,4 +1,4 @@
-// What nobody asks for: crashes, cuts, failures, load; and what sets them right.
+// Accidents: crashes, cuts, failures and load, and their ends.
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"
@@ -80,7 +80,7 @@ void History::fill_more() {
                       world_.kube().nodes().preempt({World::kNamespace, pod});
                     }});
   extra_.push_back({2, [=, this] {
-                      // slurmctld waits for longer, and so does who asks slurmd.
+                      // slurmctld waits longer than this, and so do the clients of slurmd.
                       const std::string node = kube_node();
                       world_.oracles().note("machine " + node + " is under load");
                       world_.kube().nodes().load_node(node, true);
@@ -88,7 +88,7 @@ void History::fill_more() {
                                           [this, node] { world_.kube().nodes().load_node(node, false); });
                     }});
   extra_.push_back({1, [=, this] {
-                      // For longer than Kubernetes by itself lets pods stay on a machine that is away, with jobs that last.
+                      // For longer than Kubernetes leaves pods on an unreachable machine by itself, with long jobs.
                       const std::string node = kube_node();
                       if (SimSlurm* slurm = world_.slurm()) {
                         JobRequest job;
@@ -105,7 +105,7 @@ void History::fill_more() {
                                           [this, node] { world_.kube().nodes().heal_node(node); });
                     }});
   extra_.push_back({1, [this] {
-                      // Minutes of it; each answer still comes before anybody gives it up.
+                      // For minutes. Each answer still comes before the client gives up.
                       fair_.latency = world_.slurm_rates.latency = Duration{more_.between(2000, 5000)};
                       world_.oracles().note(fmt::format("Slurm takes {} ms for each answer", fair_.latency.count()));
                       world_.loop().after(Duration{more_.between(60000, 240000)},
@@ -113,7 +113,7 @@ void History::fill_more() {
                     }});
 }
 
-/// One NodeSet at a time: two would ask for the same Kubernetes nodes, and so for the same names in Slurm.
+/// For one NodeSet only: two would want the same Kubernetes nodes, and so the same names in Slurm.
 void History::fill_modes() {
   const auto label = [this](const std::string& host, bool on) {
     world_.merge(kinds::kNode, host, {{"metadata", {{"labels", {{kPool, on ? Json("slurm") : Json(nullptr)}}}}}});

@@ -1,4 +1,4 @@
-// What the operator made, and who harms it.
+// What happens to the objects that the operator created.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace kinds = kube::resources;
 
 namespace {
 
-/// All but pods, and but generated keys: these have no owner, and another key would be no remedy.
+/// Returns all kinds but pods. Excludes generated keys, which have no owner, because a new key would not repair the damage.
 const std::vector<kube::Resource>& child_kinds() {
   static const std::vector<kube::Resource> kAll{kinds::kService,    kinds::kConfigMap,           kinds::kStatefulSet,
                                                 kinds::kDeployment, kinds::kPodDisruptionBudget, kinds::kControllerRevision,
@@ -23,7 +23,7 @@ const std::vector<kube::Resource>& child_kinds() {
   return kAll;
 }
 
-/// A change of what the operator wishes; null: none is possible.
+/// Returns a change against what the operator wants; null if none is possible.
 Json stray_edit(const kube::Resource& kind, const std::string& name) {
   if (kind == kinds::kService) return {{"spec", {{"selector", {{std::string(api::kLabelName), "stray"}}}}}};
   if (kind == kinds::kConfigMap && name == op::ssh_config_name(World::kLogin)) return {{"data", {{"sshd_config", "stray\n"}}}};
@@ -33,11 +33,11 @@ Json stray_edit(const kube::Resource& kind, const std::string& name) {
   return nullptr;
 }
 
-/// What of a child is wished, as far as it is not drawn; null while there is none.
+/// Returns the wanted parts of a child, except random ones; null while the child does not exist.
 Json wished_of(const kube::Resource& kind, const Json* child) {
   if (child == nullptr || core::find(*child, {"metadata", "deletionTimestamp"}) != nullptr) return nullptr;
   Json out{{"labels", (*child)["metadata"].value("labels", Json())}, {"spec", child->value("spec", Json::object())}};
-  // What an earlier version of the template left, and the marks of restarts, may go with them.
+  // Leftovers of an earlier template, and marks of restarts, may disappear.
   if (out["spec"].contains("template")) return {{"labels", out["labels"]}, {"replicas", out["spec"]["replicas"]}};
   for (const char* drawn : {"clusterIP", "clusterIPs"}) out["spec"].erase(drawn);
   if (!child->contains("data")) return out;
@@ -45,7 +45,7 @@ Json wished_of(const kube::Resource& kind, const Json* child) {
   for (Json& value : out["data"]) {
     if (kind == kinds::kSecret) value = "(drawn)";
   }
-  // Of an sshd that does not run, the one in use has what the NodeSet had when it was recorded, and another what it has now.
+  // If sshd is not enabled, the revision may contain the ssh settings of any time.
   if (kind == kinds::kControllerRevision && !core::get_bool(out, {"data", "spec", "ssh", "enabled"})) {
     out["data"]["spec"].erase("ssh");
   }
@@ -58,7 +58,7 @@ std::int64_t revision_of(const Json& object) {
 
 }  // namespace
 
-/// The Secret that a copy was made of was made anew since: from the copy, say.
+/// Reports whether the Secret was created anew after the copy, for example from the copy.
 bool History::key_is_newer(const Json& copy) const {
   const Json* key = world_.find(kinds::kSecret, op::generated_slurm_key_name(World::kCluster));
   const auto made = [](const Json& object) { return core::get_string(object, {"metadata", "creationTimestamp"}); };
@@ -67,13 +67,13 @@ bool History::key_is_newer(const Json& copy) const {
 
 std::vector<std::string> History::children(const kube::Resource& kind) const {
   std::vector<std::string> out;
-  std::map<std::string, std::pair<std::int64_t, std::string>> newest;  // Of ControllerRevisions only the one in use comes back.
+  std::map<std::string, std::pair<std::int64_t, std::string>> newest;  // only the ControllerRevision in use is created again
   for (const std::string& name : world_.names(kind)) {
     const Json& object = *world_.find(kind, name);
     const Json* owners = core::find(object, {"metadata", "ownerReferences"});
     if (owners == nullptr || owners->empty()) continue;
     if (!core::get_string(owners->front(), {"apiVersion"}).starts_with(api::kGroup)) continue;
-    // Where users change the key, or make its Secret anew, nobody knows any more what was in it.
+    // If users change the key, or create its Secret anew, the old value is unknown.
     if (name == op::keyring_name(World::kCluster) && (own_keys_ || key_is_newer(object))) continue;
     if (!(kind == kinds::kControllerRevision)) {
       out.push_back(name);
@@ -95,7 +95,7 @@ void History::harm_child(const kube::Resource& kind) {
 }
 
 std::vector<std::string> History::harm_one_by_one() {
-  // Longer than any watch is cut for.
+  // Longer than any break of a watch.
   constexpr Duration kNoticed{60000};
   for (const kube::Resource& kind : child_kinds()) {
     std::map<std::string, Json> before;
@@ -121,7 +121,7 @@ void History::fill_child_actions() {
   actions_.push_back({3, [this] { harm_child(child_kinds()[random_.below(child_kinds().size())]); }});
 }
 
-/// A NodeSet of their name takes them over. Nobody else ends them with their cluster.
+/// A NodeSet of their name adopts them. Nothing else would end them with their cluster.
 bool History::look_after_orphans() {
   bool adopted = false;
   const Json* cluster = world_.find(op::resources::kController, World::kCluster);

@@ -1,4 +1,4 @@
-// What users name beside their cluster: keys, files, scripts and Tokens.
+// The objects that users provide beside their cluster: keys, files, scripts and Tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 const std::vector<std::string> kUsers{"alice", "bob", "carol"};
 constexpr const char* kSlurmKeySecret = "site-slurm-key";
 constexpr const char* kJwtKeySecret = "site-jwt-key";
-/// ConfigMaps by the Controller's field that names them, and the files that may be in them. The first one always is.
+/// ConfigMaps by the Controller's field that names them, and their possible files. The first file always exists.
 struct SiteFiles {
   const char* field;
   const char* name;
@@ -66,7 +66,7 @@ const kube::Resource& History::kind_of_input(const std::string& name) {
   return name == kSlurmKeySecret || name == kJwtKeySecret ? kinds::kSecret : kinds::kConfigMap;
 }
 
-/// Keys are what they were; of files there is always a new version.
+/// A key keeps its value. A file always has a new version.
 void History::put_input(const std::string& name) {
   if (kind_of_input(name) == kinds::kSecret) {
     std::string& key = keys_[name];
@@ -81,7 +81,7 @@ void History::put_input(const std::string& name) {
   world_.apply(config_map_json(name, data));
 }
 
-/// Whoever changed the auth/slurm key under running workers puts back what they run with.
+/// If the auth/slurm key was changed under running workers, restores the key that they run with.
 void History::put_slurm_key_back() {
   note_key();
   if (!own_keys_ || ran_with_.empty() || keys_[kSlurmKeySecret] == ran_with_) return;
@@ -89,7 +89,7 @@ void History::put_slurm_key_back() {
   put_input(kSlurmKeySecret);
 }
 
-/// The copy may go with its Controller, and daemons run on.
+/// The copy may be deleted with its Controller while daemons continue.
 void History::note_key() {
   const Json* keyring = world_.find(kinds::kSecret, op::keyring_name(World::kCluster));
   if (keyring == nullptr) return;
@@ -170,7 +170,7 @@ void History::fill_token_actions() {
                           world_.remove(op::resources::kToken, name, random_.chance(0.5) ? "Background" : "Foreground");
                       }});
   actions_.push_back({1, [=, this] {
-                        // Whatever is there, or comes to be in the Token's way.
+                        // Deletes the Secret, or creates one that is in the Token's way.
                         const std::string secret = some(kUsers) + "-login";
                         if (world_.find(kinds::kSecret, secret) != nullptr) {
                           world_.remove(kinds::kSecret, secret);
@@ -180,7 +180,7 @@ void History::fill_token_actions() {
                       }});
 }
 
-/// What stands in the way of a Token is its user's to take away.
+/// A Secret in the way of a Token must be removed by its user.
 void History::remove_taken_secrets() {
   for (const std::string& user : kUsers) {
     const Json* secret = world_.find(kinds::kSecret, user + "-login");

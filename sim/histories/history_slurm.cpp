@@ -1,4 +1,4 @@
-// What happens in Slurm: jobs of users, and an administrator's hand on nodes.
+// Events in Slurm: users' jobs, and an administrator's changes of nodes.
 #include <algorithm>
 #include <cstddef>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kBadDisk = R"(disk "sda" is failing; it's $HOME, see #12)";
 constexpr const char* kBadPower = "power supply";
-/// MiB: less than any worker was ever registered with.
+/// MiB: less than any worker has registered with.
 constexpr std::int64_t kLittleMemory = 500;
 
 }  // namespace
@@ -32,13 +32,13 @@ void History::submit_job(const std::string& partition) {
   job.exclusive = random_.chance(0.3);
   job.requeue = random_.chance(0.7);
   if (random_.chance(0.5)) job.limit = Duration{600000};
-  // Such a job is no accident that an oracle could excuse: anybody may submit one.
+  // Such a job is no accident that an oracle could excuse: any user may submit it.
   if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
   if (has_prologs_ && prologs_.chance(0.25)) job.prolog = Duration{prologs_.between(3000, 70000)};
   (void)slurm->submit(job);
 }
 
-/// A job that runs its prolog while the next edit comes.
+/// Submits a job whose prolog runs during the next edit.
 void History::submit_with_prolog() {
   SimSlurm* slurm = world_.slurm();
   const std::vector<std::string> nodesets = world_.names(op::resources::kNodeSet);
@@ -48,11 +48,11 @@ void History::submit_with_prolog() {
   job.duration = Duration{2000};
   job.prolog = Duration{prologs_.between(11000, 50000)};
   (void)slurm->submit(job);
-  // Longer than a look of the operator may be behind: the slower Slurm answers, the more rarely it is asked.
+  // Longer than the delay of the operator's view, which polls a slow Slurm more rarely.
   world_.loop().run_for(Duration{9000} + std::min(60 * fair_.latency, Duration{15000}) + 4 * fair_.latency);
 }
 
-/// Out for waiting jobs, and in again as the first of them starts: what is reported of the new workers is behind.
+/// Scales in while jobs wait, and out again when the first of them starts: the reports about the new workers are late.
 void History::change_mind(const std::string& nodeset) {
   const std::int64_t before = core::get_int(*world_.find(op::resources::kNodeSet, nodeset), {"spec", "replicas"}, 1);
   const auto scale = [&](std::int64_t replicas) {
@@ -134,17 +134,17 @@ void History::fill_slurm_actions() {
                       }});
 }
 
-/// Who lacked memory is freed by nobody else.
+/// Frees the nodes that lacked memory, because nobody else does.
 void History::give_memory_back(SimSlurm& slurm) {
   slurm.set_memory(SlurmOptions{}.memory);
   std::vector<std::string> drained;
   for (const auto& [name, node] : slurm.nodes()) {
     if (node.invalid_reg) slurm.reload_slurmd(name);
-    // The reason of a DOWN or a drain that is over stays over a drain for lack of memory.
-    const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // Perhaps of a record before.
+    // The reason of a DOWN, or of an ended drain, hides a drain for lack of memory.
+    const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // perhaps of an earlier record
     const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    // A drain that is over leaves the DOWN of a worker that ended under that reason, and its successor is there.
+    // An ended drain leaves the DOWN of a worker that ended under its reason, although the successor is up.
     const Json* pod = world_.find(kinds::kPod, name);
     const bool serves =
         pod != nullptr && slurm.slurmd_ready(name) && core::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;

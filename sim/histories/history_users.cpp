@@ -38,7 +38,7 @@ void History::touch_logins() {
   }
 }
 
-/// Of the workers of a NodeSet, where it is there.
+/// Changes sshd on the workers of a NodeSet, if it exists.
 void History::touch_sshd(const std::string& nodeset) {
   if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) return;
   if (logins_.chance(0.3)) return world_.remove(kinds::kSecret, op::worker_ssh_host_keys_name(nodeset));
@@ -143,7 +143,7 @@ void History::fill_user_actions() {
                         world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back({1, [this] {
-                        // slurmctld refuses it; the operator cannot know.
+                        // slurmctld refuses it, which the operator cannot know.
                         const Json conf(kRefusedConf);
                         world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
                       }});
@@ -215,7 +215,7 @@ void History::fill_drains() {
                        }});
 }
 
-/// A canary, a pause, or windows, while templates change.
+/// Uses a canary, a pause, or maintenance windows while templates change.
 void History::fill_updates() {
   const auto edit = [this](const Json& spec) {
     const std::vector<std::string> names = world_.names(op::resources::kNodeSet);

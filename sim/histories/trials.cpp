@@ -8,16 +8,16 @@ namespace {
 
 using core::Duration;
 
-/// Long enough for what a write sets off, and for watches to be opened again meanwhile.
+/// Long enough for the effects of a write, and for watches to be opened again.
 constexpr Duration kOfWatches{3000};
-/// Twice as long as the server's bookmarks take.
+/// Twice the server's interval of bookmarks.
 constexpr Duration kOfBookmarks{20000};
 constexpr Duration kOfApi{10000};
 /// Longer than the operator waits for slurmrestd.
 constexpr Duration kOfSlurm{20000};
 constexpr Duration kForward{std::chrono::minutes{5}};
 constexpr Duration kBack{std::chrono::minutes{-5}};
-/// Longer than a pass lasts.
+/// Longer than a pass.
 constexpr Duration kLatency{2000};
 /// A Lease lasts 15 s.
 constexpr Duration kOfLeader{40000};
@@ -27,7 +27,7 @@ void spell(World& world, double& rate, Duration length) {
   world.loop().after(length, [&rate] { rate = 0; });
 }
 
-/// Watches cannot be resumed: what happened since is forgotten.
+/// Makes watches impossible to resume: the history is dropped.
 void forget(World& world) {
   world.api().compact();
   world.api().end_watches();
@@ -64,7 +64,7 @@ std::vector<Trial> make_trials() {
     spell(world, world.faults().rates.gone, kOfWatches);
     forget(world);
   }));
-  // What a bookmark is for shows when the watch is to be resumed.
+  // A missing bookmark only matters when the watch is resumed.
   out.push_back(event("no bookmarks", [](World& world) {
     spell(world, world.faults().rates.withhold_bookmark, kOfBookmarks);
     world.loop().after(kOfBookmarks, [&world] { forget(world); });

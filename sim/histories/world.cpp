@@ -32,7 +32,7 @@ kube::ManagerOptions OperatorProcess::manager_options(World& world) const {
     out.election = lease;
   }
   if (world.options_.show_plans) out.on_plan = [&world](const plan::Plan& plan) { world.oracles_->read_plan(plan); };
-  // A process that lost its lease ends, and its pod is started again.
+  // A process that lost its lease ends, and its pod restarts.
   out.on_lost = [&world, which = which_](const std::string& why) {
     world.oracles_->note(fmt::format("operator {} ends: {}", which, why));
     world.crash_operator(which, core::Duration{1000});
@@ -88,7 +88,7 @@ World::World(WorldOptions options)
   for (const op::AdmissionPolicy& policy : op::admission_policies())
     kube_->api().add_admission(admission_of(policy, kube_->api()));
   tap_ = std::make_unique<Tap>(*kube_, *oracles_);
-  // Writes to Slurm count as well; reconfigure is a GET there.
+  // Writes to Slurm count as well. A reconfigure is a GET.
   faults_.is_write = [](const net::HttpRequest& request) {
     const bool timed =
         request.target.find("/leases") != std::string::npos || request.target.find("/events") != std::string::npos;
@@ -112,7 +112,7 @@ void World::start_operator(int which) {
 
 void World::crash_operator(int which, core::Duration delay) {
   oracles_->note(fmt::format("operator {} dies", which));
-  // It may be the very one that calls.
+  // The caller may be this very operator.
   loop_.after(core::Duration{0}, [this, which] { operators_[static_cast<std::size_t>(which)].reset(); });
   loop_.after(delay + core::Duration{1}, [this, which] { start_operator(which); });
 }
@@ -189,7 +189,7 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, const OperatorPro
                                    {slurm_rates.partial, Kind::kPartial},
                                    {slurm_rates.error, Kind::kError},
                                    {slurm_rates.lost, Kind::kLost}}) {
-    // What is not an answer of a table would be taken for success of a write.
+    // A fault that returns tables would look like success to a write.
     const bool read = request.method == "GET" && !request.target.ends_with("/reconfigure/");
     const bool of_tables = kind == Kind::kBare || kind == Kind::kOther;
     // Another cluster's slurmrestd has the same paths.
@@ -207,7 +207,7 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, const OperatorPro
 
 namespace {
 
-/// Users' kinds by their apiVersion and kind.
+/// Returns the kind of a user's object.
 const kube::Resource* resource_of(const Json& object) {
   for (const kube::Resource* resource :
        {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet, &op::resources::kLoginSet,

@@ -1,4 +1,4 @@
-// The whole operator in stories of which each step is given: what users do that must not cost a job.
+// The whole operator in fixed stories: actions of users that must not cost a job.
 #include "sim/histories/world.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using testing::IsEmpty;
 using namespace std::chrono_literals;
 namespace kinds = kube::resources;
 
-/// Two busy workers, whose jobs last for longer than the test.
+/// Two busy workers, whose jobs last longer than the test.
 class WorldTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -100,7 +100,7 @@ TEST_F(WorldTest, AWorkerThatIsLostWithItsHostIsReplaced) {
   const auto host = [&](const std::string& name) {
     return core::get_string(*world.find(kinds::kPod, name), {"spec", "nodeName"});
   };
-  // All others go on: the worker that is lost has a host of its own.
+  // Everything else continues: the lost worker has its own host.
   const std::string lost = "cpu-1";
   std::set<std::string> homes;
   for (const std::string& name : world.names(kinds::kPod)) {
@@ -142,7 +142,7 @@ TEST_F(WorldTest, TheNodeSetThatGoesAloneKeepsItsPartition) {
   ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
   EXPECT_TRUE(has_partition());
   EXPECT_TRUE(running());
-  // That the workers go is to be seen by their pods: of Slurm nothing is heard any more, and no budget counts them.
+  // Only the pods show that the workers are being deleted: Slurm is not polled any more, and no budget counts them.
   world.remove(op::resources::kRestApi, World::kCluster);
   for (const std::string& name : world.workers())
     world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{api::kLabelPodProtect, nullptr}}}}}});

@@ -174,7 +174,7 @@ ApiResult<Json> KubeApi::get(const kube::Resource& resource, const kube::Key& ke
 
 const Json* KubeApi::peek(const kube::Resource& resource, const kube::Key& key) const {
   const StoredPtr stored = store_.find(table_name(resource), key);
-  return stored ? &stored->body : nullptr;  // the store keeps it for as long as it is the newest
+  return stored ? &stored->body : nullptr;  // stays valid while it is the newest version
 }
 
 }  // namespace sim

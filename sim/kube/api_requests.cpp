@@ -1,4 +1,4 @@
-// How requests to the API server are read: paths, options, selectors, and the wish for a shape.
+// Parses requests to the API server: paths, options, selectors, and the shape of the reply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return out;
 }
 
-/// "a=b,c!=d,e in (x,y),!f,g".
+/// Matches one clause of "a=b,c!=d,e in (x,y),!f,g".
 bool matches_label_clause(const Json& labels, const std::string& clause) {
   const auto value = [&](const std::string& key) -> std::optional<std::string> {
     return labels.contains(key) ? std::optional(labels[key].get<std::string>()) : std::nullopt;
@@ -210,7 +210,7 @@ std::expected<KubeApi::Parsed, net::HttpResponse> KubeApi::parse(const net::Http
   });
   if (!served)
     return std::unexpected(net::HttpResponse{404, {{"content-type", "text/plain; charset=utf-8"}}, "404 page not found\n"});
-  // /namespaces/NAME is an object of its own, unless a resource follows.
+  // /namespaces/NAME is an object itself, unless a resource follows.
   if (parts[at] == "namespaces" && at + 2 < parts.size() && parts[at + 2] != "status" && parts[at + 2] != "finalize") {
     parsed.key.ns = parts[at + 1];
     at += 2;

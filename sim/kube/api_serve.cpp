@@ -1,4 +1,4 @@
-// How requests to the API server are answered, but for watches: to which verb each goes, and what comes back.
+// Answers the requests to the API server, except watches: calls the verbs and builds the replies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Json metadata_only(const Json& object) {
 
 namespace {
 
-/// An answer in another shape. A list is none of one object, and the other way round.
+/// Returns an answer in another shape. A list cannot have the shape of an object, nor an object that of a list.
 net::HttpResponse reshaped(net::HttpResponse whole, Shape shape) {
   const auto json = core::parse_json(whole.body);
   if (!json || json->value("kind", "") == "Status") return whole;
@@ -120,7 +120,7 @@ net::HttpResponse KubeApi::serve_parsed(const Parsed& parsed, const net::HttpReq
     if (!pod) return reply(pod.error());
     if (core::get_string(*pod, {"status", "phase"}) != "Running")
       return reply(bad_request("the container is waiting to start"));
-    // Nobody logs in to what is simulated.
+    // Nobody logs in to a simulated pod.
     return {200, {{"content-type", "text/plain"}}, "sessions=0\n"};
   }
   if (auto created = serve_created_subresource(parsed, request)) return std::move(*created);
@@ -282,7 +282,7 @@ net::HttpResponse KubeApi::serve_list(const Parsed& parsed) {
     const auto json = decoded ? core::parse_json(*decoded) : core::fail(core::ErrorCode::kInvalid, "");
     if (!json) return reply(bad_request("continue key is not valid"));
     const long long of_token = core::get_int(*json, {"rv"});
-    if (of_token >= 0) revision = static_cast<std::uint64_t>(of_token);  // -1: the rest as it is now
+    if (of_token >= 0) revision = static_cast<std::uint64_t>(of_token);  // -1: continue with the current state
     start = core::get_string(*json, {"start"});
   } else if (const std::string wanted = parsed.option("resourceVersion"); !wanted.empty() && wanted != "0") {
     const std::uint64_t at = std::strtoull(wanted.c_str(), nullptr, 10);
@@ -322,7 +322,7 @@ net::HttpResponse KubeApi::serve_list(const Parsed& parsed) {
     if (kind.custom) {
       items += text_of(kind, *stored);
     } else {
-      // Items of built-in lists carry no kind of their own; both fields stand first and in the middle of a sorted object.
+      // Items of built-in lists have no kind. Both fields are omitted from the sorted object.
       items += core::canonical(without(shown(kind, *stored), {"apiVersion", "kind"}));
     }
     next = place;

@@ -1,4 +1,4 @@
-// What is asked for by a POST to a subresource: the eviction of a pod, its binding to a node, a token of a ServiceAccount.
+// Handles POSTs to subresources: the eviction of a pod, its binding to a node, and a token of a ServiceAccount.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using core::Json;
 
 namespace {
 
-/// Field errors that no strategy turns into a 422: they come as they are, of a server's fault.
+/// A field error that no strategy turns into a 422 is returned as an error of the server.
 Refusal unexplained(std::string message) {
   Refusal status = make_status(500, "", std::move(message));
   status.erase("reason");
@@ -33,7 +33,7 @@ std::optional<Refusal> check_binding(const kube::Key& pod, const Json& binding) 
   return unexplained(problems.size() == 1 ? problems[0] : fmt::format("[{}]", fmt::join(problems, ", ")));
 }
 
-/// Why no binding is possible; "": it is.
+/// Returns why no binding is possible; "" if it is.
 std::string not_bindable(const Json& pod, const std::string& name) {
   const std::string node = core::get_string(pod, {"spec", "nodeName"});
   if (terminating(pod)) return fmt::format("pod {} is being deleted, cannot be assigned to a host", name);
@@ -65,7 +65,7 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
           !core::contains(stored->body["metadata"].value("labels", Json::object()), *labels))
         continue;
       const auto count = [&](const char* name) { return core::get_int(budget->body, {"status", name}); };
-      // What is not ready does not count for the budget, as long as enough others are.
+      // A pod that is not ready does not count for the budget, as long as enough others are ready.
       if (!is_ready(stored->body) && (core::get_string(budget->body, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow" ||
                                       (count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0)))
         continue;
@@ -91,7 +91,7 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
   if (meets(deletion.uid, "uid") && meets(deletion.resource_version, "resourceVersion")) {
     modify(
         resource, pod, [&](Json& p) { disrupt(p, "EvictionByEvictionAPI", "Eviction API: evicting"); }, caller, "status");
-    last.resource_version.clear();  // the condition was the change that it knows nothing of
+    last.resource_version.clear();  // the condition changed the version, which the caller does not know
   }
   return remove(resource, pod, last, caller);
 }

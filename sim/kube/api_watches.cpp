@@ -1,4 +1,4 @@
-// Watches of the API server: what each is told, and when it ends.
+// The watches of the API server: their events and their ends.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -75,7 +75,7 @@ std::optional<net::HttpResponse> KubeApi::open_watch(const Parsed& parsed, const
                                  "a watch stream was requested by the client but the required storage feature "
                                  "RequestWatchProgress is disabled"));
     });
-    watch->kind = nullptr;  // nothing else is told before the error
+    watch->kind = nullptr;  // sends nothing before the error
     return std::nullopt;
   }
   if (initial || from == 0) {
@@ -91,7 +91,7 @@ std::optional<net::HttpResponse> KubeApi::open_watch(const Parsed& parsed, const
     loop_.after(core::Duration{0}, [this, id = watch->id, from] {
       fail_watch(id, make_status(410, "Expired", fmt::format("too old resource version: {} ({})", from, store_.compacted())));
     });
-    watch->kind = nullptr;  // nothing else is told before the error
+    watch->kind = nullptr;  // sends nothing before the error
     return std::nullopt;
   }
   for (const ChangePtr& change : *changes) deliver(*watch, change);
@@ -136,7 +136,7 @@ void KubeApi::deliver(Watch& watch, const ChangePtr& change) {
   if (!matched && !matches) return;
   const Event::Type type = !matched ? Event::Type::kAdded : matches ? Event::Type::kModified : Event::Type::kDeleted;
   if (type == Event::Type::kDeleted && change->type != Change::Type::kDeleted) {
-    // It left the selection: told as it was, under the revision of the change.
+    // The object has left the selection: sends its previous state, with the revision of the change.
     Stored last{change->before->body, change->before->owners, change->revision, change->before->creator};
     last.body["metadata"]["resourceVersion"] = std::to_string(change->revision);
     watch.sink.on_event(make_event(type, text_for(watch, last)));

@@ -1,4 +1,4 @@
-// How the API server writes: creation with its defaults, updates, patches, server-side apply, and deletion.
+// Writes of the API server: creation with defaults, updates, patches, server-side apply, and deletion.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,13 +28,13 @@ void drop_empty(Json& metadata, const char* name) {
   if (metadata.contains(name) && (metadata[name].is_null() || metadata[name].empty())) metadata.erase(name);
 }
 
-/// Pods and the like are written by several and applied by none: who owns what of them is not worth its time.
+/// Pods and similar kinds have many writers and are never applied, so their field owners are not worth the time.
 bool follows_owners(const KubeKind& kind) {
   static const std::set<std::string> kNot{"pods", "nodes", "leases", "events", "endpointslices", "replicasets"};
   return !kNot.contains(kind.resource.plural);
 }
 
-/// Everything, as long as nobody but its creator has written it.
+/// While only its creator has written an object, the creator owns everything.
 FieldOwners owners_of(const KubeKind& kind, const Stored& stored) {
   if (!stored.owners.empty()) return stored.owners;
   return {{"Update " + stored.creator, fields_of(stored.body, kind.custom)}};
@@ -220,7 +220,7 @@ ApiResult<Json> KubeApi::update(const kube::Resource& resource, Json object, con
   if (!before) return std::unexpected(not_found(resource, key.name));
   const bool conditional_only = kind.custom || resource.plural == "leases";
   if (conditional_only && core::get_string(object, {"metadata", "resourceVersion"}).empty()) {
-    kube::Resource named = resource;  // here too the resource stands where the kind does elsewhere
+    kube::Resource named = resource;  // names the resource where other errors name the kind
     named.kind = resource.plural;
     return std::unexpected(
         invalid(named, key.name,
@@ -297,7 +297,7 @@ ApiResult<Json> KubeApi::apply(const KubeKind& kind, const kube::Key& key, const
   const FieldOwners owners = owners_of(kind, *before);
   ApplyResult result = apply_config(live, owners, wanted, manager, force, kind.custom);
   if (!result.conflicts.empty()) return std::unexpected(apply_conflict(kind.resource, result.conflicts));
-  // Preconditions of the caller, which are no fields of the object.
+  // The caller's preconditions are not fields of the object.
   for (const char* name : {"uid", "resourceVersion"}) {
     const std::string value = core::get_string(config, {"metadata", name});
     if (!value.empty()) result.object["metadata"][name] = value;
@@ -362,12 +362,12 @@ ApiResult<Json> KubeApi::remove(const kube::Resource& resource, const kube::Key&
     if (deletion.propagation == "Orphan") finalizers.push_back("orphan");
   }
   if (resource.plural == "namespaces") {
-    after["status"]["phase"] = "Terminating";  // its own finalizer, spec.finalizers, is the namespace controller's
+    after["status"]["phase"] = "Terminating";  // its finalizers in spec.finalizers belong to the namespace controller
     grace = 0;
   }
   const bool waits = !finalizers.empty() || grace > 0 || resource.plural == "namespaces";
   if (!waits) {
-    if (kind.graceful) {  // watches see that it is being deleted, and then that it is gone
+    if (kind.graceful) {  // watches see that it is being deleted, and then its deletion
       metadata["deletionTimestamp"] = now();
       metadata["deletionGracePeriodSeconds"] = 0;
       if (!terminating(was)) metadata["generation"] = core::get_int(was, {"metadata", "generation"}) + 1;

@@ -113,19 +113,19 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
   KubeApi& api;
   SeededRandom random;
   ControllerOptions options;
-  std::set<std::string> pending;                      ///< Work that waits for its turn.
-  std::map<std::string, Place> by_uid;                ///< Every object.
-  std::map<std::string, std::set<Place>> dependents;  ///< By owner's uid.
+  std::set<std::string> pending;                      ///< Scheduled work.
+  std::map<std::string, Place> by_uid;                ///< All objects.
+  std::map<std::string, std::set<Place>> dependents;  ///< By the owner's uid.
   struct Eviction {
     std::string uid;
     core::MonoTime at;
     bool operator==(const Eviction&) const = default;
   };
-  std::map<kube::Key, Eviction> evictions;  ///< Of pods on tainted nodes.
+  std::map<kube::Key, Eviction> evictions;  ///< For pods on tainted nodes.
 
   core::Duration delay() { return core::Duration{random.between(options.least_delay.count(), options.most_delay.count())}; }
 
-  /// Does the work once, after a delay, however often it is asked for meanwhile.
+  /// Does the work once after a delay, however often it is queued meanwhile.
   void queue(const std::string& name, const kube::Key& key, Sync sync, core::Duration more = core::Duration{0}) {
     const std::string id = name + " " + key.str();
     if (!pending.insert(id).second) return;
@@ -237,7 +237,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     if (change.type != Change::Type::kDeleted) {
       if (!owner_uids(change.object).empty() || terminating(change.object->body)) queue_garbage(place);
     }
-    // Owners that wait for it, and those that it owned.
+    // The owners that wait for it, and the objects that it owned.
     for (const std::string& uid : owner_uids(change.object)) {
       const auto owner = by_uid.find(uid);
       if (owner != by_uid.end()) queue_garbage(owner->second);
@@ -282,7 +282,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     deletion.propagation = "Background";
     if (kube::has_finalizer(object, "foregroundDeletion") || (owns && !waiting.empty())) deletion.propagation = "Foreground";
     if (kube::has_finalizer(object, "orphan")) deletion.propagation = "Orphan";
-    // Refused (by a policy, say): the real one tries again, ever more slowly.
+    // If refused (by a policy, for example), the real controller retries with a growing delay.
     if (!api.remove(kind->resource, place.key, deletion, who)) {
       api.loop().after(core::Duration{random.between(1000, 5000)}, [weak = weak_from_this(), place] {
         if (const auto self = weak.lock()) self->queue_garbage(place);
@@ -298,7 +298,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     object["metadata"]["finalizers"] = std::move(kept);
   }
 
-  /// Takes owners off an object.
+  /// Removes owners from an object.
   void disown(const KubeKind& kind, const kube::Key& key, const std::function<bool(const std::string& uid)>& off,
               const Caller& who) {
     api.modify(
@@ -313,7 +313,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         who);
   }
 
-  /// The finalizers by which an owner waits for (or lets go of) what it owns.
+  /// Removes the finalizers by which an owner waits for its dependents, or orphans them.
   void finish_cascade(const Place& place, const KubeKind& kind, const Json& object, const Caller& who) {
     const auto it = dependents.find(uid_of(object));
     const std::set<Place> owned = it == dependents.end() ? std::set<Place>{} : it->second;
@@ -408,7 +408,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       } else if (ended(it->second.second)) {
         delete_pod(it->second.first, it->second.second, who);
       } else if (is_ready(it->second.second) || !ordered) {
-        // In parallel, one that is not ready keeps nobody: a template that mends it replaces it.
+        // With parallel pod management, a pod that is not ready does not delay others: a template that repairs it replaces it.
         continue;
       }
       settled = false;
@@ -475,7 +475,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return false;
   }
 
-  /// What the recorder of the real one writes: an event for each refusal, and one for all that are the same.
+  /// Writes events like the recorder of the real controller: one for each refusal, with a count for repeats.
   void tell_refusal(const Json& set, const kube::Key& key, const std::string& what, const Refusal& refusal, const Caller& who) {
     const std::string note = what + " failed error: " + core::get_string(refusal, {"message"});
     const std::string now = core::format_rfc3339(api.loop().clock().wall());
@@ -599,7 +599,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     for (const auto& [set_key, set] : sets) {
       total += core::get_int(set, {"status", "replicas"});
       ready += core::get_int(set, {"status", "readyReplicas"});
-      // The old ones go when the new one can carry the load.
+      // The old ReplicaSets shrink once the new one can carry the load.
       if (set_key.name != wanted && available >= replicas && core::get_int(set, {"spec", "replicas"}) != 0) {
         api.modify(
             kReplicaSet, set_key, [](Json& s) { s["spec"]["replicas"] = 0; }, who);
@@ -638,7 +638,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // -------------------------------------------------------------------------------------------------------------------- nodes
 
-  /// A node that is not ready is tainted; taints of others are left alone.
+  /// Taints a node that is not ready. Leaves the taints of others alone.
   void sync_node(const kube::Key& key) {
     const Json* node = api.peek(res::kNode, key);
     const Json* conditions = node == nullptr ? nullptr : core::find(*node, {"status", "conditions"});
@@ -673,7 +673,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     for (const kube::Key& pod : api.store().pods_on(key.name)) queue("taints", pod, &Impl::heed_taints);
   }
 
-  /// Nobody speaks for the pods of a node that is lost: their condition Ready becomes False, and nothing else.
+  /// Sets the condition Ready of the pods on a lost node to False, and nothing else.
   void unready_pods(const kube::Key& node) {
     const std::string at = core::format_rfc3339(api.loop().clock().wall());
     for (const kube::Key& key : api.store().pods_on(node.name)) {
@@ -691,7 +691,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     }
   }
 
-  /// A pod that does not tolerate a NoExecute taint of its node is deleted; one that does so for a time, after that time.
+  /// Deletes a pod that does not tolerate a NoExecute taint of its node, or that tolerates it only for a time, after that time.
   void heed_taints(const kube::Key& key) {
     const Json* pod = api.peek(res::kPod, key);
     const Json* node = pod == nullptr ? nullptr : api.peek(res::kNode, {"", core::get_string(*pod, {"spec", "nodeName"})});
@@ -738,14 +738,14 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // ------------------------------------------------------------------------------------------------------------------- others
 
-  /// What controls the object, or null: it is gone, or nothing does.
+  /// Returns the controller of the object; null if it is deleted, or there is none.
   [[nodiscard]] StoredPtr controller_of(const Json& object) const {
     const auto place = by_uid.find(controller_uid(object));
     return place == by_uid.end() ? nullptr : api.store().find(place->second.table, place->second.key);
   }
 
-  /// The sum of the replicas that the pods' controllers want; of a ReplicaSet, its Deployment's. nullopt: a controller is gone,
-  /// or has no scale.
+  /// Returns the sum of the replicas that the pods' controllers want; for a ReplicaSet, those of its Deployment. nullopt if a
+  /// controller is deleted or has no scale.
   [[nodiscard]] std::optional<long long> expected_scale(const std::vector<StoredPtr>& pods) const {
     std::map<std::string, long long> scales;
     for (const StoredPtr& pod : pods) {
@@ -763,7 +763,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return sum;
   }
 
-  /// Runs when the budget or a pod changes; a changed scale alone is not noticed.
+  /// Runs when the budget or a pod changes. A change of the scale alone is not noticed.
   void sync_budget(const kube::Key& key) {
     const StoredPtr stored = api.store().find("poddisruptionbudgets.policy", key);
     if (!stored) return;
@@ -776,7 +776,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       pods.push_back(pod);
       if (is_ready(pod->body) && !terminating(pod->body)) ++healthy;
     }
-    // An integer `minAvailable` goes by the pods that there are, all else by what their owners want.
+    // An integer `minAvailable` refers to the existing pods, everything else to the replicas that their owners want.
     const Json* most = core::find(budget, {"spec", "maxUnavailable"});
     const Json* least = core::find(budget, {"spec", "minAvailable"});
     std::optional<long long> counted = 0;
@@ -843,7 +843,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   void sync_endpoints(const kube::Key& key) {
     const StoredPtr stored = api.store().find("services", key);
-    if (!stored) return;  // its slices are garbage
+    if (!stored) return;  // its slices are deleted as garbage
     const Json& service = stored->body;
     const Json* selector = core::find(service, {"spec", "selector"});
     if (selector == nullptr || selector->empty()) return;

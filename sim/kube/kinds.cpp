@@ -20,7 +20,7 @@ void fill(Json& object, const char* name, Json value) {
   if (!object.contains(name) || object[name].is_null()) object[name] = std::move(value);
 }
 
-/// Each object of a list member, when there is one.
+/// Calls `call` for each object in a list, if the list exists.
 template <class Call>
 void each(Json& object, const char* list, Call call) {
   if (!object.contains(list) || !object[list].is_array()) return;
@@ -153,7 +153,7 @@ void default_service(Json& object) {
   fill(spec, "ipFamilies", Json::array({"IPv4"}));
   fill(spec, "ipFamilyPolicy", "SingleStack");
   if (!spec.contains("clusterIP") && core::get_string(spec, {"type"}) != "ExternalName") {
-    // An address of its own that depends on nothing but the name, so that histories do not depend on the order of creation.
+    // The address depends only on the name, so that histories do not depend on the order of creation.
     const std::string hash =
         core::sha256_hex(object["metadata"].value("namespace", "") + "/" + object["metadata"].value("name", ""));
     spec["clusterIP"] =
@@ -239,7 +239,7 @@ Problems validate_workload(const Json& object) {
   }
   const Json* spec = core::find(object, {"spec", "template", "spec"});
   Json pod_spec = spec != nullptr ? *spec : Json::object();
-  // Each claim template is a volume of its pods.
+  // Each claim template is a volume of the pods.
   if (const Json* claims = core::find(object, {"spec", "volumeClaimTemplates"})) {
     for (const Json& claim : *claims) pod_spec["volumes"].push_back({{"name", core::get_string(claim, {"metadata", "name"})}});
   }
@@ -275,7 +275,7 @@ Problems stateful_set_update(const Json& before, const Json& after) {
            "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"}};
 }
 
-/// Tolerations may be added, and how long one holds may change.
+/// Tolerations may be added, and their durations may change.
 bool only_adds_tolerations(const Json& before, const Json& after) {
   const auto list = [](const Json& pod) {
     Json out = pod["spec"].value("tolerations", Json::array());

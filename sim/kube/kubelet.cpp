@@ -125,7 +125,7 @@ void Kubelets::Impl::crash(const std::string& name) {
   lose(name);
 }
 
-/// The kubelet is back: it forgets what it held and takes on what the API server has for it.
+/// The kubelet is back: it forgets its pods and adopts those that the API server has for it.
 void Kubelets::Impl::come_back(const std::string& name, bool restarted) {
   ++nodes[name].outage;
   if (restarted) {
@@ -154,7 +154,7 @@ void Kubelets::Impl::come_back(const std::string& name, bool restarted) {
   }
 }
 
-/// Containers of a machine that was switched off begin again.
+/// Restarts the containers of a machine that was switched off.
 void Kubelets::Impl::restart_pod(const PodPtr& pod) {
   pod->machine_started = nodes[pod->node].started;
   for (Container& container : pod->containers) {
@@ -190,7 +190,7 @@ Kubelets::~Kubelets() {
 }
 
 void Kubelets::end_processes() {
-  // Processes may call back while they go.
+  // Processes may call back during their destruction.
   for (const auto& [uid, pod] : impl_->pods) pod->gone = true;
   const auto pods = std::exchange(impl_->pods, {});
   for (const auto& [uid, pod] : pods) pod->containers.clear();

@@ -1,4 +1,4 @@
-// The life of a pod under its kubelet: taken on, started container by container, probed, and stopped.
+// The life of a pod under its kubelet: adopted, started container by container, probed, and stopped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace res = kube::resources;
 
 namespace {
 
-/// Runs until told to stop; in an init container, ends well at once.
+/// Runs until it is terminated. In an init container, ends at once with 0.
 class DefaultProcess final : public Process {
  public:
   explicit DefaultProcess(bool ends) : ends_(ends) {}
@@ -27,7 +27,7 @@ class DefaultProcess final : public Process {
 
 }  // namespace
 
-/// The kubelet sees a pod that is bound to it, or that changed.
+/// The kubelet notices a new or changed pod on its node.
 void Kubelets::Impl::notice(const kube::Key& key) {
   const StoredPtr stored = api.store().find("pods", key);
   if (!stored) return;
@@ -49,7 +49,7 @@ void Kubelets::Impl::notice(const kube::Key& key) {
   if (terminating(object)) return stop(pod);
 }
 
-/// Takes on what was added to a pod that is there already.
+/// Adds the containers that were added to an existing pod.
 bool Kubelets::Impl::add_ephemeral(Pod& pod) {
   bool added = false;
   for (const Json& spec : pod.object["spec"].value("ephemeralContainers", Json::array())) {
@@ -98,7 +98,7 @@ void Kubelets::Impl::mount(const PodPtr& pod) {
   std::string missing;
   auto files = read_volumes(*pod, missing);
   if (!files) {
-    report(pod);  // what is missing stands in an event only
+    report(pod);  // only an event says what is missing
     return later(between(Duration{500}, Duration{2500}), pod, [](Impl& self, const PodPtr& p) { self.mount(p); });
   }
   pod->volumes = std::move(*files);
@@ -117,7 +117,7 @@ void Kubelets::Impl::sync_in(const PodPtr& pod, Duration delay) {
   });
 }
 
-/// Of a container that has ended, in a pod that stays.
+/// Reports whether a container that has ended starts again, in a pod that stays.
 bool Kubelets::Impl::starts_again(const Pod& pod, const Container& container) {
   if (container.ephemeral) return false;
   if (container.sidecar) return true;
@@ -125,7 +125,7 @@ bool Kubelets::Impl::starts_again(const Pod& pod, const Container& container) {
   return policy != "Never" && !(container.done() && (container.init || policy == "OnFailure"));
 }
 
-/// Starts what may be started, and looks at what runs.
+/// Starts the containers that may start, and checks the running ones.
 void Kubelets::Impl::sync(const PodPtr& pod) {
   if (!pod->mounted) return;
   for (Container& container : pod->containers) observe(pod, container);
@@ -146,7 +146,7 @@ void Kubelets::Impl::start_next(const PodPtr& pod) {
     }
     if (!container.init) continue;
     if (container.sidecar && container.process) continue;
-    return;  // the next waits for this one
+    return;  // the next container waits for this one
   }
 }
 
@@ -171,7 +171,7 @@ void Kubelets::Impl::launch(const PodPtr& pod, Container& container) {
   if (images_limited && !images.contains(image)) {
     container.waiting = container.waiting == "ErrImagePull" ? "ImagePullBackOff" : "ErrImagePull";
     container.message = fmt::format("failed to pull and unpack image \"{}\": not found", image);
-    container.starting = true;  // until the next try
+    container.starting = true;  // until the next attempt
     report(pod);
     return later(Duration{10000}, pod, [name = container.name()](Impl& self, const PodPtr& p) {
       Container* c = p->find(name);
@@ -223,7 +223,7 @@ bool Kubelets::Impl::alive(const Pod& pod, const Container& container) {
   return !nodes[pod.node].loaded && container.process->alive();
 }
 
-/// Looks at one container: has it ended, is it ready, is it alive.
+/// Checks one container: whether it has ended, is ready, is alive.
 void Kubelets::Impl::observe(const PodPtr& pod, Container& container) {
   if (!container.process) return;
   if (const auto code = container.process->exit_code())
@@ -235,7 +235,7 @@ void Kubelets::Impl::observe(const PodPtr& pod, Container& container) {
   container.ready = !container.probed("readinessProbe") || (!nodes[pod->node].loaded && container.process->ready());
 }
 
-/// Calls unless the container has ended meanwhile, or is being ended.
+/// Calls `call` unless the container has ended or is being ended by then.
 void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Container& container,
                                   std::function<void(Impl&, const PodPtr&, Container&)> call) {
   later(delay, pod, [name = container.name(), run = container.restarts, call = std::move(call)](Impl& self, const PodPtr& p) {
@@ -244,13 +244,14 @@ void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Conta
   });
 }
 
-/// Failures count only one after the other: an answer forgets those before it.
+/// Only consecutive failures count: an answer resets them.
 void Kubelets::Impl::look_for_life(const PodPtr& pod, Container& container) {
   if (!alive(*pod, container)) return doubt(pod, container);
   container.failing.reset();
 }
 
-/// Its liveness probe has failed once: it ends when it fails as often as allowed, without an answer in between.
+/// The liveness probe has failed once. The container is ended if the probe fails as often as allowed, without an answer in
+/// between.
 void Kubelets::Impl::doubt(const PodPtr& pod, Container& container) {
   if (container.failing) return;
   const core::MonoTime since = api.loop().clock().mono();
@@ -282,12 +283,12 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
       Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
   if (!said.empty()) (*container.terminated)["message"] = said;
   const bool again = !pod->stopping && starts_again(*pod, container);
-  // What a probe has ended is started in the same breath, and the first time it does not count.
+  // A container ended by a probe starts again at once, and the first time does not count.
   const bool counts = again && (!killed || container.restarts > 0);
   const int before = counts ? container.backoffs++ : 0;
   container.replaced = again && killed && before == 0;
   container.ready = container.ready && container.replaced;
-  // The first restart comes at once, later ones ever more slowly.
+  // The first restart is immediate, later ones have a growing delay.
   if (before == 0) return;
   const Duration backoff = std::min(Duration{10000} * (1 << std::min(before - 1, 5)), Duration{300000});
   container.backing_off = true;
@@ -295,7 +296,8 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
   back_off(pod, container.name(), api.loop().clock().mono() + backoff);
 }
 
-/// A container stands as terminated until the kubelet looks again, and as backing off until it looks after the back-off.
+/// A container is shown as terminated until the next sync of the kubelet, and as backing off until the first sync after the
+/// back-off.
 void Kubelets::Impl::back_off(const PodPtr& pod, const std::string& name, core::MonoTime until) {
   later(between(Duration{10000}, Duration{15000}), pod, [name, until](Impl& self, const PodPtr& p) {
     Container* c = p->find(name);
@@ -310,14 +312,14 @@ void Kubelets::Impl::back_off(const PodPtr& pod, const std::string& name, core::
 void Kubelets::Impl::stop(const PodPtr& pod) {
   const auto grace = std::chrono::seconds(core::get_int(pod->object, {"metadata", "deletionGracePeriodSeconds"}, 30));
   const std::uint64_t number = ++pod->refresh;
-  // A second deletion may shorten the grace.
+  // A second deletion may shorten the grace period.
   later(grace, pod, [number](Impl& self, const PodPtr& p) {
     if (p->refresh == number) self.kill(p);
   });
   if (std::exchange(pod->stopping, true)) return;
   for (Container& container : pod->containers) {
     container.replaced = false;
-    // Why it was not started is forgotten.
+    // The reason why it did not start is dropped.
     container.waiting = container.terminated || container.process        ? ""
                         : pod->object["spec"].contains("initContainers") ? "PodInitializing"
                                                                          : "ContainerCreating";
@@ -358,7 +360,7 @@ void Kubelets::Impl::finish_stop(const PodPtr& pod) {
   later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
     if (!self.connected(p->node)) return;
     p->torn_down = true;
-    self.write_status(p);  // the status manager deletes it, after its last state
+    self.write_status(p);  // the status manager deletes the pod after its last state
     Deletion deletion;
     deletion.uid = p->uid;
     deletion.grace_seconds = 0;
@@ -372,7 +374,7 @@ void Kubelets::Impl::finish_stop(const PodPtr& pod) {
 void Kubelets::Impl::forget(const std::string& uid) {
   const auto it = pods.find(uid);
   if (it == pods.end()) return;
-  // The node cannot know yet: its processes live on until it hears of it.
+  // The node cannot know yet: its processes continue until it is connected again.
   if (!connected(it->second->node) && able(*it->second)) return;
   drop(it->second);
 }

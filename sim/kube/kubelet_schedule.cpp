@@ -1,4 +1,4 @@
-// The scheduler: which node takes a pod; and what a change makes it and the kubelets do.
+// The scheduler, which selects a node for each pod, and the reactions of scheduler and kubelets to changes.
 #include <algorithm>
 #include <utility>
 
@@ -98,7 +98,7 @@ bool Kubelets::Impl::tolerates_taints(const Json& pod, const Json& node) {
          });
 }
 
-/// Node affinity by name (matchFields), as DaemonSets and pinned workers have it.
+/// Evaluates node affinity by name (matchFields), as in the pods of DaemonSets and in bound workers.
 bool Kubelets::Impl::affine(const Json& pod, const std::string& node) {
   const Json* terms = core::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (terms == nullptr || !terms->contains("nodeSelectorTerms")) return true;
@@ -112,7 +112,7 @@ bool Kubelets::Impl::affine(const Json& pod, const std::string& node) {
   return false;
 }
 
-/// Required anti-affinity by host name.
+/// Evaluates required anti-affinity by host name.
 bool Kubelets::Impl::tolerant(const kube::Key& key, const Json& pod, const std::string& node) {
   const Json* rules =
       core::find(pod, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});

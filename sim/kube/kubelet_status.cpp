@@ -1,4 +1,4 @@
-// What a kubelet reports of its pods.
+// The status that a kubelet reports for its pods.
 #include <algorithm>
 #include <utility>
 
@@ -51,7 +51,7 @@ Json Kubelets::Impl::container_status(const Container& c) {
 
 std::string Kubelets::Impl::phase(const Pod& pod) {
   if (!pod.failed_reason.empty()) return "Failed";
-  // What starts again is Running between two starts; a terminal phase is for ever.
+  // A pod is Running between two starts of a container. A terminal phase is final.
   bool started = false, all_ended = true, all_well = true;
   for (const Container& c : pod.containers) {
     if (c.ephemeral) continue;
@@ -66,8 +66,8 @@ std::string Kubelets::Impl::phase(const Pod& pod) {
   return started ? "Running" : "Pending";
 }
 
-/// As a kubelet's status manager does: the API server hears of it later, and of the newest state only. Nothing that the
-/// kubelet itself decides waits for this.
+/// Like a kubelet's status manager: the API server learns of a state with a delay, and only of the latest one. The kubelet's
+/// own decisions do not wait for this.
 void Kubelets::Impl::report(const PodPtr& pod) {
   pod->reported_at = now();
   if (std::exchange(pod->reporting, true)) return;
@@ -86,7 +86,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
   if (!stored || core::get_string(stored->body, {"metadata", "uid"}) != pod->uid) return;
   const std::string& at = pod->reported_at;
   std::string now_phase = phase(*pod);
-  // One that ends before it has started.
+  // The pod ends before it has started.
   const bool lost = pod->torn_down && now_phase == "Pending";
   bool initialized = true, ready = now_phase == "Running";
   Json inits = Json::array(), mains = Json::array(), added = Json::array();
@@ -112,7 +112,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
   const bool done = now_phase == "Succeeded";
   const char* unready = ready ? "" : done ? "PodCompleted" : now_phase == "Failed" ? "PodFailed" : "ContainersNotReady";
   if (lost) now_phase = "Failed";
-  // A pod that ends by itself has its last phase when the rest of it is gone too.
+  // A pod that ends by itself gets its last phase when its sandbox has ended too.
   if ((done || now_phase == "Failed") && !pod->stopping && pod->failed_reason.empty() && !pod->torn_down) {
     now_phase = core::get_string(stored->body, {"status", "phase"});
     later(between(Duration{20}, Duration{300}), pod, [](Impl& self, const PodPtr& p) {
@@ -133,7 +133,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
         set_condition(p, condition("Ready", ready, unready), at);
         set_condition(p, condition("ContainersReady", ready, unready), at);
         set_condition(p, {{"type", "PodScheduled"}, {"status", "True"}}, at);
-        // The scheduler's was there first, and comes last.
+        // The scheduler's condition was written first, and comes last in the list.
         Json& conditions = p["status"]["conditions"];
         const auto scheduled =
             std::find_if(conditions.begin(), conditions.end(), [](const Json& c) { return c["type"] == "PodScheduled"; });

@@ -1,4 +1,4 @@
-// What a kubelet gives to containers: the files of volumes, and the environment.
+// What a kubelet provides to containers: the files of volumes, and the environment.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ using core::Duration;
 using core::Json;
 namespace res = kube::resources;
 
-/// The contents of ConfigMap, Secret and projected volumes; nullopt when something that is not optional is missing.
+/// Returns the contents of ConfigMap, Secret and projected volumes; nullopt if something is missing that is not optional.
 std::optional<std::map<std::string, Files>> Kubelets::Impl::read_volumes(const Pod& pod, std::string& missing) {
   std::map<std::string, Files> out;
   for (const Json& volume : pod.object["spec"].value("volumes", Json::array())) {
@@ -135,7 +135,7 @@ std::string Kubelets::Impl::field(const Pod& pod, const std::string& path) {
   return "";
 }
 
-/// Limits in whole cores, or in divisors of 1 or 1Mi; "0" where there is no limit.
+/// Returns limits in whole cores, or in units of the divisor; "0" without a limit.
 std::string Kubelets::Impl::resource(const Json& container, const Json& ref) {
   const std::string what = core::get_string(ref, {"resource"});
   const std::size_t dot = what.find('.');

@@ -7,7 +7,7 @@ namespace {
 
 using core::Json;
 
-/// The text that tells an item of an associative list from the others: `k:{"name":"x"}`.
+/// Returns the text that identifies an item of an associative list: `k:{"name":"x"}`.
 std::string item_key(const Json& item, const ListType& type) {
   if (type.kind == ListType::Kind::kSet) return "v:" + item.dump();
   Json key = Json::object();
@@ -78,7 +78,7 @@ void collect(const Json& value, std::string_view field, bool custom, FieldPath& 
 Json merge_applied(const Json& live, const Json& config, std::string_view field, bool custom);
 
 Json merge_applied_list(const Json& live, const Json& config, const ListType& type, bool custom) {
-  // Ours in our order, then what others have.
+  // First the applied items in their order, then those of others.
   Json out = Json::array();
   std::set<std::string> ours;
   for (const Json& item : config) {
@@ -87,7 +87,7 @@ Json merge_applied_list(const Json& live, const Json& config, const ListType& ty
     const auto have = std::find_if(live.begin(), live.end(), [&](const Json& l) { return item_key(l, type) == key; });
     out.push_back(have != live.end() && is_map(type) ? merge_applied(*have, item, "", custom) : item);
   }
-  // The server keeps the order of what was there where it can.
+  // Keeps the existing order where possible.
   Json kept = Json::array();
   std::set<std::string> placed;
   for (const Json& item : live) {
@@ -146,7 +146,7 @@ const Json* at_path(const Json& root, const FieldPath& path) {
   return at;
 }
 
-/// Removes what stands at a path, and parents that only it kept.
+/// Removes the value at a path, and parents that are empty then.
 bool remove_path(Json& node, const FieldPath& path, std::size_t depth, std::string_view field) {
   const std::string& part = path[depth];
   const bool last = depth + 1 == path.size();
@@ -181,7 +181,7 @@ bool starts_with(const FieldPath& path, const FieldPath& prefix) {
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-/// The members of the two documents that are not alike: most writes are about one.
+/// Returns the members that differ between two documents; usually there is only one.
 std::pair<Json, Json> differing(const Json& from, const Json& to) {
   std::pair<Json, Json> out{Json::object(), Json::object()};
   const auto copy = [](const Json& one, const Json& other, Json& into) {
@@ -256,7 +256,7 @@ void strategic_list(Json& target, const Json& patch, const ListType& type) {
     if (is_map(type)) strategic_patch(made, item);
     patched.push_back(std::move(made));
   }
-  // The server's order where it has one; what is new stands where the patch has it, before what only the server has.
+  // Existing items keep their order. New items are placed as in the patch, before the items that only the server has.
   const auto place = [&](const Json& item) {
     const auto at = find(target, item_key(item, type));
     return at == target.end() ? -1 : at - target.begin();
@@ -290,7 +290,7 @@ void strategic_patch(Json& target, const Json& patch) {
         }
       }
     } else if (name.starts_with("$")) {
-      continue;  // $patch itself, and $setElementOrder, which only orders
+      continue;  // $patch itself, and $setElementOrder, which only sorts
     } else if (value.is_null()) {
       target.erase(name);
     } else if (value.is_array()) {
@@ -335,7 +335,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
   ApplyResult result{live, owners, {}};
   const FieldSet wanted = fields_of(config, custom);
   for (const FieldPath& path : wanted) {
-    if (path.back().starts_with("k:")) continue;  // an item is shared; its fields are not
+    if (path.back().starts_with("k:")) continue;  // an item is shared, but its fields are not
     const Json* have = at_path(live, path);
     const Json* want = at_path(config, path);
     if (have != nullptr && want != nullptr && *have == *want) continue;
@@ -353,7 +353,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
   result.object = merge_applied(live, config, "", custom);
   const auto before = owners.find(manager);
   if (before != owners.end()) {
-    // Whole items first: without its key field, an item could not be found any more.
+    // Removes whole items first: without its key field, an item could not be found.
     std::vector<FieldPath> items;
     std::vector<FieldPath> fields;
     for (const FieldPath& path : before->second) {
@@ -365,7 +365,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
       std::erase_if(fields, [&](const FieldPath& field) { return starts_with(field, item); });
     }
     for (const FieldPath& field : fields) {
-      // Still within what we apply: the field became an object or a list, or the other way round.
+      // The path is still inside of what we apply: the field became an object or a list, or the other way round.
       const auto inside = wanted.lower_bound(field);
       if (inside != wanted.end() && starts_with(*inside, field)) continue;
       remove_path(result.object, field, 0, "");

@@ -116,7 +116,7 @@ TEST(Apply, CustomResourcesHaveAtomicLists) {
 }
 
 RC_GTEST_PROP(Apply, IsIdempotentAndContained, ()) {
-  // Small documents over few names, so that they overlap.
+  // Small documents with few names, so that they overlap.
   const auto document = [] {
     Json out = Json::object();
     for (const std::string name : {"a", "b", "c"}) {
@@ -143,7 +143,7 @@ RC_GTEST_PROP(Apply, IsIdempotentAndContained, ()) {
     live = std::move(once.object);
     owners = std::move(once.owners);
   }
-  // Whoever lets go of everything leaves nothing behind that nobody owns.
+  // A manager that releases all its fields leaves nothing behind without an owner.
   for (const std::string manager : {"Apply m", "Apply n"}) {
     ApplyResult none = apply_config(live, owners, Json::object(), manager, true, false);
     live = std::move(none.object);

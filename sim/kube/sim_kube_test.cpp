@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 namespace res = kube::resources;
 
-/// Deep documents as text: nested initializer lists of this size take compilers with sanitizers minutes and gigabytes.
+/// Parses deep documents from text: nested initializer lists of this size take sanitizer builds minutes and gigabytes.
 Json j(const char* text) {
   return *core::parse_json(text);
 }
@@ -218,9 +218,9 @@ class ScriptedProcess final : public Process {
 
 struct ProcessTest : SimKubeTest {
   Scripted script;
-  std::map<std::string, Scripted> scripts;  ///< By container, where there are several.
+  std::map<std::string, Scripted> scripts;  ///< By container, if there are several.
   std::vector<std::string> started;
-  ~ProcessTest() override { kube.nodes().end_processes(); }  // they speak to the scripts as they go
+  ~ProcessTest() override { kube.nodes().end_processes(); }  // processes call the scripts during their destruction
   void use_script(Json container, Json pod_extra = Json::object()) {
     kube.nodes().set_process_factory([this](PodView pod, const std::string&) -> std::unique_ptr<Process> {
       return std::make_unique<ScriptedProcess>(script, std::move(pod));
@@ -523,7 +523,7 @@ TEST_P(SimKubeTest, BudgetsGoByTheScaleOfOwners) {
     return core::get_int(*api.peek(res::kPodDisruptionBudget, {"ns", "b"}), {"status", "disruptionsAllowed"});
   };
   ASSERT_TRUE(loop.run_until([&] { return ready("a") && ready("b"); }, 60s));
-  EXPECT_EQ(allowed(R"("maxUnavailable": 0)"), 1);  // two pods, and their owner wants one
+  EXPECT_EQ(allowed(R"("maxUnavailable": 0)"), 1);  // two pods, whose owner wants one
   EXPECT_EQ(allowed(R"("minAvailable": "100%")"), 1);
   EXPECT_EQ(allowed(R"("minAvailable": 2)"), 0);
   EXPECT_EQ(allowed(R"("minAvailable": 2147483647)"), 0);

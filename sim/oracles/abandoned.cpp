@@ -13,8 +13,8 @@ using core::Json;
 
 namespace {
 
-/// The operator may not have told Slurm of a worker's end yet: Slurm, the API server and the operator itself may be away in
-/// turn.
+/// The operator may not have reported a worker's end to Slurm for this long: Slurm, the API server and the operator itself may
+/// be down one after the other.
 constexpr core::Duration kGoneNews{180000};
 
 }  // namespace
@@ -41,8 +41,8 @@ void AbandonedRecords::listen() {
   });
 }
 
-/// Of a worker that goes. Its record was not stamped when nobody owned the worker; and while there is no Controller, nobody can
-/// reach it.
+/// The record of a worker that is being deleted. It has no comment if nobody owned the worker, and it is out of reach while
+/// there is no Controller.
 void AbandonedRecords::abandon_record(const Json& pod) {
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
   gone_[{controller, slurm_node_of(pod)}] = loop_.clock().mono();
@@ -50,8 +50,8 @@ void AbandonedRecords::abandon_record(const Json& pod) {
   abandoned_.insert({controller, slurm_node_of(pod)});
 }
 
-/// Of a NodeSet that went while slurmctld was away: it waits for that, but not for ever. One that goes alone waits for nothing:
-/// what it leaves is for the next of its name.
+/// The records of a NodeSet that was deleted while slurmctld was down: it waits for slurmctld, but not for ever. A NodeSet
+/// deleted with --cascade=orphan waits for nothing: what it leaves is for the next one of its name.
 void AbandonedRecords::abandon_left(const Json& nodeset) {
   const kube::Key controller{namespace_of(nodeset), text_at(nodeset, {"spec", "controllerRef", "name"})};
   const SlurmSite::Cluster* cluster = site_.find(controller);
@@ -59,8 +59,8 @@ void AbandonedRecords::abandon_left(const Json& nodeset) {
   if (cluster != nullptr && (alone || !cluster->slurm->up())) abandon_records(controller);
 }
 
-/// Of a worker that has just gone, with scalingMode DaemonSet: whose a record without a comment is, only the name of its
-/// machine tells.
+/// The record of a worker with scalingMode DaemonSet that was deleted recently: only the machine's name shows whose a record
+/// without a comment is.
 void AbandonedRecords::abandon_renamed(const std::string& was) {
   const core::MonoTime now = loop_.clock().mono();
   for (const auto& [host, cluster] : site_.clusters()) {

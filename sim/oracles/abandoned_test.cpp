@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// Without a comment nobody can tell whose they are, when their cluster comes back.
+/// Without a comment nobody can tell whose the records are when their cluster returns.
 TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
   world.pause_operator(0, core::Duration{60000});
   for (const char* node : {"cpu-0", "cpu-1"}) {
@@ -53,7 +53,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
   world.remove(op::resources::kNodeSet, "cpu", "Orphan");
-  // As the operator does, which then waits for no record.
+  // Like the operator, which then waits for no record.
   world.merge(op::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
   const auto alone = [&] { return world.find(op::resources::kNodeSet, "cpu") == nullptr; };
   ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));
@@ -62,7 +62,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   EXPECT_NE(slurm.node("cpu-0"), nullptr);
 }
 
-/// With scalingMode DaemonSet, whose a record without a comment is, only the name of its machine tells.
+/// With scalingMode DaemonSet, only the machine's name shows whose a record without a comment is.
 class RenamedMachineTest : public OraclesTest {
  protected:
   static constexpr const char* kMachine = "kube-0";
@@ -72,7 +72,7 @@ class RenamedMachineTest : public OraclesTest {
     ASSERT_THAT(world.settle(core::Duration{900000}), IsEmpty());
     ASSERT_NE(world.slurm()->node(kMachine), nullptr);
   }
-  /// Its worker goes while the operator is away, without a word of whose it was; then the machine gets another name.
+  /// Deletes the worker while the operator is down, without any trace of its owner, and renames the machine later.
   void lose_and_rename(core::Duration between) {
     world.crash_operator(0, between + core::Duration{30000});
     world.loop().run_for(core::Duration{1});
@@ -81,7 +81,7 @@ class RenamedMachineTest : public OraclesTest {
     ASSERT_EQ(world.slurm()->update_node(kMachine, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
     for (const std::string& pod : world.workers()) {
       if (slurm_node_of(*world.find(kinds::kPod, pod)) != kMachine) continue;
-      world.kube().nodes().fail_pod({World::kNamespace, pod});  // No preStop gives the node our reason.
+      world.kube().nodes().fail_pod({World::kNamespace, pod});  // no preStop gives the node our reason
       world.remove(kinds::kPod, pod);
     }
     world.loop().run_for(between);

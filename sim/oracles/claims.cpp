@@ -17,7 +17,7 @@ namespace res = kube::resources;
 
 namespace {
 
-/// Of the claims that a pod mounts.
+/// Returns the claims that a pod mounts.
 std::vector<std::string> claims_of(const Json& pod) {
   std::vector<std::string> out;
   for (const Json& volume : pod["spec"].value("volumes", Json::array())) {
@@ -27,7 +27,7 @@ std::vector<std::string> claims_of(const Json& pod) {
   return out;
 }
 
-/// The operator has marked the claim for the end of that pod.
+/// Reports whether the operator has marked the claim for deletion with that pod.
 bool given_up_with(const Json& claim, const std::string& pod_uid) {
   return !pod_uid.empty() && text_at(claim, {"metadata", "annotations", std::string(api::kAnnotationScaledIn)}) == pod_uid;
 }
@@ -45,7 +45,7 @@ void ClaimOracle::listen() {
     const bool gone = change->type == Change::Type::kDeleted;
     if (table == table_name(op::resources::kNodeSet) && !gone) note_nodeset(body);
     if (table == "pods" && is_worker(body)) gone ? note_gone(body) : note_worker(body, change->type == Change::Type::kAdded);
-    // Nothing but the operator deletes these here. They go a moment later, when Kubernetes has seen that no pod uses them.
+    // Only the operator deletes these here. They disappear a moment later, when Kubernetes has seen that no pod uses them.
     if (table != "persistentvolumeclaims" || label(body, api::kLabelName) != op::kAppWorker) return;
     if ((gone || terminating(body)) && deleted_.insert(text_at(body, {"metadata", "uid"})).second) judge(body);
   });
@@ -88,7 +88,7 @@ void ClaimOracle::note_worker(const Json& pod, bool made) {
   if (!terminating(pod) || scaled_in_.contains(key)) return;
   const core::MonoTime now = loop_.clock().mono();
   const std::string owner = owner_uid(pod, "NodeSet");
-  // One that goes for an update, or by somebody else's hand, keeps its claims, and holds its place for its successor.
+  // A worker that is deleted for an update, or by somebody else, keeps its claims and reserves its ordinal for its successor.
   std::int64_t have = 1;
   for (const auto& [other, stored] : api_.store().all("pods")) {
     const Json& body = stored->body;
@@ -105,7 +105,7 @@ void ClaimOracle::note_gone(const Json& pod) {
   if (!owner.empty() && !goes_for_good(pod)) vacancies_[{namespace_of(pod), name_of(pod)}] = {owner, loop_.clock().mono()};
 }
 
-/// The operator has given up its claims.
+/// Reports whether the operator has given up the worker's claims.
 bool ClaimOracle::goes_for_good(const Json& pod) const {
   const std::vector<std::string> claims = claims_of(pod);
   return std::ranges::any_of(claims, [&](const std::string& name) {
@@ -114,7 +114,7 @@ bool ClaimOracle::goes_for_good(const Json& pod) const {
   });
 }
 
-/// A deletion by Kubernetes: of a claim whose owner goes.
+/// Checks a deletion by Kubernetes: the claim's owner is deleted.
 void ClaimOracle::judge_garbage(const kube::Key& key, const std::string& owner) {
   collected_[key] = {owner, loop_.clock().mono()};
   if (alone_.contains(owner)) return violation_("claim " + key.str() + " is deleted, though its NodeSet went alone");
@@ -124,7 +124,7 @@ void ClaimOracle::judge_garbage(const kube::Key& key, const std::string& owner) 
 
 void ClaimOracle::judge(const Json& claim) {
   const kube::Key key{namespace_of(claim), name_of(claim)};
-  // Its user deleted the namespace, which takes everything along.
+  // The user deleted the namespace, with everything in it.
   const Json* space = api_.peek(res::kNamespace, {"", key.ns});
   if (space == nullptr || terminating(*space)) return;
   const Json* nodeset = api_.peek(op::resources::kNodeSet, {key.ns, label(claim, api::kLabelInstance)});

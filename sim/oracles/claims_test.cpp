@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// A worker with a claim, whose NodeSet goes with it while the operator stands still.
+/// A worker with a claim, whose NodeSet is deleted with it while the operator is paused.
 class ClaimOracleTest : public OraclesTest {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ class ClaimOracleTest : public OraclesTest {
     for (const char* drawn : {"uid", "resourceVersion"}) pod["metadata"].erase(drawn);
     world.pause_operator(0, std::chrono::hours{1});
     world.tear_away(op::resources::kNodeSet, "big");
-    world.remove(kinds::kPod, "big-0");  // Kubernetes itself may not, before the operator lets it.
+    world.remove(kinds::kPod, "big-0");  // Kubernetes itself may not, until the operator allows it.
     const auto gone = [&] {
       return world.find(kinds::kPersistentVolumeClaim, "scratch-big-0") == nullptr &&
              world.find(kinds::kPod, "big-0") == nullptr;

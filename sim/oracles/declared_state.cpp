@@ -29,7 +29,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-/// Of the newest template.
+/// Returns the weight of the newest template.
 std::optional<int> weight_of(const Json& nodeset) {
   const std::string conf = text_at(nodeset, {"spec", "extraConf"});
   const std::size_t at = conf.find("Weight=");
@@ -42,7 +42,7 @@ DeclaredState::DeclaredState(core::Loop& loop, KubeApi& api, SlurmSite& site, co
                              const AbandonedRecords& abandoned)
     : loop_(loop), api_(api), site_(site), holds_(holds), abandoned_(abandoned) {}
 
-/// The hash of the newest template, where it replaces the workers of others; or "".
+/// Returns the hash of the newest template if it replaces workers of other templates; else "".
 std::string DeclaredState::rolled_revision(const Json& nodeset) const {
   const Json* newest = nullptr;
   for (const auto& [key, stored] : api_.store().all(table_name(kube::resources::kControllerRevision))) {
@@ -54,7 +54,8 @@ std::string DeclaredState::rolled_revision(const Json& nodeset) const {
   return label(*newest, api::kLabelRevisionHash);
 }
 
-/// What its Kubernetes node says, all nodes have; and those of workers that were updated in place, what the template says, too.
+/// All nodes must have the features of their Kubernetes node. Nodes of workers that were updated in place must also have those
+/// of the template.
 void DeclaredState::unmet_features(const Json& nodeset, const Json& pod, const Json& host, const SimNode& node,
                                    std::vector<std::string>& out) const {
   const bool in_place = !annotation(pod, api::kAnnotationCreatedRevision).empty() &&
@@ -74,7 +75,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
   const std::string ns = namespace_of(nodeset), name = name_of(nodeset);
   const kube::Key controller{ns, text_at(nodeset, {"spec", "controllerRef", "name"})};
   const Json* owner = api_.peek(op::resources::kController, controller);
-  if (owner == nullptr) return;  // Nothing can be run without one.
+  if (owner == nullptr) return;  // nothing can run without a Controller
   const auto site = site_.clusters().find(op::controller_object_name(controller.name) + "." + ns);
   const SimSlurm* slurm = site == site_.clusters().end() ? nullptr : site->second->slurm.get();
   const bool scheduled = text_at(nodeset, {"spec", "updateStrategy", "type"}) == "ScheduledUpdate";
@@ -82,7 +83,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     out.push_back("NodeSet " + name + " has a reservation that it does not want");
   const std::int64_t wanted = wished_workers(api_, nodeset);
   std::int64_t have = 0;
-  // Of those that somebody took from work, it is his to give them back: they keep nothing from being ready, but all of them do.
+  // Nodes that somebody took out of service are up to them to return. They do not keep the NodeSet from being ready, unless all
+  // are.
   int usable = 0, aside = 0, others = 0;
   const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
   const std::string newest = stopped ? "" : rolled_revision(nodeset);
@@ -94,7 +96,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       continue;
     }
     ++have;
-    // One that a user has cordoned stays: its successor would not be cordoned.
+    // A worker that a user has cordoned stays, because its successor would not be cordoned.
     if (bound_to_hosts(nodeset) != bound_to_host(pod) && !pod_cordoned(pod))
       out.push_back("pod " + key.str() + " is of the other scalingMode");
     const std::string node_name = slurm_node_of(pod);
@@ -104,10 +106,10 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       out.push_back("pod " + key.str() + " has no node in Slurm");
       continue;
     }
-    // A kubelet that is cut off cannot say that its pod has failed.
+    // A kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
-    // The node of a worker of the newest template has all that this and its Kubernetes node say, however it came there.
+    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, in whatever way.
     if (host != nullptr) unmet_features(nodeset, pod, *host, *node, out);
     const std::optional<int> weight = weight_of(nodeset);
     if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)
@@ -124,7 +126,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       if (hold.down && !node->down)
         out.push_back("node " + node_name + " is not down any more, though its admin did not free it");
     } else if (cordoned) {
-      // One that Slurm itself set DOWN takes no jobs either, and keeps Slurm's reason for that.
+      // A node that Slurm itself set DOWN accepts no jobs either, and keeps Slurm's reason.
       if (!node->drain && !node->down) out.push_back("node " + node_name + " is not drained, though cordoned");
     } else if (!slurm->usable(*node)) {
       out.push_back("node " + node_name + " is not usable: " + shown(*slurm, *node));
@@ -160,18 +162,18 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
       return is_worker(pod) && kube::Key{entry.first.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
              slurm_node_of(pod) == node_name;
     });
-    // The state of a cluster that ended may come back with one made anew, and slurmctld when a NodeSet is gone. Whose workers'
-    // records are in it is told by their comments, our reasons, and NodeSets of their features with numbers for their workers;
-    // of others nobody can tell, and a host of the site may have such a feature.
+    // The state of a cluster that ended may return with a new Controller, and slurmctld may return after a NodeSet was deleted.
+    // Only comments, our reasons, and features with the name of a NodeSet whose workers have ordinals identify the records of
+    // workers. All others may belong to a host of the site.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
                             return op::ordinal_of(name, feature + "-") &&
                                    api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
-    // Nor of one that was never stamped, because Slurm has refused its slurmd.
+    // A record that was never stamped, because Slurm refused its slurmd, cannot be identified either.
     if (nameless && (node.invalid_reg || abandoned_.contain(cluster.controller, name))) continue;
-    // An admin's word outlives the worker. Where Slurm refuses the slurmd, the reason tells whose it is: Slurm writes over an
-    // admin's, and before 26.05 one that was left over looks like it.
+    // An administrator's hold outlives the worker. If Slurm refuses the slurmd, the reason decides: Slurm overwrites an
+    // administrator's reason, and before 26.05 a leftover reason looks like one.
     const HoldOracle::Hold hold = holds_.on(cluster.controller, name);
     const bool others =
         node.invalid_reg ? !given_by_operator(node.reason) && !tells_lack(node.reason) : hold.drain || hold.down;
@@ -197,7 +199,7 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
   if (cluster->slurm->configuration() != conf) {
     out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
   }
-  // No history asks for that.
+  // No history requests that.
   for (const auto& [name, partition] : cluster->slurm->partitions()) {
     if (partition.state == "DRAIN") out.push_back("partition " + name + " is withheld still");
   }
@@ -211,7 +213,7 @@ std::optional<std::string> DeclaredState::secret_value(const kube::Key& key, con
   return bytes ? std::optional(*bytes) : std::nullopt;
 }
 
-/// slurmctld runs with the keys, files and scripts that the Controller names, as they are now.
+/// Checks that slurmctld runs with the current keys, files and scripts that the Controller names.
 void DeclaredState::unmet_inputs(const SlurmSite::Cluster& cluster, const Json& object, std::vector<std::string>& out) const {
   const std::string ns = namespace_of(object);
   const auto controller = api::from_json<api::Controller>(object);
@@ -221,7 +223,7 @@ void DeclaredState::unmet_inputs(const SlurmSite::Cluster& cluster, const Json& 
   if (secret_value({ns, jwt.secret}, jwt.key) != cluster.jwt_key) {
     out.push_back("slurmctld runs with another key than Secret " + jwt.secret + " has");
   }
-  // What it has read, or, for scripts that it reads whenever it runs them, what is there to be read.
+  // Compares what slurmctld has read; for scripts, which are read at every run, the files that are there.
   const auto there = cluster.pod->files(std::string(op::kAppController), "/etc/slurm");
   const auto check = [&](const std::map<std::string, std::string>& files, const std::string& map, const std::string& key,
                          const std::string& path) {
@@ -290,7 +292,7 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
     out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
   }
-  // When it was asked for and when it was signed may be a moment apart.
+  // The request and the signature may be a moment apart.
   constexpr core::Duration kMoment{10000};
   const core::Duration left = expires - loop_.clock().wall().since_epoch;
   if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");
@@ -355,14 +357,14 @@ std::vector<std::string> DeclaredState::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
-  // Left behind by a NodeSet that went alone: what slurm.conf says of it goes with it.
+  // Workers left behind by a NodeSet that was deleted alone: slurm.conf no longer describes it.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;
     if (api_.peek(op::resources::kNodeSet, {key.ns, label(pod, api::kLabelInstance)}) == nullptr)
       out.push_back("pod " + key.str() + " is on its way out");
   }
-  // Orphans: children whose owner is gone.
+  // Orphans: children whose owner is deleted.
   for (const std::string& table : api_.store().tables()) {
     for (const auto& [key, stored] : api_.store().all(table)) {
       const Json* owners = core::find(stored->body, {"metadata", "ownerReferences"});

@@ -15,10 +15,10 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// What the operator may not know yet: a watch that is late, a slow Slurm, an operator that stands still.
+/// The operator may not know anything newer than this: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
 
-/// Or not ready: what is known of its pods is old.
+/// Includes hosts that are not ready, because what is known of their pods is old.
 bool host_cordoned(const Json& node) {
   return host_goes(node) || !condition_true(node, "Ready");
 }
@@ -85,7 +85,7 @@ bool DrainOracle::out_of_place(const Json& nodeset, const Json& pod, const std::
   return changed({"", host}) || changed({namespace_of(nodeset), name_of(nodeset)});
 }
 
-/// More than are wished for, or than were at any time lately.
+/// Reports whether there are more workers than were wanted at any recent time.
 bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) const {
   std::int64_t have = 0;
   for (const auto& [key, stored] : api_.store().all("pods")) {
@@ -93,7 +93,7 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
         key.ns == ns && label(stored->body, api::kLabelName) == "slurmd" && label(stored->body, api::kLabelInstance) == nodeset;
     if (its && !ends(stored->body)) ++have;
   }
-  // One that has ended since may be there for an operator whose watch is late.
+  // A worker that has ended since may still exist for an operator whose watch is late.
   const auto ended = ended_.find({ns, nodeset});
   if (ended != ended_.end()) have += std::ranges::count_if(ended->second, [this](const auto& at) { return lately(at); });
   const auto wished = wished_.find({ns, nodeset});
@@ -105,7 +105,7 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
   return false;
 }
 
-/// All the time lately.
+/// Reports whether the ordinal has been below the partition for all the recent time.
 bool DrainOracle::below_partition(const std::string& ns, const Json& pod) const {
   const auto told = partitions_.find({ns, label(pod, api::kLabelInstance)});
   if (told == partitions_.end()) return false;
@@ -127,7 +127,7 @@ bool DrainOracle::outside_window(const std::string& ns, const Json& pod, const S
   return true;
 }
 
-/// A template came that replaces workers of others.
+/// Reports whether there is a newer template that replaces workers of other templates.
 bool DrainOracle::outdated(const std::string& ns, const Json& pod) const {
   const std::string its = label(pod, api::kLabelRevisionHash);
   return std::ranges::any_of(api_.store().all(table_name(kube::resources::kControllerRevision)), [&](const auto& item) {
@@ -142,7 +142,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
   const Json* controller = api_.peek(op::resources::kController, cluster.controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
   if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
-  // What no slurmd runs on loses nothing by a drain.
+  // A drain costs nothing on a node without a slurmd.
   const auto slurmd = cluster.slurmds.find(node);
   if (slurmd == cluster.slurmds.end()) return true;
   bool any = false;
@@ -166,9 +166,9 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
 }
 
 void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
-  // A word of an administrator that is put back is his.
+  // An administrator's reason that is restored is still the administrator's.
   if (!given_by_operator(reason) || explained(cluster, node, reason)) return;
-  // What an earlier pod left takes no jobs until the slurmd of the next has registered, and that is seen.
+  // The node of an earlier pod takes no jobs until the slurmd of the next pod has registered, and that is seen.
   const auto slurmd = cluster.slurmds.find(node.name);
   const bool fresh = cluster.slurm->now_seconds() - node.registered_at <= kNews.count() / 1000;
   const bool anothers = slurmd != cluster.slurmds.end() && (node.instance_id != slurmd->second || fresh);

@@ -13,20 +13,19 @@ namespace {
 
 using core::Json;
 
-/// What is not the same from one history to the next, wherever it stands.
+/// Removes everything that differs from one history to the next, wherever it is.
 void without_chance(Json& value) {
   static const std::set<std::string> kLeftOut{
-      // Drawn, or counted, by the API server.
+      // Drawn or counted by the API server.
       "uid", "nodeSetUID", "resourceVersion", "generation", "observedGeneration", "managedFields", "restartCount",
-      // Of the clock.
+      // From the clock.
       "creationTimestamp", std::string(api::kAnnotationNewestSince), "lastTransitionTime", "lastUpdateTime", "lastProbeTime",
       "startTime", "startedAt", "finishedAt",
-      // Whichever was free: Kubernetes nodes, addresses, volumes. In the comments of Slurm nodes it is "node".
+      // Kubernetes nodes, addresses and volumes that happened to be free. The comments of Slurm nodes use "node".
       "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",
-      // Witnesses of a key's rotation: as many as it took.
+      // As many as a key's rotation needed.
       "ephemeralContainers", "ephemeralContainerStatuses"};
-  // The keys of a cluster are drawn, so are the digests of them, and of what has such digests in it: that they are there
-  // counts.
+  // A cluster's keys are random, and so are their digests and everything that contains these: only their presence counts.
   static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash),
                                             std::string(api::kAnnotationMadeWithKey),
                                             std::string(api::kAnnotationJwtKeyHash),
@@ -45,13 +44,13 @@ void without_chance(Json& value) {
   }
 }
 
-/// An object's name, and what of it must be the same. Conditions stand in the order in which they were written first.
+/// Returns an object's name, and the part of it that must be equal. Conditions have the order in which they were first written.
 std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& key, Json body) {
   without_chance(body);
   Json& meta = body["metadata"];
   std::string name = table + " " + key.str();
   const bool of_deployment = core::find(meta, {"labels", "pod-template-hash"}) != nullptr;
-  if (of_deployment) {  // Names of ReplicaSets and of their pods are drawn.
+  if (of_deployment) {  // the names of ReplicaSets and of their pods are random
     name = table + " of " + label(body, api::kLabelName);
     for (const char* named : {"name", "generateName", "ownerReferences"}) meta.erase(named);
     if (body["spec"].contains("selector")) body["spec"].erase("selector");
@@ -64,7 +63,7 @@ std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& 
   const bool tells_keys = table == "configmaps" && meta["annotations"].contains(api::kAnnotationSlurmKeyHash);
   if (table == "statefulsets.apps" || table == "deployments.apps" || tells_keys)
     meta["annotations"][std::string(kube::kIntentHash)] = "(drawn)";
-  // How often a kubelet was hurried on: the number behind the digest.
+  // The number behind the digest counts how often a kubelet was hurried.
   const std::string refresh = annotation(body, api::kAnnotationConfigRefresh);
   if (!refresh.empty()) meta["annotations"][std::string(api::kAnnotationConfigRefresh)] = refresh.substr(0, refresh.find('.'));
   if (table == "pods" && !is_worker(body) && meta["labels"].contains(api::kLabelRevisionHash)) {

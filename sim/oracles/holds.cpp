@@ -17,10 +17,10 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// What an operator may not know yet: a watch that is late, an answer of a slow Slurm.
+/// The operator may not know anything newer than this: a watch may be late, or an answer of a slow Slurm.
 constexpr core::Duration kDrainNews{40000};
 
-/// A DOWN with this reason is neither the operator's nor slurmctld's own: who gave it has to resume the node.
+/// Reports whether a DOWN has a reason of somebody other than the operator and slurmctld, who must then resume the node.
 bool down_by_somebody(const std::string& reason) {
   return !reason.empty() && !given_by_operator(reason) && !reason.ends_with("Not responding") &&
          reason != "Node unexpectedly rebooted";
@@ -73,7 +73,8 @@ bool HoldOracle::wants_bound_worker(const kube::Key& controller, const std::stri
   });
 }
 
-/// A NodeSet wants a worker of that node's name, the operator knows it, and no other worker's end has made it so just now.
+/// Reports whether a NodeSet wants a worker for that node, the operator knows it, and it is not only because another worker has
+/// just ended.
 bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& node) const {
   const std::size_t dash = node.rfind('-');
   if (wants_bound_worker(controller, node)) return true;
@@ -107,7 +108,7 @@ bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& no
   const std::int64_t wanted = core::get_int(*nodeset, {"spec", "replicas"}, 1);
   const int ordinal = ordinal_in(node);
   if (used.contains(ordinal)) return held <= wanted;
-  // The lowest free ones come next.
+  // The lowest free ordinals are next.
   std::int64_t free_before = 0;
   for (int i = 0; i < ordinal; ++i) free_before += used.contains(i) ? 0 : 1;
   return free_before < wanted - held;
@@ -152,9 +153,9 @@ bool HoldOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimNod
     kept.controller_uid = text_at(*owner, {"metadata", "uid"});
     return true;
   }
-  // slurmctld writes what the slurmd lacks over an admin's reason, and nobody can read that any more.
+  // slurmctld overwrites an administrator's reason with what the slurmd lacks, so the reason is lost.
   if (node.invalid_reg && tells_lack(node.reason)) return false;
-  // With the record the word of its admin goes, which is meant for the next pod of the name as well.
+  // The record contains the administrator's hold, which also applies to the next pod of the name.
   if ((hold.drain || hold.down) && loop_.clock().mono() - hold.since > kDrainNews &&
       wants_worker(cluster.controller, node.name)) {
     violation_(fmt::format("the record of node {} was deleted, which an admin holds, and a NodeSet wants: {}", node.name,
@@ -173,13 +174,12 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
   if (user == kSlurmAdmin) {
     if (hold.drain && frees) freed_.insert(place);
     hold.since = loop_.clock().mono();
-    // Whose reason stands there has the drain too, whoever drained.
-    // The operator writes down what stands there.
+    // Whoever's reason the node has owns the drain, no matter who set it. The operator records that reason.
     const bool gives = state == "DRAIN" || state == "DOWN" || hold.drain;
     if (gives) hold.reason = update.reason && !update.reason->empty() ? *update.reason : node.reason;
     if (gives && hold.reason.empty()) hold.reason = "drained without a reason";
     hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
-    // UNDRAIN leaves a DOWN as it is, be it a preStop's, and over it the reason of the drain: as if he had set it.
+    // UNDRAIN keeps a DOWN, even one of a preStop, with the reason of the drain: that looks like a DOWN by the administrator.
     const bool left_down = state == "UNDRAIN" && node.down && down_by_somebody(node.reason);
     hold.down = state == "DOWN" || left_down || (hold.down && (!frees || state == "UNDRAIN"));
     return;
@@ -189,9 +189,9 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
   if (frees && user == "slurm" && node.own_drain && !unseen)
     violation_(fmt::format("{} of node {}, which Slurm itself had drained (reason \"{}\")", state, node.name, node.reason));
   if (!hold.drain && !hold.down) return;
-  if (hold.drain && state.empty() && update.reason == hold.reason) return;  // It is put back.
+  if (hold.drain && state.empty() && update.reason == hold.reason) return;  // the drain is restored
   if (state == "DRAIN" && !update.reason) hold.drain = true;
-  // Slurm has no conditional write: what an admin does between our look and our write is lost.
+  // Slurm has no conditional writes: what an administrator does between our look and our write is lost.
   if ((frees || (update.reason && user == "slurm")) && asked && hold.since >= *asked) {
     foreign_.erase(place);
     return;

@@ -16,13 +16,13 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// From a deletion to the preStop of its kubelet.
+/// The time from a deletion to the preStop by the kubelet.
 constexpr core::Duration kPreStop{5000};
-/// What the operator may not know yet: a watch that is late, a slow Slurm, an operator that stands still.
+/// The operator may not know anything newer than this: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// The same of a worker that is gone, with Slurm, the API server and the operator itself away in turn.
+/// The limit for a deleted worker, if Slurm, the API server and the operator itself are down one after the other.
 constexpr core::Duration kGoneNews{180000};
-/// What the end of a Controller costs may show only after SlurmdTimeout.
+/// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
 
 bool disrupted(const Json& pod, std::string_view reason) {
@@ -102,7 +102,7 @@ JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell viola
   listen();
 }
 
-/// Processes end after it, and then nobody judges.
+/// Processes end later, when nobody judges any more.
 JobOracle::~JobOracle() {
   for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
 }
@@ -133,7 +133,7 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
   if (disrupted(*request.before, "EvictionByEvictionAPI")) {
-    // No budget counts what its kubelet has not told of, though its slurmd may have just started.
+    // No budget counts a pod that its kubelet has not reported, though its slurmd may have just started.
     if (core::get_string(*request.before, {"status", "phase"}) == "Pending") return Blame::kAccident;
     const auto harmed = harmed_.find(request.key.ns);
     return harmed != harmed_.end() && lately(harmed->second, kNews) ? Blame::kUser : Blame::kEviction;
@@ -149,7 +149,7 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   }
   if (user == "system:kube-scheduler") return Blame::kPreemption;
   if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
-  // It does what its StatefulSet says, which is the operator's, but for replicas that a user took away.
+  // The StatefulSet controller does what the operator's StatefulSet says, except for replicas that a user removed.
   if (user.ends_with(":statefulset-controller")) {
     const std::string& pod = request.key.name;
     const Json* set = api_.peek(kinds::kStatefulSet, {request.key.ns, pod.substr(0, pod.rfind('-'))});
@@ -184,7 +184,7 @@ void JobOracle::listen() {
       if (said.empty() || said.back().second != is) said.emplace_back(now, is);
     }
     if (table != "pods") return;
-    // One that never ran had no state.
+    // A pod that never ran had no state.
     if (label(pod, api::kLabelName) == "slurmctld" && core::get_string(pod, {"status", "phase"}) == "Running" &&
         terminating(pod) && !terminating(change->before ? change->before->body : pod))
       restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =
@@ -229,7 +229,7 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
   return goes && core::get_string(*object, {"spec", "deletionPolicy"}) != "Drain";
 }
 
-/// Without one nobody sees what runs.
+/// Without a RestApi nobody sees the jobs.
 bool JobOracle::has_restapi(const kube::Key& controller) const {
   return std::ranges::any_of(api_.store().all(table_name(op::resources::kRestApi)), [&](const auto& entry) {
     return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
@@ -237,12 +237,12 @@ bool JobOracle::has_restapi(const kube::Key& controller) const {
   });
 }
 
-/// Without a volume slurmctld's state goes with its pod, whoever ends that; but the operator does not for a change, while there
-/// are jobs that it can have seen.
+/// Without a volume slurmctld's state ends with its pod, no matter who deletes it. But the operator does not delete it for a
+/// change while there are jobs that it can have seen.
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(op::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
-  // Without a RestApi nobody can see any; where there are workers, there may be some.
+  // Without a RestApi nobody can see jobs; if there are workers, there may be some.
   const bool seen = has_restapi(controller);
   const bool workers = std::ranges::any_of(api_.store().all("pods"), [&](const auto& entry) {
     return entry.first.ns == controller.ns && is_worker(entry.second->body) &&
@@ -261,14 +261,14 @@ bool JobOracle::left_out(const kube::Key& controller, const std::string& partiti
              std::string::npos;
 }
 
-/// Of the Controller.
+/// Returns an annotation of the Controller.
 std::string JobOracle::annotation(const kube::Key& controller, std::string_view name) const {
   const Json* object = api_.peek(op::resources::kController, controller);
   return object == nullptr ? "" : sim::annotation(*object, name);
 }
 
-/// Workers that run jobs are known by a label, once the operator has seen the jobs. It looks at those of NodeSets only: on
-/// others the label stays as it was.
+/// A label marks workers with jobs, once the operator has seen the jobs. It maintains the label only for workers of NodeSets;
+/// on others the label does not change.
 bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const {
   if (!cluster.slurm->up() || !has_restapi(cluster.controller)) return true;
   core::MonoTime from = std::max(job.started, cluster.slurm->up_since());
@@ -278,22 +278,22 @@ bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, con
   return from + kGoneNews > to;
 }
 
-/// Its worker was drained and idle, and might therefore be evicted; then an administrator freed its node, and it was evicted
+/// The worker was drained and idle, so that it could be evicted. Then an administrator freed its node, and it was evicted
 /// before the operator could have seen that (docs/reference/limits.md).
 bool JobOracle::freed_unseen(const SimJob& job, const Worker& worker) const {
   return worker.open && worker.freed && *worker.open <= *worker.freed && *worker.freed <= job.started &&
          *worker.deleted - *worker.freed <= kNews;
 }
 
-/// Its record went, its pod at once after, and in between its machine had it start anew: that made a record of its own, which
-/// nobody had drained.
+/// The record was deleted, and the pod right after it. In between a restart of the machine made slurmd register, with a record
+/// of its own that nobody had drained.
 bool JobOracle::began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const SimNode* record = cluster.slurm->node(worker.node);
   return worker.by == Blame::kOperator && worker.off && worker.fenced && *worker.off <= *worker.fenced && record != nullptr &&
          record->made >= *worker.fenced && *worker.deleted <= *worker.fenced + kPreStop;
 }
 
-/// Its slurmd ended under the job.
+/// The slurmd ended while the job ran.
 Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const {
   const auto runs = cluster.slurmds.find(node);
   const auto newest = last_.find({cluster.controller, node});
@@ -312,7 +312,7 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;
 }
 
-/// The operator set its node DOWN. It may where the pod is gone, and the machine that ran it is none of the cluster any more.
+/// The operator set the node DOWN. It may do so if the pod is deleted and its machine is no longer part of the cluster.
 Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const {
   const auto newest = last_.find({cluster.controller, node});
   if (newest == last_.end()) return Blame::kOperatorDown;
@@ -321,15 +321,15 @@ Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::st
   return worker.gone && host_gone ? Blame::kAccident : Blame::kOperatorDown;
 }
 
-/// Some job or other has been in its prolog since then, without a break that the operator would have seen.
+/// Returns since when there has always been a job in its prolog, without a gap that the operator would have seen.
 core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) const {
-  /// Between two looks of the operator.
+  /// The time between two looks of the operator.
   constexpr core::Duration kUnseen{2000};
   core::MonoTime since = loop_.clock().mono();
   for (bool before = true; before;) {
     before = false;
     for (const auto& [id, job] : cluster.slurm->jobs()) {
-      // Of one that ended otherwise its prolog may not have lasted so long.
+      // The prolog of a job that ended in another way may have been shorter.
       const bool began = job.state == SimJob::State::kRunning || job.state == SimJob::State::kCompleted;
       const bool had = began && job.request.prolog > core::Duration{0} && job.prolog_until == job.started + job.request.prolog;
       if (!had || job.started >= since || job.prolog_until + kUnseen < since) continue;
@@ -340,33 +340,34 @@ core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) cons
   return since;
 }
 
-/// slurmctld was reconfigured or restarted during its prolog. The operator waits a minute for all jobs together: on a busy
-/// cluster some job may always be starting.
+/// slurmctld was reconfigured or restarted during the prolog. The operator waits a minute for all jobs together, because on a
+/// busy cluster some job may always be starting.
 Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& job) const {
   constexpr core::Duration kWaited{58000};
-  /// From the operator's last look at the jobs to the write, or to the end of slurmctld's pod.
+  /// The time from the operator's last look at the jobs to the write, or to the end of slurmctld's pod.
   constexpr core::Duration kLook{8000};
   if (!lately(starting_since(cluster), kWaited)) return Blame::kLongProlog;
   return lately(job.started, fair_ ? kLook : kNews) ? Blame::kAccident : Blame::kReconfigure;
 }
 
-/// The operator may not have told slurmctld of its end yet: that was lately, or slurmctld, which was away, is back only now.
+/// The operator may not have reported the worker's end to slurmctld: it was recent, or slurmctld was down and has only just
+/// returned.
 bool JobOracle::untold(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const core::MonoTime up = cluster.slurm->up_since();
   return lately(worker.gone, kGoneNews) || (worker.gone && *worker.gone <= up && lately(up, kNews));
 }
 
-/// No slurmd had registered there when the job was started.
+/// No slurmd had registered on the node when the job started.
 Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const {
   const auto newest = last_.find({cluster.controller, node});
   if (newest == last_.end()) return Blame::kGoneWorker;
   const Worker& worker = workers_.at(newest->second);
   if (!worker.owned) return Blame::kUser;
-  // While slurmctld was away, nobody could tell it.
+  // While slurmctld was down, nobody could report the end.
   if (worker.ended && lately(cluster.slurm->up_since(), kNews)) return Blame::kAccident;
   if (worker.off) return !worker.ended || lately(worker.ended, kGoneNews) ? Blame::kAccident : Blame::kGoneWorker;
-  // Its successor is there already. The record is not of those in between whose slurmd never began, nor of any before the one
-  // that registered last.
+  // The successor exists already. The record does not belong to workers in between whose slurmd never started, nor to any
+  // before the one that registered last.
   auto was = workers_.find(worker.before);
   while (was != workers_.end() && !site_.slurmd_ever_ran(was->first)) was = workers_.find(was->second.before);
   const SimNode* record = cluster.slurm->node(node);
@@ -380,8 +381,8 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
 }
 
-/// It ran on a node that the operator had drained for its worker to go, for as long as the NodeSet allows (docs/how-to/scale.md
-/// tells which causes that policy is for); and the NodeSet says, or said lately, that this is to be done then.
+/// The job ran on a node that the operator had drained in order to delete its worker, for as long as the NodeSet allows
+/// (docs/how-to/scale.md lists the causes that the policy covers); and the NodeSet has, or recently had, this policy.
 bool JobOracle::policy_allows(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const {
   const std::string wanted = loss.cause == JobLoss::Cause::kRequeued ? "Requeue" : "Cancel";
   if (loss.pending) return false;
@@ -413,13 +414,13 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
   using Cause = JobLoss::Cause;
   const kube::Key& controller = cluster.controller;
   if (loss.by == kSlurmAdmin) return Blame::kAdmin;
-  // Also while its cluster ends: those whom it drains for that are asked no less.
+  // This includes a cluster that ends: the policy applies to its drained workers as well.
   if (loss.cause == Cause::kRequeued || loss.cause == Cause::kCancelled)
     return policy_allows(cluster, job, loss) ? Blame::kPolicy : Blame::kNoPolicy;
   if (cluster_ends(controller)) return Blame::kClusterEnds;
   switch (loss.cause) {
     case Cause::kDown:
-      // preStop comes as root.
+      // preStop acts as root.
       return loss.by == "root" ? blame_for_end(cluster, job, loss.node) : blame_for_down(cluster, loss.node);
     case Cause::kSlurmdEnded:
       return blame_for_end(cluster, job, loss.node);
@@ -435,7 +436,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       if (annotation(controller, api::kAnnotationRemoveNow).find("partition/" + job.request.partition) != std::string::npos)
         return Blame::kUser;
       if (left_out(controller, job.request.partition)) return Blame::kLeftOut;
-      // What is withheld stands there, and where slurmctld does not answer, nowhere else.
+      // The ConfigMap records what is withheld, and while slurmctld does not answer, nothing else does.
       for (const std::string& map : {op::config_map_name(controller.name), op::config_files_name(controller.name),
                                      op::accepted_files_name(controller.name)}) {
         const auto at = unwritten_.find({controller.ns, map});
@@ -456,7 +457,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
     case Cause::kReconfigured:
       return blame_for_cut(cluster, job);
     case Cause::kRestarted: {
-      // It may end by itself.
+      // slurmctld may end by itself.
       const Json* pod = api_.peek(kinds::kPod, {controller.ns, op::controller_object_name(controller.name) + "-0"});
       const auto by = restarted_.find(controller);
       const bool ours = pod != nullptr && terminating(*pod) && by != restarted_.end() && by->second == Blame::kOperator;

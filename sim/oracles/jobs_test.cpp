@@ -25,12 +25,12 @@ class JobOracleTest : public testing::Test {
     world.apply(controller_json());
     world.apply(restapi_json());
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
-    // slurmctld has a machine of its own.
+    // slurmctld has its own machine.
     world.merge(kinds::kNode, machine_of("demo-controller-0"), {{"spec", {{"unschedulable", true}}}});
     world.apply(nodeset_json("cpu", 2));
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
     job = submit(2);
-    // What is new is another one's blame.
+    // New workers are another cause.
     world.loop().run_for(Duration{120000});
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
@@ -57,17 +57,17 @@ class JobOracleTest : public testing::Test {
     world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
     world.loop().run_for(Duration{1000});
   }
-  /// The NodeSet goes alone: its workers run on.
+  /// Deletes the NodeSet alone: its workers continue.
   void leave_workers() {
     world.remove(op::resources::kNodeSet, "cpu", "Orphan");
     world.loop().run_for(Duration{1000});
     ASSERT_EQ(core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}), nullptr);
   }
-  /// On workers that their NodeSet has left, for longer than news of it take.
+  /// Starts a job on workers that their NodeSet has left, long after that is known.
   void start_job_on_left_workers() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
-    world.pause_operator(0, Duration{5000});  // It would close the partition.
+    world.pause_operator(0, Duration{5000});  // it would close the partition
     leave_workers();
     job = submit(2);
     world.loop().run_for(Duration{240000});
@@ -75,7 +75,7 @@ class JobOracleTest : public testing::Test {
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
   }
-  /// Its machine comes back when its record is being deleted, and it takes a job, so that nobody can know.
+  /// The machine returns while the record is being deleted, and gets a job, which nobody can know.
   void start_job_on_one_that_began_anew() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
@@ -231,7 +231,7 @@ TEST_F(JobOracleTest, ButNoBudgetCountsOneThatIsPendingThoughItsSlurmdHasStarted
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// It was cordoned and idle, and an administrator resumes it; so long after that it is evicted.
+/// The worker is cordoned and idle. An administrator resumes it, and `since` later it is evicted.
 class FreedWorkerTest : public JobOracleTest {
  protected:
   void evict_after(Duration since) {
@@ -358,7 +358,7 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
     world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
     ASSERT_THAT(world.settle(Duration{60000}), IsEmpty());
   }
-  world.pause_operator(0, std::chrono::hours{1});  // It would drain the node.
+  world.pause_operator(0, std::chrono::hours{1});  // it would drain the node
   Caller scheduler;
   scheduler.user = "system:kube-scheduler";
   Deletion at_once;
@@ -375,7 +375,7 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
 TEST_F(JobOracleTest, OrWhenSlurmctldIsBackAfterLongThoughTheSuccessorIsThere) {
   world.slurm()->cancel(job);
   world.loop().run_for(Duration{10000});
-  world.slurm_rates.refused = 1.0;  // The operator would drain the node.
+  world.slurm_rates.refused = 1.0;  // the operator would drain the node
   world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
   const std::string machine = machine_of("demo-controller-0");
   world.kube().nodes().crash_node(machine);
@@ -389,7 +389,7 @@ TEST_F(JobOracleTest, OrWhenSlurmctldIsBackAfterLongThoughTheSuccessorIsThere) {
   ASSERT_THAT(world.slurm()->jobs().at(job).nodes, ElementsAre("cpu-0")) << "nobody could tell slurmctld";
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
-  // From then on the operator has had its time.
+  // After this the operator has had enough time.
   world.loop().run_for(Duration{91000});
   job = submit(1);
   world.loop().run_for(Duration{2000});
@@ -455,7 +455,7 @@ TEST_F(JobOracleTest, APrologThatIsCutShortIsTheOperatorsBlameUnlessItIsNewOrLon
   EXPECT_FALSE(world.oracles().ok());
 }
 
-/// The operator waits a minute in all, and not for each of them.
+/// The operator waits a minute in total, not for each job.
 TEST_F(JobOracleTest, NeitherIsOneOfManyPrologsThatFollowEachOther) {
   world.oracles().jobs().set_fair(true);
   world.slurm()->cancel_all();

@@ -20,10 +20,10 @@ bool meant(op::Deleters deleters, const std::string& user) {
     case op::Deleters::kUsers:
       break;
   }
-  return false;  // The histories' users delete what they like, as with deletionByUsers: Allow.
+  return false;  // the histories' users may delete anything, as with deletionByUsers: Allow
 }
 
-/// The policy's parameters in the namespace; without a kind of these, one that is null.
+/// Returns the policy's parameters in the namespace; a single null for a policy without parameters.
 std::vector<const Json*> parameters(const op::AdmissionPolicy& policy, const KubeApi& api, const std::string& ns) {
   if (policy.params == nullptr) return {nullptr};
   std::vector<const Json*> out;

@@ -58,13 +58,13 @@ void ReplicaOracle::note_worker(const Change& change) {
   ++live_[owner];
 }
 
-/// On a Kubernetes node that matches, or did lately, and that has no other.
+/// Checks that the Kubernetes node matches, or did recently, and that it has no other worker.
 void ReplicaOracle::judge_bound(const Json& made) {
   const std::string owner = owner_uid(made, "NodeSet"), host = pinned_to(made);
   const Json* machine = api_.peek(kube::resources::kNode, {"", host});
   const Json* nodeset = api_.peek(op::resources::kNodeSet, {namespace_of(made), label(made, api::kLabelInstance)});
   if (nodeset == nullptr) return;
-  // A new spec with machines as they were before is what an operator may see, though it never was so.
+  // An operator may see a new spec together with an old list of machines, although that state never existed.
   const auto& wished = wished_[owner];
   const bool lately = !wished.empty() && loop_.clock().mono() - wished.back().since <= kLookAndWrite;
   if (!lately && (machine == nullptr || !bound_to_hosts(*nodeset) || !matches(*nodeset, *machine)))
@@ -77,7 +77,7 @@ void ReplicaOracle::judge_bound(const Json& made) {
   }
 }
 
-/// Never more than were wished for lately: a watch may be late, and an operator may stand still.
+/// Checks that there are never more workers than were wanted recently: a watch may be late, or the operator paused.
 void ReplicaOracle::count_workers(const Json& made) {
   if (bound_to_host(made)) return judge_bound(made);
   const std::string owner = owner_uid(made, "NodeSet");

@@ -46,7 +46,7 @@ TEST_F(OraclesTest, NorForAMachineThatDidNotMatchLately) {
     ASSERT_TRUE(world.api().create(kinds::kPod, pod));
   };
   world.pause_operator(0, core::Duration{600000});
-  // As many workers are wished for as before: the mode is what changed.
+  // The number of wanted workers is the same; only the mode has changed.
   world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "StatefulSet"}, {"replicas", machines}}}});
   make("cpu-a");
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("cpu-a was made for machine kube-0, which has ")))

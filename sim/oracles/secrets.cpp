@@ -11,10 +11,10 @@ namespace {
 
 using core::Json;
 
-/// More than are made between a plan and the end of what it does.
+/// More plans than are made between a plan and the end of its execution.
 constexpr std::size_t kPlans = 64;
 
-/// What every HS256 token begins with.
+/// Returns the begin of every HS256 token.
 std::string token_header() {
   const std::string token = core::sign_hs256("", Json::object());
   return token.substr(0, token.find('.'));
@@ -26,7 +26,7 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
-/// As JSON shows bytes that are no text: in plans, requests and log lines.
+/// Returns bytes as JSON shows them if they are no text: in plans, requests and log lines.
 std::string as_dumped(const std::string& bytes) {
   const std::string quoted = Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);
@@ -52,11 +52,11 @@ void SecretOracle::learn_secret(const Json& secret) {
   if (data == nullptr || !data->is_object()) return;
   for (const auto& [key, value] : data->items()) {
     const std::string text = value.get<std::string>();
-    // Names of rotations and of their steps are no secret: witnesses are told them.
+    // The names of rotations and of their steps are not secret: witnesses receive them.
     if (text.size() < 16 || key == api::kKeyGeneration || key == api::kKeyLoginGeneration) continue;
     const auto bytes = core::base64_decode(text);
     if (bytes && bytes->starts_with(token_header())) {
-      // All tokens begin alike, and so does whatever shows of one.
+      // All tokens have the same begin, and so do all their encodings.
       for (const std::string& form : {token_header(), core::base64_encode(token_header()), hex(token_header())}) {
         learn_form(form);
       }

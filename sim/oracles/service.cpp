@@ -21,19 +21,19 @@ using core::Json;
 namespace kinds = kube::resources;
 
 constexpr Duration kLook{2000};
-/// A token is renewed at four fifths of its life: nobody ever finds it expired.
+/// A token is renewed at four fifths of its lifetime, so nobody ever finds it expired.
 constexpr Duration kTokenExpired{4000};
-/// A pod of slurmrestd that was harmed is started again.
+/// A slurmrestd pod that was harmed starts again.
 constexpr Duration kRestAway{90000};
-/// Polls, the live look, the answer of slurmd.
+/// Polls, the live look, and slurmd's answer.
 constexpr Duration kHeldBack{90000};
-/// Workers that start are waited for, and so are prologs.
+/// The operator waits for starting workers and for prologs.
 constexpr Duration kOutdated{120000};
-/// Requests within a minute, of a cluster of a few workers, in the worst
-/// weather. Measured: see docs/development.md.
+/// The limit for the requests of a cluster of a few workers within a minute, in the worst weather. Measured: see
+/// docs/development.md.
 constexpr std::size_t kMostToKube = 1500, kMostToSlurm = 1500;
 
-/// "exp" of a token, in seconds; nullopt when it is none.
+/// Returns "exp" of a token in seconds; nullopt if the text is not a token.
 std::optional<std::int64_t> expiry(const std::string& token) {
   const std::size_t first = token.find('.'), last = token.rfind('.');
   if (first == std::string::npos || first == last) return {};
@@ -109,7 +109,8 @@ void ServiceOracle::look_at_tokens() {
   }
 }
 
-/// Its pods stand on machines that are away. Kubernetes leaves them there for five minutes, and makes no others meanwhile.
+/// Reports whether its pods are on unreachable machines. Kubernetes leaves them there for five minutes, and creates no others
+/// meanwhile.
 bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
   bool any = false;
   for (const auto& [key, stored] : api_.store().all("pods")) {
@@ -135,7 +136,8 @@ void ServiceOracle::look_at_restapis() {
   }
 }
 
-/// What slurmctld loads is for all daemons: a slurmd that started meanwhile is not to keep the former configuration.
+/// All daemons must have the configuration that slurmctld loads: a slurmd that started meanwhile must not keep the previous
+/// one.
 void ServiceOracle::look_at_slurmds() {
   for (const auto& [host, cluster] : site_.clusters()) {
     if (!acts_in(namespaces_, cluster->controller.ns)) continue;
@@ -147,7 +149,7 @@ void ServiceOracle::look_at_slurmds() {
   }
 }
 
-/// A worker that is to run jobs, and whose node the operator itself holds.
+/// Looks for workers that should run jobs, but whose node the operator itself holds.
 void ServiceOracle::look_at_workers() {
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;

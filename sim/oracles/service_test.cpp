@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// A worker and a token, all well.
+/// A settled world with one worker and one token.
 class ServiceOracleTest : public testing::Test {
  protected:
   void SetUp() override {

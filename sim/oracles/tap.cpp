@@ -18,7 +18,7 @@ void OracleLogger::log(core::Level level, std::string_view message, std::vector<
   if (level == core::Level::kDebug) return;
   oracles_.note(who_ + " " + line);
   if (print_) std::printf("%s %s\n", who_.c_str(), line.c_str());
-  // A plan that throws is a bug wherever it happens.
+  // A plan that throws is always a bug.
   if (message.find("this is a bug") != std::string_view::npos) oracles_.violation(std::string(message));
 }
 

@@ -20,7 +20,7 @@ void TokenOracle::listen() {
   api_.add_admission([this](const AdmissionRequest& request) -> std::optional<Refusal> {
     const bool input = request.resource == kinds::kSecret || request.resource == kinds::kConfigMap;
     if (!input || request.before == nullptr) return {};
-    // Without it there is none, and another one is due.
+    // The Secret is deleted, so another token is due.
     if (request.user != kOperatorAgent && request.operation == "DELETE") minted_.erase(request.key);
     return {};
   });
@@ -29,7 +29,7 @@ void TokenOracle::listen() {
   });
 }
 
-/// One that is not refreshed is another only when its Token, or its key, is: see also listen.
+/// A token that is not refreshed changes only if its Token or its key changes: see also listen.
 void TokenOracle::learn_token(const Json& secret) {
   const std::string uid = owner_uid(secret, "Token");
   const kube::Key key{namespace_of(secret), name_of(secret)};

@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// From the preStop of a worker to the end of its slurmd, and more.
+/// More than the time from a worker's preStop to the end of its slurmd.
 constexpr core::Duration kSlurmdEnd{1000};
 
 }  // namespace
@@ -39,7 +39,7 @@ void WorkerOracle::listen() {
   });
 }
 
-/// Judged by Slurm itself, at the moment of the call.
+/// Judges by Slurm's own state at the moment of the call.
 void WorkerOracle::worker_deletion(const Json& pod) {
   if (terminating(pod)) return;
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
@@ -47,16 +47,16 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   if (cluster == nullptr) return;
   const std::string node = slurm_node_of(pod);
   const std::vector<const SimJob*> jobs = cluster->slurm->jobs_on(node);
-  // Who runs slurmd is the model's to say: what a kubelet has reported may be old.
+  // The model knows whether the pod runs slurmd; a kubelet's report may be old.
   const bool runs = runs_slurmd(*cluster, node, pod);
   if (ended(pod) && (jobs.empty() || !runs)) return;
-  // Jobs of an earlier pod of that name are not this one's.
+  // Jobs of an earlier pod of that name are not this pod's.
   if (never_started(pod)) return;
   const Json* owner = api_.peek(op::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
   const bool space_goes = space == nullptr || terminating(*space);
   if (owner == nullptr && space_goes) return;
-  // Whoever waits for a Controller deletes nothing.
+  // While it waits for a Controller, the operator deletes nothing.
   if (owner == nullptr && loop_.clock().mono() - gone_.at(controller) > kLookAndWrite) {
     return violation_(fmt::format("worker {} was deleted while there was no Controller {}", key_of(pod), controller.str()));
   }
@@ -92,13 +92,13 @@ void WorkerOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimN
   }
 }
 
-/// Its preStop has run: nothing is started there any more, unless slurmctld was away or an administrator freed the node.
+/// After preStop no job starts on the node any more, unless slurmctld was down or an administrator freed the node.
 void WorkerOracle::slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node) {
   const SimSlurm& slurm = *cluster.slurm;
   const SimNode* record = slurm.node(node);
   const core::MonoTime before = loop_.clock().mono() - kSlurmdEnd;
   if (!slurm.up() || slurm.up_since() >= before || record == nullptr || record->down || record->drain) return;
-  if (record->made >= before) return;  // Its record was deleted first, and its slurmd registered after its preStop.
+  if (record->made >= before) return;  // the record was deleted first, and slurmd registered after its preStop
   const auto freed = looks_.freed(cluster.controller, node);
   if (!freed || *freed < before)
     violation_("the slurmd of " + node + " was ended with its pod, and Slurm may start jobs there");

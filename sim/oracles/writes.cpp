@@ -15,10 +15,10 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// docs/conditions.md.
+/// See docs/conditions.md.
 constexpr core::Duration kToldAgain{std::chrono::minutes{10}};
 
-/// What follows `part` in a path, up to the next "/".
+/// Returns the part of a path after `part`, up to the next "/".
 std::string word_after(const std::string& target, std::string_view part) {
   const std::size_t at = target.find(part);
   if (at == std::string::npos) return "";
@@ -36,7 +36,7 @@ void WriteOracle::listen() {
   api_.add_admission([this](const AdmissionRequest& request) -> std::optional<Refusal> {
     const bool input = request.resource == kinds::kSecret || request.resource == kinds::kConfigMap;
     if (!input || request.before == nullptr) return {};
-    // Whatever the operator makes is labelled so.
+    // All objects that the operator creates have this label.
     if (request.user == kOperatorAgent && label(*request.before, api::kLabelName).empty()) {
       violation_(fmt::format("{} of {} {}, which is a user's", request.operation, request.resource.kind, request.key.str()));
     }
@@ -76,13 +76,13 @@ void WriteOracle::deletion(const net::HttpRequest& request) {
   if (uid.empty()) violation_("a deletion without the uid of what is meant: " + request.target);
 }
 
-/// A token in its Secret, its Token's status, and the event that says that it has expired.
+/// Reports whether the write is about a token in its Secret, the status of its Token, or the event of its expiry.
 bool WriteOracle::about_tokens(const net::HttpRequest& request) const {
   const std::string& target = request.target;
   if (target.find("/tokens/") != std::string::npos) return true;
   const std::string ns = word_after(target, "/namespaces/");
   if (target.find("/events") != std::string::npos) {
-    // One that is told again says only how often.
+    // A repeated event only contains the count.
     if (const Json* told = api_.peek(kube::resources::kEvent, {ns, word_after(target, "/events/")}))
       return text_at(*told, {"regarding", "kind"}) == "Token";
     const auto event = core::parse_json(request.body);
@@ -105,7 +105,7 @@ bool WriteOracle::reminds(const net::HttpRequest& request) {
   return again;
 }
 
-/// Judged as it is sent to Slurm, and as it arrives at the API server.
+/// Judges a write when it is sent to Slurm, or when it arrives at the API server.
 void WriteOracle::fenced_write(const net::HttpRequest& request, bool to_slurm, const std::string& identity) {
   if (identity.empty()) return;
   const std::string holder = lease_holder(api_);

@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 using testing::IsEmpty;
 
-/// With one namespace only that is read; of several, caches know all.
+/// With one namespace, only that is read; with several, the caches contain all.
 TEST(NamespacesTest, OfOthersNothingIsWritten) {
   World world({.namespaces = {World::kNamespace, "a third one"}});
   for (const char* ns : {World::kNamespace, World::kOtherNamespace}) {

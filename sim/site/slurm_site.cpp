@@ -16,7 +16,7 @@ std::string label(const Json& pod, std::string_view name) {
   return core::get_string(pod, {"metadata", "labels", name});
 }
 
-/// "$(NAME)" is what the container's environment says.
+/// Replaces "$(NAME)" by the value from the container's environment.
 std::string expanded(std::string text, const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
     const std::string word = "$(" + name + ")";
@@ -33,7 +33,7 @@ std::string argument(const PodView& pod, const std::string& container, std::stri
   return "";
 }
 
-/// "" for what is none.
+/// Returns "" for invalid input.
 std::string bytes_of(std::string base64url) {
   std::ranges::replace(base64url, '-', '+');
   std::ranges::replace(base64url, '_', '/');
@@ -41,7 +41,7 @@ std::string bytes_of(std::string base64url) {
   return core::base64_decode(base64url).value_or("");
 }
 
-/// slurm.jwks goes before slurm.key. slurmctld finds it beside slurm.conf, and slurmd where the variable says.
+/// slurm.jwks takes precedence over slurm.key. slurmctld finds it beside slurm.conf, slurmd through the environment variable.
 SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   const std::map<std::string, std::string> env = pod.env(container);
   const auto told = env.find("SLURM_SACK_JWKS");
@@ -52,7 +52,7 @@ SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   }
   SlurmKeys out{.kids = {}};
   for (const Json& key : jwks->value("keys", Json::array())) {
-    // slurmctld and slurmd end with two keys of one name.
+    // slurmctld and slurmd end if two keys have the same name.
     if (out.bytes.contains(core::get_string(key, {"kid"}))) return {.kids = {}};
     out.kids.push_back(core::get_string(key, {"kid"}));
     out.bytes[out.kids.back()] = bytes_of(core::get_string(key, {"k"}));
@@ -65,7 +65,7 @@ std::string without_port(const std::string& endpoint) {
   return endpoint.substr(0, endpoint.rfind(':'));
 }
 
-/// "host" of SlurmctldHost=name(host).
+/// Returns "host" of SlurmctldHost=name(host).
 std::string slurmctld_host(const std::string& conf) {
   const std::size_t at = conf.find("SlurmctldHost=");
   const std::size_t open = at == std::string::npos ? at : conf.find('(', at);
@@ -83,7 +83,7 @@ void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& p
   const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurm::slurms_own(known->reason);
   if (known->drain && !known->down && !own && !slurm.busy(node)) return;
   const bool missed = known->down && known->reason.ends_with(" : Not responding");
-  if (!known->drain && (!known->down || missed)) holds = {};  // Left over.
+  if (!known->drain && (!known->down || missed)) holds = {};  // left over
   SimNodeUpdate update;
   update.reason = kept                   ? known->reason
                   : known->drain && !own ? "drained without a reason"
@@ -104,7 +104,7 @@ std::string slurm_node_of(const Json& pod) {
 
 // --- Processes --------------------------------------------------------------------------------------------------------
 
-/// A process that Slurm's model wakes.
+/// A process that Slurm's model notifies.
 class SlurmSite::SlurmProcess : public Process {
  public:
   SlurmProcess(SlurmSite& site, PodView pod, std::string container)
@@ -165,10 +165,10 @@ class SlurmSite::Slurmd final : public SlurmProcess {
     site_.ran_.insert(pod_.uid());
     Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) {
-      failed_ = true;  // its name cannot be looked up
+      failed_ = true;  // its name cannot be resolved
       return;
     }
-    cluster->slurmds[node_] = pod_.uid();  // Its keys are asked for.
+    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for its keys
     failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid(), "",
                                             pod_.machine_started());
     if (failed_) cluster->slurmds.erase(node_);
@@ -194,7 +194,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   [[nodiscard]] std::string node() const override { return node_; }
 
  private:
-  /// The last to register under a name has it.
+  /// The slurmd that registered last under a name owns it.
   [[nodiscard]] bool mine() const {
     const Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) return false;
@@ -232,7 +232,7 @@ class SlurmSite::WaitController final : public SlurmProcess {
   }
 };
 
-/// An ephemeral container that waits for the files of one step of a key's rotation.
+/// An ephemeral container that waits for the files of one step of a key rotation.
 class SlurmSite::KeysWitness final : public SlurmProcess {
  public:
   using SlurmProcess::SlurmProcess;
@@ -246,7 +246,7 @@ class SlurmSite::KeysWitness final : public SlurmProcess {
   void files_changed() override { pod_.changed(); }
 };
 
-/// The init container of a login pod, which tells of which rotation its keys are.
+/// The init container of a login pod, which reports the rotation that its keys belong to.
 class SlurmSite::InitConf final : public SlurmProcess {
  public:
   using SlurmProcess::SlurmProcess;
@@ -305,7 +305,7 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
     if (node.empty()) return keys_of(*cluster->pod, std::string(op::kAppController));
     for (const auto& [number, process] : processes_) {
       if (process->node() != node || process->host() != host) continue;
-      // Two pods of one name: the last to start has it.
+      // Of two pods with one name, the one that started last owns the node.
       const auto owner = cluster->slurmds.find(node);
       if (owner != cluster->slurmds.end() && owner->second == process->pod().uid()) {
         return keys_of(process->pod(), std::string(op::kAppWorker));

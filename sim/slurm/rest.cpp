@@ -32,7 +32,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-/// slurmrestd writes the bytes of users as they are.
+/// slurmrestd writes the bytes of users unchanged.
 std::string as_written(const Json& body) {
   static const std::string kPlaceholder = "\\u001a";  // kOddByte, as JSON writes it
   std::string text = body.dump();
@@ -114,8 +114,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   std::function<std::string()> key;
   struct {
     std::int64_t nodes = -1, jobs = -1, partitions = -1;
-  } missed;                                    ///< When the tables changed without a word of it.
-  std::map<std::string, std::string> counted;  ///< Base states by node, when the table was last asked for.
+  } missed;                                    ///< When the tables changed without notice.
+  std::map<std::string, std::string> counted;  ///< Base states by node, as of the last request for the table.
 
   struct Call {
     std::string method, parser, path, query, user;
@@ -172,7 +172,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// An error that slurmctld answered. From 26.05 on what the client did wrong is a 422.
+  /// Returns an error by slurmctld. From 26.05 on, a mistake of the client is a 422.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
                                      std::string_view source) const {
     const int status = number == SlurmErrno::kNoController                    ? 502
@@ -232,7 +232,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       return reply(answer(call, 511, Json::object(),
                           error_json(1007, "Protocol authentication error", "Failure to query " + call.path, "_dump_nodes")));
     }
-    // slurmrestd tries for long before it says so.
+    // slurmrestd retries for a long time before it reports this.
     loop.after(core::Duration{new_release() ? 10000 : 9000}, [weak = weak_from_this(), call, reply = std::move(reply)] {
       if (const auto self = weak.lock()) reply(self->away(call));
     });
@@ -244,7 +244,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return out;
   }
 
-  /// SlurmUser and root; everybody else may only look.
+  /// Reports whether the user is SlurmUser or root. All others may only read.
   [[nodiscard]] static bool administrator(const Call& call) { return call.user == "slurm" || call.user == "root"; }
 
   HttpResponse dispatch(const Call& call) {
@@ -281,7 +281,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     if (call.method == "POST" && call.path == "new/node" && call.parser >= "v0.0.44") return post_new_node(call);
     if (call.method == "POST" && call.path == "jobs/requeue" && call.parser >= "v0.0.45") return requeue_jobs(call);
     if (call.method == "DELETE" && call.path.starts_with("job/")) {
-      // What slurmctld says of the job stands in `status`, and is no error.
+      // slurmctld's answer about the job is in `status`, and is not an error.
       (void)slurm.cancel_by(std::strtoll(call.path.c_str() + 4, nullptr, 10), call.user);
       return good(call);
     }
@@ -315,7 +315,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     }
     HttpResponse out = good(call, {{"pings", Json::array({std::move(item)})}});
     if (trusted) return reply(std::move(out));
-    // A token that slurmctld does not take costs ten seconds.
+    // A token that slurmctld does not accept costs ten seconds.
     loop.after(core::Duration{10000}, [reply = std::move(reply), out = std::move(out)] { reply(out); });
   }
 
@@ -356,13 +356,13 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  /// Whether a table that last changed at `changed` is said to have not; `missed` is a change that is not told of.
+  /// Reports whether a table that last changed at `changed` is reported as unchanged; `missed` is a change without notice.
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
     return since && (*since - 1 >= changed || changed == missed);
   }
 
-  /// Slurm counts allocated CPUs when somebody asks for the whole table, also when the answer is that nothing changed. Until
-  /// then a question for one node takes the count of the last time.
+  /// Slurm counts allocated CPUs when a client requests the whole table, even if the answer is that nothing changed. Requests
+  /// for one node return the last count.
   void count_allocated() {
     counted.clear();
     for (const auto& [name, node] : slurm.nodes()) counted[name] = slurm.state_words(node).front();
@@ -400,7 +400,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     count_allocated();
     const auto since = call.update_time();
     if (unchanged(since, slurm.nodes_changed(), missed.nodes)) return {304, {}, ""};
-    // It asks for the partitions with the same time, and takes "no change" for a failure.
+    // It requests the partitions with the same time, and treats "no change" as a failure.
     if (!slurm.release_at_least(26, 5, 3) && unchanged(since, slurm.partitions_changed(), missed.partitions)) {
       return answer(call, 500, Json::object(),
                     error_json(-1, "Unspecified error", "Unable to query partitions", "_dump_nodes"));
@@ -437,7 +437,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"nodes", job.nodes.empty() ? "" : write_hostlist(job.nodes)},
             {"required_nodes", required.empty() ? "" : write_hostlist(required)},
             {"start_time", job.start == 0 ? triple(0) : triple(job.start)},
-            // A job without a limit is shown with an end in a year.
+            // A job without a limit has an end in a year.
             {"end_time", job.end != 0     ? triple(job.end)
                          : job.start != 0 ? triple(job.start + 31536000)
                                           : triple(0)},
@@ -451,7 +451,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     const auto since = call.update_time();
     Json rows = Json::array();
     if (unchanged(since, slurm.jobs_changed(), missed.jobs)) {
-      // Not a 304: an empty table and a warning.
+      // Not a 304, but an empty table and a warning.
       return answer(
           call, 200, {{"jobs", std::move(rows)}, {"last_backfill", triple(0)}, {"last_update", triple(0)}}, Json::array(),
           Json::array({{{"description", "No job changes since update_time[" + std::to_string(*since) + "]=2026-01-02T03:04:05"},
@@ -562,7 +562,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
-  /// Of one that exists, only the nodes are changed here.
+  /// For an existing reservation, only the nodes can be changed here.
   HttpResponse post_reservation(const Call& call) {
     const std::string name = call.body.value("name", "");
     const auto listed = call.body.value("node_list", std::vector<std::string>{});
@@ -598,7 +598,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return failed == SlurmErrno::kSuccess ? good(call) : refused(call, failed, "Requeue failed", "op_handler_jobs_requeue");
   }
 
-  /// Of many nodes the good ones are changed, also when some are unknown.
+  /// Changes the known nodes, even if others are unknown.
   HttpResponse post_nodes(const Call& call) {
     std::vector<std::string> names;
     const Json& given = call.body.contains("name") ? call.body["name"] : Json::array();
@@ -652,7 +652,7 @@ class SlurmTransport final : public net::HttpTransport {
     } else if (fault.kind == SlurmFault::Kind::kLostEarly) {
       answer(id, std::unexpected(lost("the connection was cut")));
     } else {
-      // On its way whatever becomes of the client.
+      // The request continues on its way, whatever happens to the client.
       network_.after(hop(), [this, alive = alive_, find = find_, id, request = std::move(request), fault] {
         if (SlurmRest* server = find()) {
           arrive(*server, alive, id, request, fault);
@@ -683,7 +683,7 @@ class SlurmTransport final : public net::HttpTransport {
   };
 
   static constexpr const char* kRefusedText = "slurmrestd: connection refused";
-  /// All that may be asked for, whatever it was.
+  /// The answer to any request.
   static constexpr const char* kOfAnother =
       R"({"nodes":[],"jobs":[],"partitions":[],"reservations":[],"last_update":{"set":true,"infinite":false,"number":1},)"
       R"("pings":[{"hostname":"elsewhere","responding":true,"pinged":"UP","mode":"primary","primary":true}],)"
@@ -695,14 +695,14 @@ class SlurmTransport final : public net::HttpTransport {
 
   core::Duration hop() { return core::Duration{static_cast<std::int64_t>(1 + random_.below(8))}; }
 
-  /// On the client's loop, if it still waits.
+  /// Calls back on the client's loop, if the client still waits.
   void answer(RequestId id, core::Result<HttpResponse> result) {
     loop_.after(hop(), [this, id, alive = alive_, result = std::move(result)]() mutable {
       if (*alive) finish(id, std::move(result));
     });
   }
 
-  /// The client may be gone.
+  /// The client may have been destroyed.
   void arrive(SlurmRest& server, const std::shared_ptr<bool>& alive, RequestId id, const HttpRequest& request,
               const SlurmFault& fault) {
     if (fault.kind == SlurmFault::Kind::kError) {

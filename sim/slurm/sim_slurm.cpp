@@ -13,7 +13,7 @@ bool yes(std::string_view text) {
   return lower(text) == "yes" || text == "1" || lower(text) == "true";
 }
 
-/// Of the last line that sets it; nullopt: none does.
+/// Returns the value in the last line that sets the key; nullopt if none does.
 std::optional<std::string> last(const std::vector<ConfWords>& lines, std::string_view key) {
   std::optional<std::string> out;
   for (const ConfWords& words : lines) {
@@ -126,7 +126,7 @@ SimSlurm::~SimSlurm() {
 }
 
 void SimSlurm::later(core::Duration delay, std::function<void()> call) {
-  // A little unlike itself each time, so that events of one kind do not always keep their order.
+  // The delay varies, so that events of one kind do not always keep their order.
   const auto jitter = static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(delay.count() / 4 + 1)));
   loop_.after(delay + core::Duration{jitter}, [alive = alive_, call = std::move(call)] {
     if (*alive) call();
@@ -161,7 +161,7 @@ core::Result<SimSlurm::Loaded> SimSlurm::load(const std::string& text) const {
   for (const ConfWords& words : *lines) {
     const auto& [key, value] = words.front();
     if (key != "nodeset") continue;
-    // A node of that name among the stored ones ends slurmctld (24.11 and later).
+    // A stored node with the name of a NodeSet ends slurmctld (24.11 and later).
     if (nodes_.contains(value)) return core::fail(core::ErrorCode::kInvalid, "NodeSet " + value + " has the name of a node");
     out.node_sets[value] = word(words, "feature");
   }
@@ -193,14 +193,14 @@ void SimSlurm::put_in_force(Loaded loaded) {
   max_nodes_ = loaded.max_nodes;
   slurmd_timeout_ = loaded.slurmd_timeout;
   node_sets_ = std::move(loaded.node_sets);
-  // Jobs of a partition that is gone: running ones are killed, pending ones cannot run any more.
+  // Jobs of a removed partition: running jobs are killed, pending jobs can no longer run.
   for (auto& [id, job] : jobs_) {
     if (job.ended() || job.completing || loaded.partitions.contains(job.request.partition)) continue;
     fail_job(job, JobLoss::Cause::kPartitionGone);
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
-    // "Invalid req_nodes for JobId": what was asked for by name is looked up again, for running jobs as well, and is gone.
+    // "Invalid req_nodes for JobId": nodes required by name are looked up again, even for running jobs, and are missing.
     const bool lost = !job.ended() && !job.completing &&
                       std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
                                   [&](const std::string& n) { return !nodes_.contains(n); });
@@ -259,9 +259,9 @@ core::Result<void> SimSlurm::start() {
   touch_jobs();
   tend_reservations();
   for (auto& [name, slurmd] : slurmds_) {
-    // It tells those that it knows from before.
+    // slurmctld notifies the slurmds that it knows from before.
     if (slurmd.registered && nodes_.contains(name)) slurmd.fetched = configuration_;
-    // Those that found nobody at their start try again; those that lost their record do not.
+    // A slurmd that found no slurmctld at its start retries; one that lost its record does not.
     if (!slurmd.registered && !slurmd.refused) {
       later(options_.config_retry,
             [this, node = name, incarnation = slurmd.incarnation] { register_slurmd(node, incarnation); });
@@ -317,7 +317,7 @@ SlurmErrno SimSlurm::reconfigure() {
   return SlurmErrno::kSuccess;
 }
 
-/// slurmctld tells every slurmd that it knows, and that takes its word; one whose record is gone is not known.
+/// slurmctld notifies every slurmd that it knows and that accepts its messages. A slurmd without a record is not known.
 void SimSlurm::reload_all() {
   if (!up_) return;
   for (auto& [name, slurmd] : slurmds_) {

@@ -1,4 +1,4 @@
-// Jobs in SimSlurm: how they come, start, end, and are lost.
+// Jobs in SimSlurm: their submission, start, end and loss.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace sim {
 namespace {
 
-/// Ended jobs are shown for so long (MinJobAge).
+/// Ended jobs are listed for this long (MinJobAge).
 constexpr std::int64_t kJobAge = 300;
 
 }  // namespace
@@ -81,14 +81,14 @@ void SimSlurm::schedule() {
 bool SimSlurm::try_start(SimJob& job) {
   const auto partition = partitions_.find(job.request.partition);
   if (partition == partitions_.end()) return false;
-  // One that is drained starts what it has.
+  // A drained partition still starts its pending jobs.
   if (const std::string& state = partition->second.state; state != "UP" && state != "DRAIN") return false;
   std::vector<std::string> chosen;
   const auto take = [&](const std::string& name) {
     const auto node = nodes_.find(name);
     if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
     if (!node->second.reservation.empty()) return false;
-    // It would not take the job's launch from a slurmctld with another key.
+    // The slurmd would not accept the job's launch from a slurmctld with another key.
     if (const auto slurmd = slurmds_.find(name); slurmd != slurmds_.end() && !slurmd->second.keys.accept(keys_)) return false;
     const int free = free_cpus(node->second);
     if (free < (job.request.exclusive ? node->second.cpus : 1) || (job.request.exclusive && busy(name))) return false;
@@ -117,7 +117,7 @@ bool SimSlurm::try_start(SimJob& job) {
       if (*alive) touch_jobs();
     });
   job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
-  // A node that works needs no reason (before 26.05 an old one stays until then).
+  // A working node needs no reason (before 26.05 an old one stays until then).
   for (const std::string& name : job.nodes) nodes_[name].reason.clear();
   touch_jobs();
   touch_nodes();
@@ -148,7 +148,7 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
                      std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
                                  [&](const std::string& node) { return slurmds_.contains(node); });
   if (!heard) {
-    // slurmd tells when slurmctld is back; of a dead slurmd's jobs nobody tells.
+    // slurmd reports the end when slurmctld is back. Nobody reports the end of jobs on a dead slurmd.
     later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
     return;
   }
@@ -157,7 +157,7 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   end_job(it->second, timeout ? SimJob::State::kTimeout : SimJob::State::kCompleted);
 }
 
-/// The job ends; its nodes run the epilog.
+/// Ends the job. Its nodes run the epilog.
 void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   const bool had_nodes = job.state == SimJob::State::kRunning || job.state == SimJob::State::kSuspended;
   job.state = state;
@@ -170,20 +170,20 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   later(options_.epilog, [this, id = job.id, turn] {
     const auto it = jobs_.find(id);
     if (it == jobs_.end() || turns_[id] != turn) return;
-    // Nobody tells of its end on a node that was deleted under it.
+    // Nobody reports the end on a node that was deleted during the job.
     if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
     it->second.completing = false;
     for (const std::string& node : it->second.nodes) {
       if (it->second.request.epilog_fails) drain_itself(nodes_.at(node), "Epilog error");
     }
-    if (it->second.state == SimJob::State::kPending) it->second.nodes.clear();  // It was requeued.
+    if (it->second.state == SimJob::State::kPending) it->second.nodes.clear();  // it was requeued
     touch_jobs();
     touch_nodes();
     schedule_soon();
   });
 }
 
-/// Its node is drained, and it begins anew elsewhere.
+/// The node is drained, and the job starts again elsewhere.
 void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || !up_) return;
@@ -209,7 +209,7 @@ bool SimSlurm::in_prolog(const SimJob& job) const {
   return job.state == SimJob::State::kRunning && loop_.clock().mono() < job.prolog_until;
 }
 
-/// Launches that wait for a prolog are in slurmctld's memory alone: the job stands as running until somebody cancels it.
+/// Launches that wait for a prolog exist only in slurmctld's memory: the job counts as running until somebody cancels it.
 void SimSlurm::lose_launches(JobLoss::Cause cause) {
   for (auto& [id, job] : jobs_) {
     if (!in_prolog(job) || job.unlaunched) continue;
@@ -228,7 +228,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// The node's jobs end with it: requeued, or failed. Epilogs are not awaited.
+/// The node's jobs end with it: they are requeued, or fail. Epilogs are not awaited.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;
@@ -299,7 +299,7 @@ SlurmErrno SimSlurm::cancel_by(std::int64_t id, const std::string& user) {
   return SlurmErrno::kSuccess;
 }
 
-/// It waits anew, and holds its nodes until their epilogs are through.
+/// The job is pending again, and holds its nodes until their epilogs have ended.
 SlurmErrno SimSlurm::requeue(std::int64_t id, const std::string& user) {
   if (!up_) return SlurmErrno::kNoController;
   const auto it = jobs_.find(id);

@@ -1,4 +1,4 @@
-// What clients of SimSlurm do to nodes: updates, deletion, creation.
+// Requests of SimSlurm's clients about nodes: updates, deletion, creation.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
   SimNode& node = it->second;
   if (update.features) {
-    // An active feature is not taken away by the way.
+    // An update cannot remove an active feature.
     const auto& active = update.active_features ? *update.active_features : node.active_features;
     const auto kept = [&](const std::string& f) { return std::ranges::find(*update.features, f) != update.features->end(); };
     if (!std::ranges::all_of(active, kept)) return SlurmErrno::kActiveFeatures;
@@ -26,7 +26,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   if (update.comment) node.comment = *update.comment;
   if (update.extra) node.extra = *update.extra;
   if (update.weight) node.weight = *update.weight;
-  // Whether the machine has it is looked at with the next registration.
+  // The next registration checks whether the machine has it.
   if (update.gres) node.gres = *update.gres;
   if (update.features) {
     node.features = node.active_features = *update.features;
@@ -89,7 +89,7 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
   if (it == nodes_.end()) return SlurmErrno::kInvalidNode;
   const std::vector<const SimJob*> holders = jobs_on(name);
   if (!it->second.reservation.empty()) return SlurmErrno::kBusy;
-  // Suspended jobs do not count: slurmctld deletes the node under them, and their processes are orphans.
+  // Suspended jobs do not count: slurmctld deletes their node, and their processes are orphaned.
   if (std::any_of(holders.begin(), holders.end(), [](const SimJob* job) { return job->state != SimJob::State::kSuspended; })) {
     return SlurmErrno::kBusy;
   }
@@ -105,7 +105,7 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
   return SlurmErrno::kSuccess;
 }
 
-/// slurmd, if it lives, does not notice.
+/// A running slurmd does not notice it.
 void SimSlurm::forget_record(const std::string& name) {
   nodes_.erase(name);
   for (auto& [partition, value] : partitions_) value.members.erase(name);

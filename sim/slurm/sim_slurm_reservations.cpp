@@ -1,4 +1,4 @@
-// Reservations of SimSlurm: how they come, move on and go, and what becomes of their nodes.
+// Reservations of SimSlurm: their creation, recurrence and end, and the state of their nodes.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -11,7 +11,7 @@ namespace sim {
 namespace {
 
 constexpr std::int64_t kHour = 3600, kDay = 24 * kHour;
-/// How far back a begin may lie.
+/// The maximum age of a begin.
 constexpr std::int64_t kLateStart = 30;
 constexpr std::array<std::pair<const char*, std::int64_t>, 5> kPeriods{
     {{"HOURLY", kHour}, {"DAILY", kDay}, {"WEEKDAY", kDay}, {"WEEKEND", kDay}, {"WEEKLY", 7 * kDay}}};
@@ -82,7 +82,7 @@ SlurmErrno SimSlurm::delete_reservation(const std::string& name) {
   return SlurmErrno::kSuccess;
 }
 
-/// Those that are over move on or go, nodes are marked, and the next begin or end is waited for.
+/// Ends or advances the reservations that are over, marks their nodes, and waits for the next begin or end.
 void SimSlurm::tend_reservations() {
   const std::uint64_t turn = ++tended_;
   if (!up_) return;
@@ -98,7 +98,7 @@ void SimSlurm::tend_reservations() {
     next = std::min(next, reservation.start > now ? reservation.start : reservation.end);
   }
   mark_reserved();
-  // Slurm looks now and then.
+  // Slurm checks from time to time.
   if (next - now > 366 * kDay) return;
   later(std::chrono::seconds{next - now} + core::Duration{500}, [this, turn] {
     if (turn == tended_) tend_reservations();

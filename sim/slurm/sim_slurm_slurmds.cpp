@@ -1,4 +1,4 @@
-// slurmds in SimSlurm: how they find slurmctld, register, and fall silent; and the records that come of it.
+// slurmds in SimSlurm: how they find slurmctld, register and fall silent, and the records that result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace sim {
 namespace {
 
-/// What State= of --conf may say; only DOWN and DRAIN are heeded.
+/// Reports whether State= of --conf may have this value. Only DOWN and DRAIN have an effect.
 bool node_state_word(std::string_view text) {
   constexpr std::array<std::string_view, 10> kWords{"cloud", "down",    "drain",  "drained", "draining",
                                                     "fail",  "failing", "future", "idle",    "unknown"};
   return std::ranges::find(kWords, lower(text)) != kWords.end();
 }
 
-/// slurmd gets its arguments from a shell in the image, which takes the quotes off.
+/// slurmd gets its arguments from a shell in the image, which removes the quotes.
 std::string unquoted(std::string text) {
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') return text.substr(1, text.size() - 2);
   return text;
@@ -26,7 +26,7 @@ std::string unquoted(std::string text) {
 
 }  // namespace
 
-/// One after the other is asked, all at the port of the first.
+/// Asks one server after the other, all at the port of the first.
 std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
   if (servers.empty()) return core::Duration{0};
   const std::string port = servers.front().substr(servers.front().rfind(':'));
@@ -83,7 +83,7 @@ void SimSlurm::stop_slurmd(const std::string& name) {
   watch_silence(name);
 }
 
-/// Their processes are gone; slurmctld learns that by silence, or from the next slurmd of the name.
+/// The processes have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(name) || job.completing || job.doomed) continue;
@@ -97,8 +97,8 @@ bool SimSlurm::hears(const std::string& name) const {
   return slurmd != slurmds_.end() && slurmd->second.keys.accept(keys_) && keys_.accept(slurmd->second.keys);
 }
 
-/// The end of a slurmd, or that it has other keys, is noticed by silence: after a third of SlurmdTimeout, and after all of it
-/// the node is DOWN.
+/// slurmctld notices the end of a slurmd, or that it has other keys, by its silence: NOT_RESPONDING after a third of
+/// SlurmdTimeout, and DOWN after all of it.
 void SimSlurm::watch_silence(const std::string& name) {
   const auto still = [this, name, silence = ++silences_[name]]() -> SimNode* {
     const auto it = nodes_.find(name);
@@ -115,7 +115,7 @@ void SimSlurm::watch_silence(const std::string& name) {
     SimNode* node = still();
     if (node == nullptr || node->down) return;
     node->not_responding = true;
-    // A reason that is there is added to, once.
+    // An existing reason is extended once.
     if (node->reason.find(" : Not responding") == std::string::npos) {
       node->reason += node->reason.empty() ? "Not responding" : " : Not responding";
       node->reason_at = now_seconds();
@@ -155,7 +155,7 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
     return moved(name);
   }
   if (nodes_.size() >= max_nodes_ || node_sets_.contains(name)) {
-    // slurmctld logs it and answers success all the same.
+    // slurmctld logs it, but answers with success.
     slurmd.refused = true;
     return moved(name);
   }
@@ -179,7 +179,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
       node.features = node.active_features = split(value, ',');
     } else if (key == "state") {
       node.drain = lower(value).starts_with("drain");
-      // With ReturnToService=2 a DOWN of its own is over in the same registration.
+      // With ReturnToService=2 the same registration ends a DOWN of its own.
       node.down = lower(value) == "down" && return_to_service_ != 2;
     } else if (key == "reason") {
       reason = value;
@@ -198,7 +198,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
     node.reason_user = "slurm";
   }
   check_resources(node);
-  // Jobs that hold one of that name which was deleted under them do not hold this one.
+  // Jobs that hold a deleted node of that name do not hold the new one.
   for (auto& [id, job] : jobs_) std::erase(job.nodes, name);
   if (on_new) on_new(node);
   update_partitions(&(nodes_[name] = std::move(node)));
@@ -207,8 +207,8 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   schedule_soon();
 }
 
-/// A node that has less than its record says is drained. Its reason says so: at once, unless there is one that is no drain's,
-/// and then with the next registration. When it has enough again, drain and reason stay.
+/// Drains a node that has less than its record says. The reason says so: at once, or with the next registration if the node has
+/// another reason without a drain. When the node has enough again, drain and reason stay.
 bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {
@@ -231,7 +231,7 @@ bool SimSlurm::check_resources(SimNode& node) {
   return false;
 }
 
-/// As for a prolog or an epilog that failed. A reason that is there stays, but for slurmctld's own.
+/// Drains the node as after a failed prolog or epilog. An existing reason stays, unless it is slurmctld's own.
 void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
   if (!node.drain) node.own_drain = loop_.clock().mono();
   node.drain = true;
@@ -243,7 +243,7 @@ void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
   touch_nodes();
 }
 
-/// --conf of a node that is known says nothing.
+/// The --conf of a known node has no effect.
 void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   node.address = slurmd.address;
   node.not_responding = false;
@@ -255,7 +255,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   const bool own_silence = node.reason == "Not responding";
   const bool rebooted = slurmd.booted > node.heard_of;
   node.heard_of = now_seconds();
-  // One that lacks something stays DOWN.
+  // A node that lacks something stays DOWN.
   if (!check_resources(node)) return touch_nodes();
   if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence && !rebooted))) {
     if (on_return) on_return(node);

@@ -354,7 +354,7 @@ TEST_P(SimSlurmTest, FaultsAreFaults) {
   EXPECT_EQ(slurm.node("cpu-0")->comment, "done");
 }
 
-/// "requeued: its node was set DOWN", in their order.
+/// Records the losses in their order, such as "requeued: its node was set DOWN".
 class LossTest : public SimSlurmTest {
  protected:
   LossTest() {
@@ -457,7 +457,7 @@ TEST_P(LossTest, AnEpilogThatFailsDrainsUnderAnOldReason) {
   nodes(1);
   slurm.submit({.duration = 2s, .epilog_fails = true});
   loop.run_for(1s);
-  // 24.11 keeps the reason of a drain that is over.
+  // 24.11 keeps the reason of an ended drain.
   slurm.update_node("cpu-0", {.state = "DRAIN", .reason = "old"});
   slurm.update_node("cpu-0", {.state = "UNDRAIN"});
   loop.run_for(5s);

@@ -16,7 +16,7 @@ bool numeric(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Of slurm.conf. What slurmctld knows beyond these it does not meet here.
+/// The keys of slurm.conf. slurmctld knows more, which do not occur here.
 const std::set<std::string, std::less<>>& setting_keys() {
   static const std::set<std::string, std::less<>> kAll{"accountingstoragehost",
                                                        "accountingstorageport",
@@ -192,7 +192,7 @@ core::Result<std::vector<std::string>> read_hostlist(std::string_view text) {
     const std::string prefix(text.substr(0, open));
     std::string_view ranges = text.substr(open + 1, close - open - 1);
     text.remove_prefix(close + 1);
-    // Names go on behind brackets only in clusters that no history has.
+    // Names continue after brackets only in clusters that no history has.
     if (!text.empty() && !text.starts_with(',')) return core::fail(ErrorCode::kInvalid, "something follows the bracket");
     text.remove_prefix(std::min<std::size_t>(1, text.size()));
     while (!ranges.empty()) {
@@ -210,7 +210,7 @@ core::Result<std::vector<std::string>> read_hostlist(std::string_view text) {
 }
 
 std::string write_hostlist(const std::vector<std::string>& names) {
-  // By what stands before the number, and by its width; a name without a number stands alone.
+  // Groups names by the part before the number, and the number's width. A name without a number stands alone.
   std::map<std::pair<std::string, std::size_t>, std::set<long>> numbered;
   std::string out;
   const auto add = [&](const std::string& word) { out += (out.empty() ? "" : ",") + word; };
