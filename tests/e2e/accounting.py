@@ -19,7 +19,7 @@ from suite import (demo_manifest, ends_well, expect, once, own_clusters, running
 
 CONTROLLER, ACCOUNTING = "controllers.slinky.slurm.net", "accountings.slinky.slurm.net"
 NODESET, RESTAPI = "nodesets.slinky.slurm.net", "restapis.slinky.slurm.net"
-# What slurmdbd.conf, SQL and shells read in ways of their own.
+# Characters that are special in slurmdbd.conf, SQL and shells.
 PASSWORD = "pa#s\\s'w\"o$rd`"
 
 
@@ -74,7 +74,7 @@ def recorded(ns, job, state="COMPLETED", controller="demo"):
     wait(f"the record of job {job}", lambda: sacct(ns, job, controller=controller)[job][0] == state)
 
 
-# Several of them run on a worker at once.
+# Several of these jobs fit on a worker.
 SMALL = ("-n1", "--mem=10", "--no-requeue")
 
 
@@ -143,7 +143,8 @@ def joined(ns, name="demo"):
     try:
         ns.wait_condition(ACCOUNTING, name, timeout=60)
     except Failed as error:
-        # A slurmctld that started without its slurmdbd registers five minutes later, and the condition says what does it at once.
+        # A slurmctld that started without its slurmdbd registers five minutes later. The condition names the command that does
+        # it at once.
         if "is not connected to slurmdbd" in str(error):
             ns.slurm("scontrol", "reconfigure", controller=name)
     for kind in (ACCOUNTING, CONTROLLER):
@@ -191,14 +192,14 @@ def accounting_from_the_first_job(tag, plugin):
         name = f"{ns.name}_demo"
         expect(name in found and found[name]["controller"]["port"] == 6817, f"the cluster is not registered: {found}")
 
-        # The password is nowhere but in its Secret.
+        # The password is only in its Secret.
         for kind in ("configmaps", "secrets", "pods", "statefulsets", ACCOUNTING, "events"):
             for item in ns.get(kind):
                 text = json.dumps(item)
                 expect(item["metadata"]["name"] == "mariadb-password" or json.dumps(PASSWORD)[1:-1] not in text,
                        f"{kind}/{item['metadata']['name']} shows the password")
 
-        # Both away: jobs go on.
+        # Both are down, and jobs continue.
         ns.kubectl("scale", "deployment", "mariadb", "--replicas=0")
         wait("the database is gone", lambda: not ns.get("pods", labelSelector="app=mariadb"))
         ns.kubectl("delete", "pod", "demo-accounting-0", "--wait=true")
@@ -211,7 +212,7 @@ def accounting_from_the_first_job(tag, plugin):
         joined(ns)
         recorded(ns, job)
 
-        # Settings of the server that slurmdbd does not do well with.
+        # Settings of the database server that slurmdbd cannot work well with.
         query(ns, "set global max_allowed_packet=1048576")
         if tag != "24.11":
             query(ns, "set global innodb_snapshot_isolation=ON")
@@ -225,12 +226,12 @@ def accounting_from_the_first_job(tag, plugin):
         joined(ns)
         wait("nothing is told of its settings", lambda: not ns.condition(ACCOUNTING, "demo", "DatabaseUnsuited"))
 
-        # Another password, and then the database has it too. slurmdbd tries by itself.
+        # The Secret gets another password, and later the database. slurmdbd retries by itself.
         secret(ns, "another")
         ns.wait_condition(ACCOUNTING, "demo", "Degraded", saying="DatabaseRefused: spec.storageConfig.username: slurm")
         query(ns, "alter user slurm@'%' identified by 'another'")
         joined(ns)
-        # No right to the database that is wanted.
+        # The user has no right to this database.
         ns.patch(ACCOUNTING, "demo", {"spec": {"storageConfig": {"database": "elsewhere"}}})
         ns.wait_condition(ACCOUNTING, "demo", "Degraded", saying="DatabaseRefused: spec.storageConfig.database: elsewhere")
         ns.patch(ACCOUNTING, "demo", {"spec": {"storageConfig": {"database": "slurm_acct_db"}}})
@@ -251,7 +252,7 @@ def accounting_with_a_managed_database(tag, plugin):
         expect(not ns.condition(ACCOUNTING, "demo", "DatabaseUnsuited"), "slurmdbd complains of the operator's own settings")
         job = ns.submit("true")
         recorded(ns, job)
-        # Another password comes with another Secret.
+        # A new Secret comes with a new password.
         before = ns.get("secret", "demo-mariadb")
         ns.kubectl("delete", "secret", "demo-mariadb")
         wait("there is another password", lambda: ns.get("secret", "demo-mariadb")["data"] != before["data"])
@@ -261,7 +262,7 @@ def accounting_with_a_managed_database(tag, plugin):
         ns.wait_condition(ACCOUNTING, "demo")
         job_meanwhile = ns.submit("true")
         recorded(ns, job_meanwhile)
-        # The Accounting is made again.
+        # The Accounting is created again.
         ns.kubectl("delete", ACCOUNTING, "demo", "--wait=true")
         ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="AccountingMissing")
         wait("its pods are gone", lambda: not ns.get("pods", labelSelector="app.kubernetes.io/name in (slurmdbd,slurm-mariadb)"))
@@ -292,7 +293,7 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
 
         def under_jobs(pod, strike):
             before, (first, codes) = ns.get("pod", pod), some(3)
-            # On a busy machine the first may be over before the last is submitted.
+            # On a busy machine the first may end before the last is submitted.
             wait("some of them have begun", lambda: any(state not in ("PENDING", "FORGOTTEN") for state, _ in ns.fates(first)))
             strike(ns, pod)
             second, more = some(2)
@@ -306,7 +307,7 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
         under_jobs(database, remove_by_force)
         under_jobs(database, lambda ns, pod: kill(ns, pod, "mariadbd"))
 
-        # slurmctld keeps what it has to record through its own restart.
+        # slurmctld keeps unsent records through its own restart.
         keep_away(ns, True)
         ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying="AccountingAway")
         kept, _ = some(2)
@@ -364,7 +365,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
 
         ours = number()
         theirs = "4711" if ours != "4711" else "4712"
-        # The former database comes back.
+        # The previous database returns.
         renumber(theirs)
         wait("the running one goes on", both_are_there)
         try_again, _ = waits(ours, theirs)
@@ -376,7 +377,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
         ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         joined(ns)
-        # It was the wrong one, and then the other one is to stay.
+        # The change was a mistake once; the second time the other database stays.
         renumber(theirs)
         try_again, _ = waits(ours, theirs)
         ns.kubectl(*try_again)
@@ -415,7 +416,7 @@ def accounting_with_a_backup(tag, plugin):
             recorded(ns, job, "RUNNING")
         state_is_written(ns, waits)
 
-        # None comes for it.
+        # The quota prevents a new primary pod.
         ns.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: 1}}}")
         wait("the quota is in force", lambda: ns.get("resourcequota", "full")["status"]["hard"])
         remove_by_force(ns, "demo-controller-0")
@@ -440,7 +441,7 @@ def accounting_with_a_backup(tag, plugin):
             ns.wait_condition(kind, "demo", condition)
 
         ns.kubectl("delete", "resourcequota", "full")
-        # Kubernetes has tried in vain to make its pod, and lets ever more time pass before it tries again.
+        # Kubernetes has failed to create its pod, and retries with a growing delay.
         primary_serves(3 * LIMIT)
         joined(ns)
         for job in (through_all, begun[-1]):
@@ -471,7 +472,7 @@ def accounting_that_somebody_else_runs(tag, plugin):
         recorded(ns, ns.submit("true"))
         expect(not ns.get("service", "outside-accounting"), "something was made for a slurmdbd of somebody else")
 
-        # Another name of it, which leads nowhere when slurmctld is to join.
+        # Another name of the same slurmdbd, without a backend when slurmctld should join.
         job = runs(ns, ns.submit_until_told(*SMALL))
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "late"}, "spec": {"selector": {"e2e": "nothing"}, "ports": [{"port": 6819}]}}
         late = external | {"metadata": {"name": "late"}, "spec": {"external": True, "externalConfig": {"host": f"late.{ns.name}", "port": 6819}}}
@@ -533,7 +534,7 @@ def accounting_that_two_clusters_share(tag, plugin):
         wanted = sorted(f"{job}|{ns.name}_{name}|COMPLETED" for name, job in jobs.items())
         expect(sorted(said.split()) == wanted, f"sacct has {said.split()}, not {wanted}")
 
-        # The younger takes another key, and slurmdbd stays with the older one until that follows.
+        # The younger one gets a new key. slurmdbd keeps the older one's key until that follows.
         put_keys()
         for name in both:
             wait(f"{name} waits", lambda name=name: ns.condition(CONTROLLER, name, "KeyChanged"))
@@ -585,7 +586,7 @@ def accounting_joins_and_leaves_under_jobs(tag, plugin):
         now = slurmctld_identity(ns)
         expect(now[0] != before[0] and now[1] == 0, f"slurmctld was {before} and is {now}")
         recorded(ns, job, "RUNNING")
-        # It starts again without its slurmdbd.
+        # slurmctld restarts without its slurmdbd.
         ns.kubectl("scale", "deployment", "mariadb", "--replicas=0")
         wait("the database is gone", lambda: not ns.get("pods", labelSelector="app=mariadb"))
         ns.kubectl("delete", "pod", "demo-accounting-0", "--wait=true")
@@ -608,7 +609,7 @@ def accounting_joins_and_leaves_under_jobs(tag, plugin):
         ns.slurm("scontrol", "release", str(waits))
         ends_well(ns, waits)
         expect(workers == {name: pod["metadata"]["uid"] for name, pod in ns.workers().items()}, "workers were replaced")
-        # And back again: the database knows the cluster.
+        # Back to accounting: the database knows the cluster.
         ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": {"name": "demo"}}})
         joined(ns)
         job = ns.submit("true")

@@ -21,7 +21,7 @@ _env = subprocess.run(["bash", "-c", '. "$0/dev/env.sh" && env -0', str(TOP)], s
 ENV = dict(line.split("=", 1) for line in _env.split("\0") if line)
 
 
-# The namespaces of failed tests are left for a look.
+# Keep the namespaces of failed tests for inspection.
 KEEP = bool(os.environ.get("KEEP"))
 
 
@@ -29,7 +29,7 @@ class Failed(Exception):
     """A test's expectation did not hold, in words."""
 
 
-# Ten times what most things take on a quiet machine, in seconds. Only a test that fails waits for so long.
+# Ten times what most things take on a quiet machine, in seconds. Only a failing test waits that long.
 LIMIT = 300
 
 
@@ -40,11 +40,11 @@ def run(*command, text=None, check=True, timeout=2 * LIMIT):
     return done
 
 
-# What kubectl says of a request that nobody has begun to serve, so that it may be made again.
+# kubectl's messages about requests that were not started, so that they can be repeated.
 NOT_BEGUN = re.compile(r"^(error:|Error from server|Unable to connect to the server|The connection to the server).*("
                        r"error dialing backend|unable to upgrade connection|TLS handshake timeout|connect: connection refused|was refused)", re.M)
 
-# Commands of Slurm that only read, and what is said where slurmctld's container ends under one of them, or has not begun.
+# Slurm commands that only read, and the messages if slurmctld's container ends during them or has not started.
 READS = (("scontrol", "show"), ("scontrol", "ping"), ("squeue",), ("sinfo",))
 RESTARTS = re.compile(r"exit code 137|container not found|container is not created or running|Unable to contact slurm controller|"
                       r"Connection refused")
@@ -67,7 +67,7 @@ class Api:
 
     def __init__(self):
         self.proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True, env=ENV)
-        # A process of multiprocessing's does not run what atexit knows.
+        # Processes of multiprocessing do not run atexit handlers.
         multiprocessing.util.Finalize(None, self.proxy.kill, exitpriority=1)
         self.port = int(self.proxy.stdout.readline().rsplit(":", 1)[1])
         self.connection = None
@@ -123,7 +123,7 @@ def process(name, *words):
     def mine(path):
         try:
             program, *arguments = path.read_text(errors="replace").split("\0")
-        except OSError:  # It has just ended.
+        except OSError:  # it has just ended
             return False
         return pathlib.PurePath(program).name == name and set(words) <= set(arguments)
 
@@ -200,7 +200,7 @@ class Namespace:
             raise Failed(f"{kind} {name or ''}: {status} {document.get('message')}")
         if name:
             return document
-        # In a list its items do not tell what they are.
+        # The items of a list do not contain their kind.
         whole = {"apiVersion": document["apiVersion"], "kind": document["kind"].removesuffix("List")}
         return [whole | item for item in document["items"]]
 
@@ -380,7 +380,7 @@ class AuditLog:
 
     def writes(self):
         """Events of writes that came since the last call."""
-        # By name, so in the order of time: '-' is before '.'.
+        # Sorted by name, which is the order of time: '-' sorts before '.'.
         files = sorted(self.path.parent.glob(f"{self.path.stem}*{self.path.suffix}"))
         numbers = [file.stat().st_ino for file in files]
         mine = os.fstat(self.file.fileno()).st_ino
@@ -392,7 +392,7 @@ class AuditLog:
                 self.file = file.open()
             while part := self.file.readline():
                 self.part += part
-                # The rest of one that is being written comes later.
+                # The rest of an unfinished line comes later.
                 if not self.part.endswith("\n"):
                     break
                 event, self.part = json.loads(self.part), ""

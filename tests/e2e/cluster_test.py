@@ -136,7 +136,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(copy["spec"], {"subdomain": "workers", "initContainers": [{"name": "wait-controller"}], "containers": [container]})
 
     def test_the_end_of_a_job_is_never_too_late(self):
-        # A poll takes 2 s; the job is over by the third.
+        # A poll takes 2 s. The job has ended at the third.
         now, polls = [0.0], iter([["RUNNING"], ["COMPLETING"], ["CANCELLED"]])
 
         class Slurm:

@@ -78,7 +78,7 @@ def process_of(pod, name):
             with open(f"/proc/{number}/comm", encoding="utf-8") as comm, open(f"/proc/{number}/cgroup", encoding="utf-8") as cgroup:
                 if comm.read().strip() == name and pod["metadata"]["uid"] in cgroup.read():
                     found.append(int(number))
-        except OSError:  # It has just ended.
+        except OSError:  # it has just ended
             continue
     if len(found) != 1:
         raise Failed(f"{len(found)} processes {name} are in {pod['metadata']['name']}")
@@ -106,7 +106,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
         ns.wait_condition(CONTROLLER, "demo", "BackupsReady", saying="demo-controller-0 is primary")
         job = runs(ns, proofs.submit("long", "-w", "cpu-0", "-n1", "--mem=10"))
         wait("its script runs", lambda: proofs.of("long") == ["begun"])
-        # Clients wait for the primary meanwhile, so the backup starts what it knows.
+        # Clients wait for the primary meanwhile, so the backup starts a job that it knows.
         late = proofs.submit("late", "-w", "cpu-1", "-n1", "--mem=10", "--begin=now+120")
         state_is_written(ns, late)
         expect(ns.jobs()[late]["job_state"] == ["PENDING"], "the primary has started what the backup is to start")
@@ -114,7 +114,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
         with standing_still(process_of(ns.get("pod", "demo-controller-0"), "slurmctld")):
             wait("the backup serves", lambda: who_writes_the_heartbeat(ns, BACKUP) == 1)
             print(f"        {tag}: the backup had taken over after {time.monotonic() - began:.1f} s", flush=True)
-            # Its script may not begin: what slurmd asks of slurmctld, it asks the primary first.
+            # The job's script may not start: slurmd sends its requests to the primary first.
             wait("the backup starts a job", lambda: f"Launching batch JobId={late} " in ns.kubectl("logs", "cpu-1", "-c", "slurmd").stdout, every=1)
             expect(proofs.of("long") == ["begun"], "the job that ran was ended")
         wait("the primary alone serves", lambda: all(
@@ -174,7 +174,7 @@ def slurmctld_moves_to_another_kubernetes_node_under_jobs(tag, plugin):
         kubectl("cordon", former)
         try:
             ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
-            # Nobody is there to register with.
+            # There is no slurmctld to register with.
             ns.kubectl("delete", "pod", "cpu-1", "--wait=false")
             wait("slurmctld is elsewhere", lambda: home() != former)
             ns.wait_condition(CONTROLLER, "demo")
@@ -199,7 +199,7 @@ def a_slurmctld_that_lost_its_volume_ends_no_script(tag, plugin):
         wait("it is seen that they are busy", lambda: all(
             "nodeset.slinky.slurm.net/pod-busy" in pod["metadata"]["labels"] for pod in ns.workers().values()))
         before, (_, restarts) = ns.workers(), slurmctld_identity(ns)
-        # What is killed writes nothing. The shell ends with its container.
+        # A killed slurmctld writes nothing. The shell ends with its container.
         ns.slurm("bash", "-c", "pkill -STOP -x slurmctld; find $(sed -n 's/^StateSaveLocation=//p' /etc/slurm/slurm.conf) -mindepth 1 -delete; "
                  "pkill -KILL -x slurmctld", check=False)
         wait("slurmctld has begun anew", lambda: slurmctld_identity(ns)[1] > restarts and not ns.jobs())
@@ -216,7 +216,7 @@ def a_slurmctld_that_lost_its_volume_ends_no_script(tag, plugin):
             wait("the script runs to its end", lambda worker=worker: proofs.of(worker) == ["begun", "done"])
         expect(alike(), "a worker was deleted that a slurmctld without state does not know")
         ns.scale("cpu", 2)
-        # The other one may have been missed a second later.
+        # The second worker may have been missed a second later.
         told = ns.wait_condition(NODESET, "cpu", "Degraded", saying="SlurmStateLost")
         at = re.search(r"confirm-state-loss[=: ]+\"?([0-9TZ:.+-]+[0-9Z])", told["message"])
         expect(at, f"the message names no time: {told['message']}")
@@ -267,7 +267,7 @@ def an_operator_that_stood_still_writes_nothing_more(tag, plugin):
             wait("2 idle", lambda: len(ns.idle()) == 2)
             by = lambda event: event["user"].get("extra", {}).get("authentication.kubernetes.io/pod-name", [""])[0]
             its = [event for event in written.writes() if by(event) == first]
-            # By what the API server recorded: both are in microseconds.
+            # Compares the times that the API server recorded: both are in microseconds.
             late = [(event["verb"], event["objectRef"]["resource"], event["objectRef"].get("name")) for event in its
                     if event["requestReceivedTimestamp"] > since and event["objectRef"]["resource"] != "leases"]
             expect(any(event["requestReceivedTimestamp"] < since for event in its), "the audit log does not tell who wrote")
@@ -287,7 +287,7 @@ class Answers(http.server.ThreadingHTTPServer):
             def do_GET(self):  # pylint: disable=invalid-name
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 if self.server.answer is None:
-                    # Who keeps a connection would go on being answered.
+                    # A client that keeps its connection would still be answered.
                     self.close_connection = True
                     return
                 code, text = self.server.answer

@@ -54,7 +54,7 @@ def main():
         return 0
     wanted = {name for query in queries().values() for name in metrics(query)} - {"up"}
     listed = set(re.findall(r"`([a-z_]+)`", (TOP / "docs/reference/metrics.md").read_text()))
-    # slurmctld's are many; the end-to-end test looks for them in slurmctld's own answer.
+    # slurmctld has many metrics; the end-to-end test looks for them in slurmctld's own answer.
     missing = {name for name in wanted if not re.match("slurm_(?!operator)", name)} - listed
     for name in sorted(wanted):
         print(name)

@@ -107,7 +107,7 @@ def as_each_test_finds_it(ns):
     serves(ns, 3)
     ready = lambda: {name for name in ns.workers() if (ns.condition("pod", name, "Ready") or {}).get("status") == "True"}
     wait("the workers are Ready", lambda: set(ns.workers()) == ready() == set(ns.nodes()) == {"cpu-0", "cpu-1", "cpu-2"})
-    # Others' reasons stay after their drains before 26.05.
+    # Before 26.05 the reasons of others stay after their drains.
     wait("no reason of the operator's is left", lambda: not any(reason.startswith("slurm-operator: ") for _, reason in ns.nodes().values()))
     under_way = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"}
     wait("no job is left", lambda: not any(set(job["job_state"]) & under_way for job in ns.jobs().values()))
@@ -157,7 +157,7 @@ def evict(ns, name):
 def a_cluster_runs_jobs(ns):
     out = ns.slurm("srun", "-N3", "hostname").stdout.split()
     expect(sorted(out) == ["cpu-0", "cpu-1", "cpu-2"], f"srun -N3 hostname printed {out}")
-    # Counts alone may be written half a second later.
+    # The counts may be written half a second later.
     for field in ("replicas", "readyReplicas", "availableReplicas", "desired"):
         wait(f"status.{field} is 3", lambda field=field: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get(field) == 3)
 
@@ -189,7 +189,7 @@ def slurm_states_show_on_pods(ns):
 def scales_out_and_in(ns):
     ns.scale("cpu", 5)
     wait("5 idle", lambda: ns.idle() == [f"cpu-{i}" for i in range(5)])
-    ns.wait_condition("nodesets.slinky.slurm.net", "cpu")  # One that is not ready goes first, whatever its name.
+    ns.wait_condition("nodesets.slinky.slurm.net", "cpu")  # a worker that is not ready would be deleted first, whatever its name
     ns.scale("cpu", 2)
     wait("2 workers", lambda: len(ns.workers()) == 2)
     wait("no records of the others", lambda: len(ns.nodes()) == 2)
@@ -210,7 +210,7 @@ def scale_in_waits_for_jobs(ns):
     wait("1 worker is left", lambda: len(ns.workers()) == 1)
     ns.scale("cpu", 3)
     wait("3 idle again", lambda: len(ns.idle()) == 3)
-    # A worker is idle before the last word of a drain has gone.
+    # A worker is idle before the last reason of a drain is removed.
     wait("no reason is left", lambda: not any(reason for _, reason in ns.nodes().values()))
 
 
@@ -315,7 +315,7 @@ def workers_are_updated_in_a_window(ns):
     put = lambda strategy, value: ns.patch(kind, "cpu", {"spec": {
         "updateStrategy": strategy, "template": {"metadata": {"annotations": {"window": value}}}}})
     job = running_on(ns, "cpu-1")
-    # Time enough to look before it; and it is open for as long as the update may take.
+    # Enough time to check before the window opens. The window is open as long as the update may take.
     opens = int(time.time()) + 120
     start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(opens))
     put({"type": "ScheduledUpdate", "rollingUpdate": {"maxUnavailable": "100%"},
@@ -333,7 +333,7 @@ def workers_are_updated_in_a_window(ns):
         wait("the idle workers are replaced in the window", lambda: replaced() == {"cpu-0", "cpu-2"}, 120 + LIMIT)
         wait("the busy one is drained", lambda: "being updated" in ns.nodes()["cpu-1"][1])
         expect("cpu-1" not in replaced(), "the busy worker was replaced")
-        # By what Kubernetes and Slurm have recorded: a look may come late.
+        # Compares what Kubernetes and Slurm have recorded, because a poll may come late.
         made = [ns.get("pod", name)["metadata"]["creationTimestamp"] for name in ("cpu-0", "cpu-2")]
         drained = drained_at(ns, "cpu-1")
         expect(min(made) >= start and drained >= opens, f"the window opens at {start} ({opens}), workers were made at {made}, one was drained at {drained}")
@@ -456,7 +456,7 @@ def busy_workers_are_not_evicted_while_scaled_in(ns):
         pod["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true" for pod in ns.workers().values()))
     ns.scale("cpu", 1)
     wait("workers drain", lambda: sum("DRAIN" in states for states, _ in ns.nodes().values()) == 2)
-    # The budget is counted anew when a pod changes; a change that means nothing brings that about.
+    # The budget is recalculated when a pod changes, so this makes a meaningless change.
     ns.kubectl("annotate", "pod", "cpu-0", "e2e.test/look=again")
     time.sleep(3)
     for name in ("cpu-0", "cpu-1", "cpu-2"):
@@ -590,7 +590,7 @@ def users_do_not_delete_busy_workers_by_mistake(ns):
 @alone
 def a_busy_worker_is_not_preempted(ns):
     job = running_on(ns, "cpu-2")
-    # Preemption knows it by this label, a second or two after the job began.
+    # Preemption depends on this label, which is set a second or two after the job started.
     wait("the worker is marked as busy", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get(
         "nodeset.slinky.slurm.net/pod-busy") == "true")
     worker = ns.get("pod", "cpu-2")
@@ -600,7 +600,7 @@ def a_busy_worker_is_not_preempted(ns):
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json").stdout)["items"]
     namespaces = json.loads(kubectl("get", "namespaces", "-o", "json").stdout)["items"]
     stay = {item["metadata"]["name"] for item in namespaces if "deletionTimestamp" not in item["metadata"]}
-    # Those that are about to go would leave room that needs no preemption.
+    # Pods that are being deleted would leave room without a preemption.
     others = sum(requests(pod) for pod in pods if pod["metadata"]["uid"] != worker["metadata"]["uid"] and pod["metadata"]["namespace"] in stay
                  and "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in ("Succeeded", "Failed"))
     room = millis(json.loads(kubectl("get", "node", node, "-o", "json").stdout)["status"]["allocatable"]["cpu"]) - others
@@ -643,7 +643,7 @@ def a_kubelet_that_is_away_costs_no_job(ns):
     node, away = worker["spec"]["nodeName"], ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     limits = lambda: [t["tolerationSeconds"] for t in ns.get("pod", name)["spec"]["tolerations"] if "tolerationSeconds" in t]
     expect(not limits(), "the worker would leave a node whose kubelet is away")
-    # As one that was adopted has it, but impatient.
+    # Like the tolerations of an adopted worker, but shorter.
     hasty = [{**t, "tolerationSeconds": 5} if t.get("key") in away else t for t in worker["spec"]["tolerations"]]
     ns.patch("pod", name, {"spec": {"tolerations": hasty}})
     wait("a running worker is made patient", lambda: not limits())
@@ -660,7 +660,7 @@ def a_kubelet_that_is_away_costs_no_job(ns):
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
-# As much of the Prometheus operator as the operator needs.
+# The part of the Prometheus operator that the operator needs.
 SERVICE_MONITORS = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -722,11 +722,11 @@ def dashboards_and_alerts_have_data(ns, monitor):
         wait("Prometheus scrapes all targets", scraped)
         time.sleep(8)
         for where, query in metrics_of.queries().items():
-            # One that is scraped slowly has fewer samples by then.
+            # A target that is scraped slowly has fewer samples by then.
             wait(f"there are the metrics of {where}: {query}", lambda query=query: metrics_of.metrics(query) <= set(prometheus.get("metadata")) | {"up"})
             own = {"namespace": "slurm-operator"} if where.startswith("slurm-operator.json") else {"namespace": ns.name, "service": "demo-controller"}
             found = lambda: prometheus.get("query", query=metrics_of.filled(query, {**own, "__rate_interval": "10s"}))["result"]
-            # What fails or is withheld has no series before it does.
+            # Series about failures and withheld steps only exist after such an event.
             wait(f"data of {where}", lambda: found() or where.startswith("alerts.yaml") or "failed" in query)
 
         def evaluated():
@@ -739,7 +739,7 @@ def dashboards_and_alerts_have_data(ns, monitor):
 
 
 @test
-@alone  # Another lane may replace the operator, which is scraped here.
+@alone  # another lane may replace the operator, which is scraped here
 def metrics_are_served_where_slurm_has_them(ns):
     metrics = lambda enabled: ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"metrics": {
         "enabled": enabled, "serviceMonitor": {"enabled": enabled, "labels": {"release": "prometheus"}, "interval": "5s"}}}})
@@ -818,7 +818,7 @@ class MetricsServer:
             stdout=subprocess.DEVNULL, stderr=open(pathlib.Path(self.directory.name, "log"), "w"))
 
     def __enter__(self):
-        # Before it answers, no namespace could be deleted.
+        # While it does not answer, no namespace can be deleted.
         wait("the metrics server listens", lambda: "Serving securely" in pathlib.Path(self.directory.name, "log").read_text())
         kubectl("apply", "-f", "-", text=self.objects)
         return self
@@ -832,7 +832,7 @@ class MetricsServer:
 
 @test
 @once
-@alone  # Its API is there once in a cluster, and while that does not answer, no namespace can be deleted.
+@alone  # its API exists once in a cluster, and while that does not answer, no namespace can be deleted
 def an_autoscaler_scales_by_real_metrics(ns):
     """By memory, of which each worker and each login node has more than a megabyte, and less than 100 GB."""
     autoscaler = lambda kind, name, target: ns.apply(f"""
@@ -854,7 +854,7 @@ spec:
         job = running_on(ns, "cpu-2")
         autoscaler("NodeSet", "cpu", "100G")
         autoscaler("LoginSet", "login", "1M")
-        # It looks every 15 s, at numbers that may be as old.
+        # The autoscaler checks every 15 s, and its numbers may be as old.
         wait("idle workers go, and the busy one stays", lambda: set(ns.workers()) == {"cpu-2"}, 900)
         wait("there are as many login nodes as may be", lambda: len(login_pods(ns)) == 4, 900)
         ns.wait_condition("loginsets.slinky.slurm.net", "login")
@@ -865,7 +865,7 @@ spec:
         wait("one login node is left", lambda: len(login_pods(ns)) == 1, 900)
     ns.kubectl("delete", "horizontalpodautoscalers", "cpu", "login")
     no_login_nodes(ns)
-    # Of four, one that is not ready yet would go first, whatever its name.
+    # Of four workers, one that is not ready yet would be deleted first, whatever its name.
     again_the_three(ns)
 
 
@@ -889,7 +889,7 @@ def keda(ns):
     env = ENV | {"KUBECONFIG": str(KUBECONFIG), "WATCH_NAMESPACE": ns.name, "POD_NAMESPACE": ns.name, "KEDA_CLUSTER_OBJECT_NAMESPACE": ns.name}
     processes = []
     with tempfile.TemporaryDirectory() as files:
-        # The two know each other by one certificate.
+        # The two authenticate each other with one certificate.
         run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=keda",
             "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{files}/tls.key", "-out", f"{files}/tls.crt")
         shutil.copy(f"{files}/tls.crt", f"{files}/ca.crt")
@@ -905,12 +905,12 @@ def keda(ns):
             for name, arguments in programs.items():
                 with open(f"{files}/{name}.log", "w", encoding="utf-8") as log:
                     processes.append(subprocess.Popen([TOP / f".local/bin/keda-{name}", *arguments], env=env, stdout=log, stderr=log))
-            # Before it answers, no namespace could be deleted.
+            # While it does not answer, no namespace can be deleted.
             wait("KEDA's adapter listens", lambda: "Serving securely" in pathlib.Path(files, "adapter.log").read_text())
             kubectl("apply", "-f", "-", text=objects)
             yield
         finally:
-            # Only a KEDA that runs takes its finalizer away.
+            # Only a running KEDA removes its finalizer.
             ns.kubectl("delete", "scaledobjects.keda.sh", "--all", "--timeout=300s", check=False)
             kubectl("delete", "-f", "-", "--ignore-not-found", text=objects, check=False)
             for process in processes:
@@ -948,7 +948,7 @@ class Wanted:
 
 @test
 @once
-@alone  # Its definitions and its API are there once in a cluster.
+@alone  # its definitions and its API exist once in a cluster
 @long
 def keda_scales_to_nothing_and_back(ns):
     """With the ScaledObject of the documentation, but sooner and with a number that the test says."""
@@ -1014,7 +1014,7 @@ def a_configuration_waits_for_prologs(ns):
         expect(not ns.condition("controllers.slinky.slurm.net", "demo", "JobsInDoubt"), "a job counts as cut short")
         expect(not ns.events("demo", "PrologCutShort"), f"it was loaded although a prolog ran: {ns.events('demo', 'PrologCutShort')}")
         if ns.tag.startswith("26.05"):
-            # A minute is waited at most.
+            # The operator waits at most a minute.
             job = ns.submit("sleep 1", "-N1", "-w", "cpu-0")
             wait("its prolog runs", lambda: ns.jobs()[job]["state_reason"] == "Prolog")
             spec(extraConf=f"{flags}MessageTimeout=78\n")
@@ -1046,7 +1046,7 @@ def workers_that_start_get_the_new_configuration(ns):
             for worker in workers:
                 wait("it is deleted", lambda worker=worker: ns.kubectl("delete", "pod", worker, "--wait=false"))
             wait("others are made", lambda: len(ns.workers()) == 3)
-            # At another moment of their start each time.
+            # Each round hits another moment of their start.
             time.sleep(0.4 + 0.4 * round)
             ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": f"{conf}\n{line}\n"}})
             wait(f"all slurmds have {line}", lambda: all(has(worker, line) for worker in workers))
@@ -1080,7 +1080,7 @@ def a_slurm_that_lost_its_nodes_is_not_believed(ns):
     for name in ("cpu-1", "cpu-2"):
         wait("its state shows", lambda name=name: any(
             c["type"] == "SlurmNodeStateIdle" for c in ns.get("pod", name)["status"]["conditions"]))
-    # Both at once: one worker that Slurm does not know is believed to be forgotten.
+    # Both at once: a single worker that Slurm does not know counts as forgotten.
     ns.slurm("scontrol", "delete", "nodename=cpu-[1-2]")
     ns.wait_condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped", saying="does not know 2 of 3 workers")
     ns.scale("cpu", 1)
@@ -1115,7 +1115,7 @@ def another_version_of_a_kind_harms_nothing(ns):
         return done.returncode == 0 or "not found" in done.stderr
 
     def migrate(version):
-        # The API server learns of the definition a moment after it has been written, and nothing tells when.
+        # The API server learns of the definition a moment after it was written, and nothing shows when.
         time.sleep(5)
         for item in json.loads(kubectl("get", kind, "-A", "-o", "json").stdout)["items"]:
             wait("it is written anew", lambda item=item: written_anew(item["metadata"]))
@@ -1132,13 +1132,13 @@ def another_version_of_a_kind_harms_nothing(ns):
     try:
         have(first, second)
         wait("both versions show the same object", same)
-        # Written in the new version, acted on by who reads the old one.
+        # Written in the new version, while the operator reads the old one.
         ns.kubectl("patch", "nodesets.v1beta2.slinky.slurm.net", "cpu", "--type=merge", "-p", '{"spec":{"replicas":2}}')
         wait("a worker goes", lambda: len(ns.workers()) == 2)
         have(first | {"storage": False}, second | {"storage": True})
         wait("it is stored", lambda: "v1beta2" in definition()["status"]["storedVersions"])
         migrate("v1beta2")
-        # The API server may not serve another definition at once.
+        # The API server may not serve a changed definition at once.
         wait("it is scaled out", lambda: ns.scale("cpu", 3) is None)
         wait("it comes back", lambda: len(ns.idle()) == 2 and len(ns.workers()) == 3)
         wait("both versions show the same object", same)
@@ -1218,7 +1218,7 @@ spec:
     wait("3 idle", lambda: len(ns.idle()) == 3)
 
 
-# A NodeSet whose workers have volumes of their own.
+# A NodeSet whose workers have their own volumes.
 WITH_VOLUMES = """
 apiVersion: slinky.slurm.net/v1beta1
 kind: NodeSet
@@ -1358,7 +1358,7 @@ def labels_of_kubernetes_nodes_make_the_topology(ns):
     leaf = lambda name, value: kubectl("label", "--overwrite", "node", host(name), "e2e.example/zone=a", f"e2e.example/leaf={value}")
     places = lambda: {n["name"]: n.get("topology", "") for n in json.loads(ns.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]}
     way = lambda value: f"default:k8s:k8s/a:k8s/a/{value}"
-    # It is to be the only one on another leaf.
+    # cpu-1 must be the only worker on another leaf.
     for name in ("cpu-0", "cpu-2"):
         moved(ns, name, {host("cpu-1")})
     hosts = [host(name) for name in ("cpu-0", "cpu-1", "cpu-2")]
@@ -1464,7 +1464,7 @@ def a_refused_configuration_is_rolled_back_and_mended(ns):
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
 
 
-# slurmctld marks each job with a word.
+# slurmctld marks each job.
 MARKS = """
 function slurm_job_submit(job_desc, part_list, submit_uid)
   job_desc.admin_comment = "WORD"
@@ -1532,7 +1532,7 @@ def malformed_extra_conf_names_its_line(ns):
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "False")
 
 
-# A NodeSet of one worker, to be given an image and a pod template.
+# A NodeSet of one worker, with placeholders for an image and a pod template.
 ODD = """
 apiVersion: slinky.slurm.net/v1beta1
 kind: NodeSet
@@ -1612,7 +1612,7 @@ spec:
                   "X-SLURM-USER-NAME: slurm\\r\\nX-SLURM-USER-TOKEN: %s\\r\\n\\r\\n' \"$(cat)\" >&3; cat <&3")
         return ns.kubectl("exec", "-i", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script, text=token).stdout
 
-    # It writes / as \/.
+    # slurmrestd writes / as \/.
     versions = wait("slurmrestd tells versions of its API", lambda: re.findall(r"slurm\\?/v0\.0\.(\d+)\\?/nodes", ask("/openapi/v3")))
 
     def tells_nodes():
@@ -1647,12 +1647,12 @@ def no_login_nodes(ns):
 def users_log_in_and_run_jobs(ns):
     have_client(ns)
     first, second = made_key(ns, "first"), made_key(ns, "second")
-    # The keys that do not open yet, or any more, would have sshd turn the client away for a while.
+    # sshd would penalize the client for keys that are not valid yet, or no longer.
     patient = "PerSourcePenalties no\n"
     ns.apply(LOGINSET + f"  rootSshAuthorizedKeys: {json.dumps(first)}\n  extraSshdConfig: {json.dumps(patient)}\n")
     ns.wait_condition("loginsets.slinky.slurm.net", "login")
     wait("one login node", lambda: len(login_pods(ns)) == 1)
-    # kube-proxy follows what is ready.
+    # kube-proxy follows the ready endpoints with a delay.
     wait("the Service leads to it", lambda: ssh(ns, "first", "root", "true", check=False).returncode == 0)
     out = ssh(ns, "first", "root", "srun", "hostname").stdout.strip()
     expect(out.startswith("cpu-"), f"srun hostname printed {out}")
@@ -1664,7 +1664,7 @@ def users_log_in_and_run_jobs(ns):
     expect(ssh(ns, "first", "root", "true", check=False).returncode == 255, "the key that was taken away opens still")
     expect(set(login_pods(ns)) == pods, "the pod was replaced for its keys")
 
-    # A pod that is to go waits for its sessions, and for the jobs that end with it. New ones reach the next one.
+    # A terminating pod waits for its sessions, and for the jobs that end with it. New sessions reach the next pod.
     session = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
         "second", "root", "srun", "-w", "cpu-1", "sh", "-c", "'until test -e /tmp/told; do sleep 0.2; done; echo done on $(hostname)'")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
@@ -1726,7 +1726,7 @@ def sshd_takes_what_users_write(ns):
         checked = ns.kubectl("exec", "-i", "client", "--", "bash", "-c", "cat >/tmp/sshd_config && /usr/sbin/sshd -t -f /tmp/sshd_config",
                              text=file(), check=False)
         expect(checked.returncode == 0 and not checked.stderr, f"sshd says of {extra!r}: {checked.stderr}")
-        # As sshd looks at it for a user. Later releases write keywords as the manual does.
+        # As sshd evaluates it for a user. Later releases spell keywords as in the manual.
         told = set(client(ns, "/usr/sbin/sshd", "-T", "-f", "/tmp/sshd_config", "-C", "user=root,host=a,addr=10.0.0.1").stdout.lower().split("\n"))
         expect(wanted <= told, f"of {extra!r} sshd does not take {wanted - told}")
         if extra.startswith("HostKey"):
@@ -1753,7 +1753,7 @@ stringData: {sssd.conf: "no equal sign"}
         wait("SSSD's words", lambda: "Equal sign is missing" in told())
         ns.kubectl("delete", "loginsets.slinky.slurm.net", "login")
         wait("the login nodes are gone", lambda: not login_pods(ns))
-        # As slurmctld's cluster goes on with it.
+        # Because it belongs to slurmctld's cluster, which continues with it.
         ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": {"name": "broken", "key": "sssd.conf"}}})
         wait("the RestApi tells of it and serves", lambda: rest()["Degraded"]["reason"] == "SssdRefuses" and rest()["Ready"]["status"] == "True")
     finally:
@@ -1780,7 +1780,7 @@ def login_pods_without_sessions_go_first(ns):
         told = lambda pod: ns.kubectl("logs", pod, "-c", "sessions", "--tail=1").stdout.strip()
         wait("its pod tells of it", lambda: told(busy) == "sessions=1")
 
-        # What an autoscaler goes by.
+        # The values that an autoscaler uses.
         scale = json.loads(ns.kubectl("get", "loginsets.slinky.slurm.net", "login", "--subresource=scale", "-o", "json").stdout)["status"]
         selected = {p["metadata"]["uid"] for p in ns.get("pods", labelSelector=scale["selector"])}
         expect(scale["replicas"] == 2 and selected == set(login_pods(ns)), f"the subresource scale says {scale}")
@@ -1809,7 +1809,7 @@ def login_pods_without_sessions_go_first(ns):
 def directory(ns):
     """An LDAP server that knows alice, the Secret sssd for it, and the ConfigMap people with the key that the client has for her."""
     have_client(ns)
-    # The one of a test before may still be ending.
+    # The pod of a previous test may still be terminating.
     ns.kubectl("delete", "pod", "ldap", "--ignore-not-found")
     public = made_key(ns, "alice")
     ns.apply("""
@@ -1859,7 +1859,7 @@ def users_of_a_directory_log_in(ns):
             expect(out[0] == "5001" and set(out[1:]) == {"5001", "5002"}, f"in a job id printed {out}")
             job = int(ssh(ns, "alice", "alice", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
             wait("her batch job completes", lambda: ns.completed(job))
-            # What is not hers to know.
+            # She may not read these files.
             for path in ("/etc/slurm/slurm.key", "/etc/ssh/ssh_host_ed25519_key", "/etc/sssd/sssd.conf", "/run/slurm-sessions/now"):
                 read = ssh(ns, "alice", "alice", "cat", path, check=False)
                 expect(read.returncode == 1 and "Permission denied" in read.stderr, f"she reads {path}: {read.returncode} {read.stderr}")
@@ -1951,7 +1951,7 @@ spec:
             ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": conf + "PrologFlags=Contain\n"}})
             ns.wait_condition("nodesets.slinky.slurm.net", "shell", "Degraded", "False")
             ns.wait_condition("nodesets.slinky.slurm.net", "shell")
-            # A job that starts before has no step that sessions could join.
+            # A job that starts earlier has no step that sessions could join.
             wait("slurmd has got it", lambda: "Contain" in ns.kubectl("exec", "shell-0", "-c", "slurmd", "--", "cat", "/run/slurm/conf/slurm.conf").stdout)
             wait("it has registered with it", lambda: slurmd_start(ns, "shell-0") not in (0, before))
             ns.wait_condition("controllers.slinky.slurm.net", "demo", "Progressing", "False")
@@ -1965,7 +1965,7 @@ spec:
             ns.slurm("scancel", str(job))
             wait("the job is over", lambda: "shell-0" in ns.idle())
             wait("she is refused again", refused)
-            # The client would refuse another host key, in other words.
+            # The client would refuse another host key with another message.
             pod = ns.get("pod", "shell-0")["metadata"]["uid"]
             wait("it runs no job any more, as its label says",
                  lambda: "nodeset.slinky.slurm.net/pod-busy" not in ns.get("pod", "shell-0")["metadata"]["labels"])
@@ -2010,7 +2010,7 @@ def the_garbage_collector_may_not_kill_busy_workers(ns):
     ready_cluster(ns)
 
 
-# --- Workers that end, and the word of administrators -----------------------------------------------------------------
+# --- Ending workers, and administrators' holds ------------------------------------------------------------------------
 
 def queue_while(ns, what):
     """Eighteen short jobs that may not be requeued, on one CPU each, while `what` happens to cpu-1: only those that run there
@@ -2025,13 +2025,13 @@ def queue_while(ns, what):
         """Since when, as Slurm has recorded it. Or its successor does, and nobody looked in between."""
         node, pod = ns.nodes().get("cpu-1"), ns.get("pod", "cpu-1")
         if node and node[0] & {"DRAIN", "DOWN"}:
-            # Before 26.05 a reason of an earlier drain may stand there still.
+            # Before 26.05 the reason of an earlier drain may still be there.
             at = drained_at(ns, "cpu-1")
             return at if at >= int(begun_at) else time.time()
         gone = node is None or pod["metadata"]["uid"] != before and ns.condition("pod", "cpu-1", "Ready")["status"] == "True"
         return gone and time.time()
 
-    # A deletion is answered before the kubelet and the operator see it. A look that came late excuses nothing.
+    # A deletion is answered before the kubelet and the operator see it. A late poll is no excuse.
     ended_at = min(wait("it takes no more jobs", takes_no_more), told_at + 45)
     wait("the queue is empty", lambda: not any(job["job_state"][0] in ("PENDING", "RUNNING", "COMPLETING")
                                                for number, job in ns.jobs().items() if number in jobs), 600)
@@ -2041,7 +2041,7 @@ def queue_while(ns, what):
     for number in jobs:
         job = json.loads(ns.slurm("scontrol", "show", "job", str(number), "--json").stdout)["jobs"][0]
         if job["nodes"] == "cpu-1" and (job["job_state"] == ["COMPLETED"] or job["start_time"]["number"] <= ended_at + 1):
-            continue  # It was there when the worker ended, or its file went with a worker.
+            continue  # it was there when the worker ended, or its file was lost with a worker
         expect(job["job_state"] == ["COMPLETED"] and job["restart_cnt"] == 0, f"job {number} is {job['job_state']} on {job['nodes']}")
         expect(str(number) in ended, f"job {number} left no line")
 
@@ -2130,7 +2130,7 @@ def jobs_of_a_worker_that_goes_are_requeued_where_the_user_says_so(ns):
     else:
         runs_elsewhere(ns, job, worker)
         wait("an event names the job", lambda: ns.events("cpu", "RequeueingJobs"))
-        # An event comes before what it tells. Both times are in whole seconds.
+        # The event comes before the requeue that it reports. Both times are in whole seconds.
         told = min(seconds(event["metadata"]["creationTimestamp"])
                    for event in ns.get("events", fieldSelector="involvedObject.name=cpu,reason=RequeueingJobs"))
         expect(told >= drained + 58, f"the job was requeued before its time: {told - drained} s after its worker was drained")
@@ -2143,7 +2143,7 @@ def jobs_of_a_worker_that_goes_are_requeued_where_the_user_says_so(ns):
 @test
 def jobs_of_a_worker_that_goes_are_cancelled_where_the_user_says_so(ns):
     drain_policy(ns, {"timeout": "3s", "onTimeout": "Cancel"})
-    # One that is idle and not ready for a moment would go first, whatever the costs.
+    # A worker that is idle and not ready for a moment would be deleted first, whatever the costs.
     ended, *others = (running_on(ns, name) for name in ("cpu-2", "cpu-0", "cpu-1"))
     goes_first(ns, "cpu-2")
     ns.scale("cpu", 2)
@@ -2157,7 +2157,7 @@ def jobs_of_a_worker_that_goes_are_cancelled_where_the_user_says_so(ns):
     wait("3 idle again", lambda: len(ns.idle()) == 3)
 
 
-# --- Workers whose end nothing told Slurm -----------------------------------------------------------------------------------
+# --- Workers whose end nobody reported to Slurm ---------------------------------------------------------------------------
 
 def a_job_that_may_run_elsewhere(ns, worker):
     """It runs on this worker, may be requeued, and the others are free."""
@@ -2171,7 +2171,7 @@ def a_job_that_may_run_elsewhere(ns, worker):
 
 def runs_elsewhere(ns, job, worker):
     """It is requeued, starts on another worker, and ends well."""
-    # What is lost with its Kubernetes node is missed after a minute or more.
+    # A worker that is lost with its Kubernetes node is noticed after a minute or more.
     wait("the job is requeued", lambda: ns.jobs()[job]["restart_cnt"] == 1, 900, every=1)
 
     def elsewhere():
@@ -2190,7 +2190,7 @@ def runs_elsewhere(ns, job, worker):
 @alone
 def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
     pods = json.loads(kubectl("get", "pods", "-A", "-o", "json").stdout)["items"]
-    # What must live on: their old processes do not end before their kubelet is back.
+    # These pods must survive: their old processes do not end before their kubelet is back.
     needed = [pod["spec"].get("nodeName") for pod in pods if pod["metadata"]["name"].startswith("slurm-operator-")
               or "demo-controller-0" == pod["metadata"]["name"]]
     mine = {ns.get("pod", "demo-controller-0")["spec"]["nodeName"], next(
@@ -2203,14 +2203,14 @@ def a_job_on_a_kubernetes_node_that_is_deleted_starts_anew(ns):
     worker = next((w for w in home if home[w] not in needed), None) or next(w for w in home if home[w] not in mine)
     node = json.loads(kubectl("get", "node", home[worker], "-o", "json").stdout)
     job = a_job_that_may_run_elsewhere(ns, worker)
-    # A kubelet writes its node's state, but makes the node itself only when it starts; kube-proxy ends when the addresses go.
+    # A kubelet writes its node's state, but creates the node only when it starts. kube-proxy ends without addresses.
     again = {"apiVersion": "v1", "kind": "Node", "spec": {},
              "metadata": {key: node["metadata"][key] for key in ("name", "labels", "annotations")},
              "status": {key: node["status"][key] for key in ("addresses", "capacity", "allocatable", "nodeInfo")}}
     with kubelet_away(home[worker]):
         kubectl("delete", "node", home[worker])
         try:
-            # The garbage collector of pods looks every 20 s, and waits for 40.
+            # The pod garbage collector runs every 20 s, and waits for 40.
             runs_elsewhere(ns, job, worker)
         finally:
             kubectl("create", "-f", "-", text=json.dumps(again))
@@ -2246,7 +2246,7 @@ def a_cluster_whose_name_slurm_refuses_is_refused(ns):
 
 @test
 def srun_in_slurmctlds_pod_may_have_to_wait(ns):
-    # It ends when another one waits.
+    # The job ends once another job is pending.
     runs(ns, ns.submit("until squeue -h -t PENDING | grep -q .; do sleep 1; done; sleep 2", "-N3", "--exclusive"))
     done = ns.slurm("srun", "-N3", "--exclusive", "hostname")
     expect("queued and waiting" in done.stderr, f"srun did not have to wait: {done.stderr}")
@@ -2268,7 +2268,7 @@ spec:
   slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
   template: {spec: {hostname: "HOST"}}
 """
-    # The same name in Slurm without a partition; and a worker that would be called cpu-0.
+    # The same name in Slurm without a partition, and a worker whose name would be cpu-0.
     for name, host in (("a", "cpu"), ("b", "cpu-")):
         ns.apply(twin.replace("NAME", name).replace("HOST", host))
         ns.wait_condition("nodesets.slinky.slurm.net", name, "Degraded", saying="HostnameConflict: ")
@@ -2351,7 +2351,7 @@ def a_job_with_an_odd_name_hinders_nothing(ns):
     wait("3 idle again", lambda: len(ns.idle()) == 3)
 
 
-# --- What the configuration no longer asks for ---
+# --- Removals from the configuration ---
 
 
 def batch_file(ns, job, path):
@@ -2360,14 +2360,14 @@ def batch_file(ns, job, path):
 
 
 @test
-@alone  # It replaces the operator.
+@alone  # it replaces the operator
 def a_partition_goes_when_its_last_job_has_ended(ns):
     proof = "/tmp/withheld"
     script = f"trap 'echo $SLURM_JOB_ID > {proof}; exit 0' URG; sleep 3600 & wait"
     running = runs(ns, ns.submit(script, "-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=60"))
     waiting = ns.submit_until_told("-p", "cpu", "-w", "cpu-0", "--exclusive", "--no-requeue", "--time=60")
     ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"partition": {"enabled": False}}})
-    # The one that waits may be known a look later.
+    # The operator may learn of the pending job one poll later.
     for job in (running, waiting):
         ns.wait_condition("controllers.slinky.slurm.net", "demo", "ChangesWithheld", saying=str(job))
     wait("it takes no more jobs", lambda: "State=DRAIN" in ns.slurm("scontrol", "show", "partition", "cpu").stdout)
@@ -2476,7 +2476,7 @@ def key_rotates(ns, manifest, logins=False):
     and stay, and nobody receives a message that he cannot verify."""
     keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
     put_key(ns, "site", keys)
-    # More jobs than its two CPUs have room for.
+    # More jobs than the two CPUs can run.
     ns.apply(manifest.replace("replicas: 3", "replicas: 1").replace("State=UP", "State=UP OverSubscribe=FORCE:8").replace(
         "  extraConf: |\n", '  slurmKeyRef: {name: site, key: slurm}\n  jwtKeyRef: {name: site, key: jwt}\n  extraConf: |\n', 1))
     serves(ns, 1)
@@ -2494,7 +2494,7 @@ def key_rotates(ns, manifest, logins=False):
         have_client(ns)
         ns.apply(LOGINSET + f"  rootSshAuthorizedKeys: {json.dumps(made_key(ns, 'mine'))}\n")
         ns.wait_condition("loginsets.slinky.slurm.net", "login")
-        # kube-proxy follows what is ready.
+        # kube-proxy follows the ready endpoints with a delay.
         wait("the Service leads to it", lambda: ssh(ns, "mine", "root", "true", check=False).returncode == 0)
         (former,) = login_pods(ns)
         sessions.append(Session(ns, "first", "cpu-0"))
@@ -2687,7 +2687,7 @@ stringData: {{password: {planted}}}
 @once
 def no_secret_is_told(ns):
     key = ns.get("secret", "demo-jwt-key")["data"]["jwt.key"]
-    # Another lane may have replaced the operator a moment ago.
+    # Another lane may just have replaced the operator.
     log = wait("the operator's log", lambda: kubectl("-n", "slurm-operator", "logs", "-l", "app.kubernetes.io/name=slurm-operator", "--tail=-1").stdout)
     events = ns.kubectl("get", "events", "-o", "json").stdout
     for where, text in (("log", log), ("events", events)):
@@ -2714,7 +2714,7 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
         job = running_on(ns, "cpu-0")
         image = lambda kind, release: {"spec": {kinds[kind]: {"image": f"local/{kinds[kind]}:{release}"}}}
         release = lambda pod, container: next(c["image"] for c in pod["spec"]["containers"] if c["name"] == container).split(":")[1]
-        # Those that have to wait come first.
+        # First the images that must wait.
         for kind in ("nodesets", "restapis"):
             ns.patch(f"{kind}.slinky.slurm.net", names[kind], image(kind, newest))
             ns.wait_condition(f"{kind}.slinky.slurm.net", names[kind], "Progressing", saying="nothing may be newer than slurmctld")
@@ -2887,7 +2887,7 @@ def two_clusters(tag, plugin):
 def a_job_has_what_the_site_gives_it(tag, plugin):
     """Devices by gres.conf, prolog, epilog and a node health check from ConfigMaps, and MPI's ranks: each shows in a job, or after it."""
     with Namespace(f"e2e-site-files-{tag.replace('.', '-')}", tag, plugin) as ns:
-        # Device files that any container has.
+        # Device files that every container has.
         ns.apply("""
 apiVersion: v1
 kind: ConfigMap
@@ -3001,12 +3001,12 @@ sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/hostname"|' bundle/c
         containers = lambda: on_worker("pgrep", "-fc", "^runc .*run ", check=False).stdout.strip()
         job = submit("sleep 3600")
         wait("the container runs", lambda: containers() == "1")
-        # What protects a worker asks Slurm, which knows the job.
+        # The protection of workers relies on Slurm, which knows the job.
         wait("the worker is busy", lambda: ns.workers()["cpu-0"]["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-busy") == "true")
         ns.slurm("scancel", str(job))
         wait("the container ends with the job", lambda: ns.idle() == ["cpu-0"] and containers() == "0")
 
-        # What stays behind after create, until the container ends, has its output.
+        # The process that remains after create, until the container ends, has its output.
         alice("sh", "-c", "cd; scrun create --bundle $PWD/bundle mine </dev/null >scrun-out 2>scrun-errors && scrun start mine")
         wait("scrun has run the command of config.json", lambda: on_worker("cat", "/home/alice/scrun-out").stdout == "runc\n")
         wait("the worker is idle again", lambda: ns.idle() == ["cpu-0"])
@@ -3086,9 +3086,9 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         expect(ns.jobs()[waits]["job_state"] == ["PENDING"], "the job that waits has started")
         killed = time.time()
         ns.kubectl("delete", "pod", "demo-controller-0", "--force", "--grace-period=0")
-        # The job before it ends while no slurmctld knows.
+        # The job in front ends while no slurmctld knows it.
         time.sleep(8)
-        # Its container lives until its kubelet has seen the deletion.
+        # The primary's container runs until its kubelet has seen the deletion.
         wait("the primary has ended", lambda: re.search(r"\(primary\).* is DOWN", ns.kubectl(
             "exec", backup, "-c", "slurmctld", "--", "scontrol", "ping", check=False, timeout=60).stdout))
         ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "touch", "/tmp/may-end")
@@ -3096,7 +3096,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         jobs = lambda: {job["job_id"]: job for job in json.loads(slurm("squeue", "--json", "--states=all"))["jobs"]}
         states = lambda: {number: (job["job_state"], job["restart_cnt"]) for number, job in jobs().items()}
         wait("the waiting job starts", lambda: states()[waits][0] in (["RUNNING"], ["COMPLETING"], ["COMPLETED"]))
-        # By Slurm's clock: that of the looks would count how long they take. The goal is 15 s, which a busy machine may miss.
+        # By Slurm's clock, because polling would add its own time. The goal is 15 s, which a busy machine may miss.
         print(f"        {tag}: the waiting job had started {jobs()[waits]['start_time']['number'] - killed:.1f} s after the primary was killed", flush=True)
         expect(not ns.get("pod", "demo-controller-0"), "the primary has come back")
         ns.wait_condition(controller, "demo", "BackupsReady", "False", saying=f"Slurm is served by {backup}")
@@ -3110,10 +3110,10 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         kept = int(slurm("sbatch", "--parsable", "--output=/dev/null", "--no-requeue", "-p", "late",
                          "--wrap=trap 'exit 0' URG; sleep 3600 & wait"))
         wait("the backup's job runs", lambda: states()[kept][0] == ["RUNNING"])
-        # Slurm's own way would lose what the backup has not written yet.
+        # Slurm's own takeover would lose what the backup has not written yet.
         late = int(slurm("sbatch", "--parsable", "--output=/dev/null", "-p", "late", "--hold", "--wrap=true"))
         ns.kubectl("delete", "resourcequota", "full")
-        # Kubernetes has tried in vain to make its pod, and lets ever more time pass before it tries again.
+        # Kubernetes has failed to create its pod, and retries with a growing delay.
         ready(3 * LIMIT)
         wait("the primary has the jobs of the backup", lambda: ns.jobs()[kept]["job_state"] == ["RUNNING"])
         ns.slurm("scontrol", "release", str(late))
@@ -3124,7 +3124,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         ns.patch(controller, "demo", {"spec": {"template": {"metadata": {"annotations": {"site": "new"}}}}})
         wait("the backup's pod is replaced", lambda: uid(backup) != other)
         wait("the primary's pod is replaced", lambda: uid("demo-controller-0") != one)
-        # By what Kubernetes says: a look between the two may come late.
+        # Compares Kubernetes' times, because a poll between the two may come late.
         made = lambda pod: ns.get("pod", pod)["metadata"]["creationTimestamp"]
         backup_made, primary_made = wait("both are there", lambda: (made(backup), made("demo-controller-0")))
         expect(backup_made <= primary_made, f"the primary went before its backup: {primary_made}, {backup_made}")
@@ -3180,7 +3180,7 @@ def slurmctld_refused_by_a_quota(tag, plugin):
             wait(f"an event of {kind} does too", lambda n=name, r=reason: cause in ns.events(n, r))
         ns.patch("resourcequota", "few", {"spec": {"hard": {"pods": "20"}}})
         for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
-            # Kubernetes lets ever more time pass before it tries again.
+            # Kubernetes retries with a growing delay.
             ns.wait_condition(f"{kind}.slinky.slurm.net", name, timeout=3 * LIMIT)
             ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False")
 
@@ -3194,7 +3194,7 @@ def bad_configuration_at_first(tag, plugin):
         ns.apply(manifest.replace("  extraConf: |\n", "  extraConf: |\n    SchedulerType=sched/nonesuch\n", 1))
         wait("its words are told", lambda: "nonesuch" in ns.condition("controllers.slinky.slurm.net", "demo", "Ready")["message"])
         ns.apply(manifest)
-        # A container that failed often is started again after five minutes only.
+        # A container that failed often restarts only after five minutes.
         wait("it runs", lambda: ns.idle() == ["cpu-0"], 3 * LIMIT)
 
 
@@ -3280,7 +3280,7 @@ def release_of_slinky(ns, folder, change=lambda own, children: (own, children)):
     ns.apply(made)
     ns.apply("---\n".join([*(fill(workers, N=number, **owners) for number in ("0", "1")), fill(on_host, **owners)]))
     ns.patch("nodesets.slinky.slurm.net", "slurm-worker-cpu", {"metadata": {"finalizers": ["nodeset.slinky.slurm.net/reservation"]}})
-    # The client takes the Service's host keys for right this once.
+    # The client accepts the Service's host keys this once.
     wait("a user logs in", lambda: ssh(ns, "first", "root", "true", host="slurm-login-main", check=False).returncode == 0)
     wait("3 idle", lambda: ns.idle("slurm") == ["cpu-0", "cpu-1", host])
     pods = {"cpu-0": "slurm-worker-cpu-0", "cpu-1": "slurm-worker-cpu-1", host: "slurm-worker-host-x7k2p"}
@@ -3289,7 +3289,7 @@ def release_of_slinky(ns, folder, change=lambda own, children: (own, children)):
         comment = {"namespace": ns.name, "podName": pod, "node": "", "nodeSetName": nodeset, "nodeSetUID": uid("nodesets", nodeset)}
         ns.slurm("scontrol", "update", f"nodename={name}", f"comment={json.dumps(comment)}", controller="slurm")
     ns.kubectl("label", "pod", "slurm-worker-cpu-0", "nodeset.slinky.slurm.net/pod-protect=true")
-    # What it leaves when it has ended by itself.
+    # The job leaves this when it ends by itself.
     job = ns.submit("trap 'echo ended well >/scratch/proof; exit 0' USR1; sleep 3600 & wait", "-N1", "-w", "cpu-0", "--no-requeue", controller="slurm")
     wait("the job runs", lambda: ns.fates([job], "slurm") == {("RUNNING", 0): 1})
     return job, made
@@ -3321,10 +3321,10 @@ class TakenOver:
                 "observedGeneration") == o["metadata"]["generation"])
             ns.wait_condition(f"{kind}.slinky.slurm.net", name)
         wait(f"{what}: the nodes answer", lambda: not any("NOT_RESPONDING" in s for s, _ in ns.nodes("slurm").values()))
-        # What is to be replaced would be by now.
+        # Workers to be replaced would be replaced by now.
         time.sleep(5)
         expect(self.pods() == self.workers, f"{what}: workers were replaced or restarted: {self.workers} became {self.pods()}")
-        # slurmctld may be about to restart, once.
+        # slurmctld may restart once.
         wait(f"{what}: the job runs, in its first start", lambda: ns.fates([self.job], "slurm") == {("RUNNING", 0): 1})
         expect(self.what_is_kept() == self.kept, f"{what}: volumes or keys are others")
         wait(f"{what}: no worker is drained", lambda: not any("DRAIN" in s for s, _ in ns.nodes("slurm").values()))
@@ -3344,7 +3344,7 @@ def given_back_to_slinky(ns, made, revision):
             "nodeset.slinky.slurm.net/registered", "nodeset.slinky.slurm.net/deletion-evidence"}
         expect(not notes, f"notes are left on workers: {notes}")
         expect(ns.get("nodesets.slinky.slurm.net", "slurm-worker-cpu")["metadata"]["labels"]["helm.sh/chart"] == "slurm-1.2.1", "it was not rolled back")
-        # It writes by merge patches.
+        # The Go operator writes merge patches.
         for text in made.split("\n---\n"):
             kind, name = (re.search(pattern, text, re.M)[1] for pattern in (r"^kind: (\w+)", r"name: ([\w-]+)"))
             if kind in ("Service", "ConfigMap", "StatefulSet", "Deployment"):
@@ -3389,7 +3389,8 @@ def a_release_of_the_slinky_operator_is_taken_over(tag, plugin):
         upgrade()
         taken.undisturbed("the chart took over")
         given_back_to_slinky(ns, made, "1")
-        # It is ours in all: a NodeSet that goes is drained first, and its former operator's finalizer does not keep it. Its volumes stay.
+        # The NodeSet is completely ours: it is drained before its deletion, and the former operator's finalizer does not keep
+        # it. Its volumes stay.
         upgrade("--set", "nodesets.cpu.enabled=false")
         wait("the busy worker is left", lambda: sorted(ns.workers()) == ["slurm-worker-cpu-0", "slurm-worker-host-x7k2p"])
         ns.slurm("scancel", "--batch", "--signal=USR1", str(job), controller="slurm")
@@ -3437,7 +3438,7 @@ def a_release_with_two_slurmctlds_is_taken_over(tag, plugin):
                 "controller.slinky.slurm.net/active") == "true")
             ns.kubectl("wait", "--for=condition=Ready", "pod/slurm-controller-1", "--timeout=300s")
             taken = TakenOver(ns, job)
-            # Not known to serve: nothing is changed.
+            # The primary is not known to serve, so nothing is changed.
             ns.kubectl("label", "pod", "slurm-controller-0", "controller.slinky.slurm.net/active-")
             before = {name: ns.get("pod", name)["metadata"]["uid"] for name in ("slurm-controller-0", "slurm-controller-1")}
         ns.wait_condition("controllers.slinky.slurm.net", "slurm", "Degraded", saying="OtherSlurmctlds")
@@ -3515,9 +3516,9 @@ def a_slinky_release_accounting_is_taken_over(tag, plugin):
         expect(left() == conf, "the Secret with slurmdbd.conf was changed")
         expect("physics" in ns.slurm("sacctmgr", "--noheader", "show", "account", "format=account", controller="slurm").stdout, "an account is gone")
         given_back_to_slinky(ns, made, "1")
-        # The other operator would have written it into the StatefulSet again.
+        # The other operator would have restored it in the StatefulSet.
         ours("it came back")
-        # As the page about migration says.
+        # Follows the page about migration.
         ns.kubectl("delete", "secret", name)
         ns.kubectl("delete", "pod", f"{name}-0", "--wait=true")
         accounting.joined(ns, "slurm")
@@ -3577,7 +3578,7 @@ def run_one(name, function):
         print(f"ok      {name} ({time.monotonic() - start:.1f} s)", flush=True)
         return True
     except (Failed, subprocess.TimeoutExpired) as error:
-        # What went wrong first, where a clean-up has failed after it.
+        # Shows the first error, if a clean-up has failed after it.
         causes = [error]
         while causes[0].__context__:
             causes.insert(0, causes[0].__context__)
@@ -3594,7 +3595,7 @@ def told_of(function):
 def in_turn(lane, tag, function, *arguments, before=None):
     """Runs a test when no other lane's forbids it, and when what it needs is there: those of ALONE disturb all of the cluster."""
     alone = function in ALONE
-    # Who waits to be alone holds the turnstile, so that no other begins before it.
+    # A test that waits to be alone holds the turnstile, so that no other test starts before it.
     with lane.open("turnstile") as turnstile, lane.open("cluster") as cluster:
         fcntl.flock(turnstile, fcntl.LOCK_EX)
         fcntl.flock(cluster, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
@@ -3625,7 +3626,7 @@ def in_one_cluster(lane, results):
             results.append(in_turn(lane, lane.tag, left.pop(0), ns, before=as_each_test_finds_it))
             if not results[-1]:
                 have = in_turn(lane, lane.tag, a_new_cluster_for_the_next_test, ns)
-                # One that could be made is no test that has passed.
+                # A cluster that could not be created counts as a failed test.
                 if not have:
                     results.append(False)
         if not have:

@@ -63,13 +63,13 @@ def a_site_for_users_of_a_directory(tag, plugin):
         ns.kubectl("wait", "--for=condition=Ready", "pod/ldap", "pod/client", "--timeout=300s")
         for user in ("alice", "bob"):
             has_key(ns, user, made_key(ns, user))
-        # A key that does not open would have sshd turn the client away for a while.
+        # sshd would penalize the client for a key that is not valid.
         values = (TOP / "dev/demo/site-values.yaml").read_text()
         patient = re.sub(r"^( *)AuthorizedKeysCommandUser nobody$", r"\g<0>\n\1PerSourcePenalties no", values, flags=re.M)
         run("helm", "install", "slurm", str(TOP / "charts/slurm"), "-n", ns.name, "-f", "-", text=ns.fill(patient))
 
         for kind in KINDS:
-            # The API server looks at the condition; so does who waits like this.
+            # Waits for the condition that the API server shows.
             ns.kubectl("wait", "--for=condition=Ready", kind, "--all", "--timeout=300s")
         hosts = sorted(node["metadata"]["name"] for node in json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"])
         expect(len(hosts) == 3, f"the local cluster has other nodes: {hosts}")
@@ -78,7 +78,7 @@ def a_site_for_users_of_a_directory(tag, plugin):
         for words in (("account", "physics"), ("user", "alice", "account=physics")):
             ns.slurm("sacctmgr", "--immediate", "add", *words, controller="slurm")
 
-        # The keys of alice and her home, and who is not in the group.
+        # The keys of alice and her home, and a user outside of the group.
         who = wait("alice logs in", lambda: as_user(ns, "alice", "id").stdout.strip())
         expect(who.startswith("uid=5001(alice) gid=5001(alice)") and "5002(lab)" in who, f"id printed {who}")
         told = as_user(ns, "alice", "stat", "-c", "'%U %n'", "$PWD").stdout.strip()
@@ -88,7 +88,7 @@ def a_site_for_users_of_a_directory(tag, plugin):
         expect(has.startswith("ssh-ed25519 "), f"bob has no key: {has}")
         refused(ns, "bob", "Connection closed|Permission denied")
 
-        # Jobs on workers of both modes, with her numbers, and their records.
+        # Jobs on workers of both modes with her user and group IDs, and their records.
         for worker in ("cpu-0", hosts[0]):
             out = as_user(ns, "alice", "srun", "-w", worker, "hostname").stdout.strip()
             expect(out == worker, f"srun on {worker} printed {out}")
@@ -110,12 +110,12 @@ def a_site_for_users_of_a_directory(tag, plugin):
         expect(out.returncode == 255 and "pam_slurm_adopt" in out.stderr, f"where she has no job she was told {out.returncode}: {out.stderr}")
         ns.slurm("scancel", str(job), controller="slurm")
 
-        # Another key in the directory.
+        # The directory gets another key.
         has_key(ns, "alice", made_key(ns, "another"))
         wait("it opens", lambda: as_user(ns, "alice", "true", key="another").returncode == 0)
         wait("the one before does not", lambda: refused(ns, "alice", "Permission denied"))
 
-        # The client refuses a host key that has changed.
+        # The client refuses a changed host key.
         before = login()
         ns.kubectl("delete", "pod", before["name"])
         wait("another pod", lambda: login()["uid"] != before["uid"])

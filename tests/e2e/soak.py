@@ -28,13 +28,13 @@ from cluster import (TOP, Failed, Namespace, cgroup_plugin, demo_manifest, expan
 
 NODES = ("node-1", "node-2", "node-3")
 PROOFS = TOP / ".local/soak"
-# A job that a machine took along starts again when Slurm has missed the machine.
+# A job that was lost with its machine starts again when Slurm has noticed the loss, after at most this many seconds.
 MISSED = 360
-# So long before it is killed, slurmctld may have heard of a job, its start or its end, and not have written it down.
+# slurmctld may not have saved a job, its start or its end within this time before it is killed.
 UNWRITTEN = 15
-# So young, a job may not be seen yet when somebody deletes its worker.
+# A job younger than this may not be seen when its worker is deleted.
 YOUNG = 3
-# Later than this after its end, Slurm has missed it.
+# Slurm has missed a job's end if it does not know it after this time.
 TOLD = 60
 
 SCRIPT = """
@@ -74,11 +74,11 @@ class Soak:
         self.submitted, self.unknown = {}, set()
         self.faults = collections.Counter()
         self.outages = []  # (begin, end, Slurm nodes of that machine)
-        self.kills = []  # When slurmctld was killed.
-        self.deletions = []  # When somebody deleted a worker, and which.
-        self.answered = {}  # When a job's submission was answered.
-        self.forgotten = set()  # Jobs that slurmctld had not written down when it was killed.
-        self.missed = set()  # Jobs whose end Slurm has missed.
+        self.kills = []  # when slurmctld was killed
+        self.deletions = []  # when a worker was deleted, and which
+        self.answered = {}  # when a job's submission was answered
+        self.forgotten = set()  # jobs that slurmctld had not saved when it was killed
+        self.missed = set()  # jobs whose end Slurm has missed
         self.number = 0
 
     # ---- Work ----
@@ -119,7 +119,7 @@ class Soak:
                 self.missed.add(job["name"])
                 self.ns.slurm("scancel", str(job["job_id"]), check=False)
 
-    # ---- Faults; each ends what it began. ----
+    # ---- Faults; each ends what it began ----
 
     def operator_is_killed(self):
         kubectl("-n", "slurm-operator", "delete", "pods", "--all", "--force", "--grace-period=0")
@@ -221,7 +221,7 @@ class Soak:
             fault(self)
             self.faults[name] += 1
         except (Failed, subprocess.TimeoutExpired, LookupError) as error:
-            # What two faults make impossible together is not one more.
+            # Two faults that exclude each other do not make a third one.
             say(f"  not possible now: {error}")
 
     # ---- The run ----

@@ -71,7 +71,7 @@ def serves(ns, replicas):
         ns.wait_condition(f"{kind}.slinky.slurm.net", name)
     workers = [f"cpu-{i}" for i in range(replicas)]
     wait(f"{replicas} idle workers", lambda: ns.idle() == workers)
-    # A test may have had it drained or taken away.
+    # A test may have drained or removed the partition.
     wait("the partition takes jobs", lambda: "State=UP" in ns.slurm("scontrol", "show", "partition", "cpu").stdout)
     wait_for_partition(ns, "cpu", *workers)
 
@@ -97,7 +97,7 @@ def slurmd_start(ns, node):
 def state_is_written(ns, job):
     """Until slurmctld has written down that there is this job: it does so some seconds after a change, or later."""
     state = re.search(r"StateSaveLocation\s*= (\S+)", ns.slurm("scontrol", "show", "config").stdout)[1] + "/job_state"
-    # Not in the second of the submission, in which it may have been written before.
+    # Not within the second of the submission, because the state may have been written before it.
     time.sleep(2)
     since = int(ns.slurm("date", "+%s").stdout)
     ns.slurm("scontrol", "update", f"jobid={job}", "comment=to be written")

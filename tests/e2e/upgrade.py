@@ -15,7 +15,7 @@ import tempfile
 
 from cluster import TOP, Failed, Namespace, cgroup_plugin, demo_manifest, kubectl, shell, slurm_releases, wait
 
-# The last operator that stamped no names on its workers.
+# The last operator that did not stamp names on its workers.
 EARLIER = "c2d14cd3d31f"
 STAMP = "nodeset.slinky.slurm.net/registered"
 KEEP = "helm.sh/resource-policy"
@@ -30,7 +30,7 @@ def earlier_tree():
             return None
         shutil.rmtree(tree, ignore_errors=True)
         tree.parent.mkdir(parents=True, exist_ok=True)
-        # It has its name when it is complete.
+        # The final name shows that the tree is complete.
         with tempfile.TemporaryDirectory(dir=tree.parent, prefix=f"{tree.name}.") as folder:
             made = pathlib.Path(folder, "tree")
             made.mkdir()
@@ -108,13 +108,13 @@ def upgrade_and_back(ns, tree):
     ns.apply(manifest)
     ready(ns, 4)
     wait("4 idle", lambda: len(ns.idle()) == 4)
-    # Adopted ones: their NodeSet went without them, and came back.
+    # Adopted workers: their NodeSet was deleted without them, and created again.
     job = ns.submit_until_told("-N1", "-w", "cpu-1")
     wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=orphan", "--wait=true")
     ns.apply(manifest)
     ready(ns, 4)
-    # One without a stamp.
+    # A worker without a stamp.
     ns.kubectl("annotate", "pod", "cpu-2", f"{STAMP}-")
     before, recorded = workers(ns), revisions(ns)
 
@@ -125,7 +125,7 @@ def upgrade_and_back(ns, tree):
     if revisions(ns) != recorded:
         raise Failed(f"to the operator the template is another one: {recorded} became {revisions(ns)}")
     name_chart(ns, 1)
-    # The busy one stays, and an idle one goes.
+    # The busy worker stays, and an idle one is deleted.
     ns.scale("cpu", 3)
     wait("an idle worker goes", lambda: len(ns.workers()) == 3)
     if "cpu-1" not in ns.workers():

@@ -11,7 +11,7 @@ from cluster import TOP, Namespace, kubectl, run, wait
 from logins import have_client, made_key, ssh
 from suite import expect, own_clusters
 
-# What is of the local cluster: its images, and what Slurm can do in it.
+# The parts for the local cluster: its images, and Slurm's limits there.
 LOCAL = """
 configFiles:
   cgroup.conf: |
@@ -101,7 +101,7 @@ def extended_resource(node, name, count):
         patch({"op": "remove", "path": at})
 
 
-# Any device files do for Slurm.
+# Slurm accepts any device files.
 GPUS = """
 configFiles:
   gres.conf: |
@@ -142,7 +142,7 @@ def values_with_gpus_and_a_login(tag, plugin):
             (worker,) = ns.workers().values()
             expect(worker["spec"]["nodeName"] == host, f"the worker is on {worker['spec']['nodeName']}, which has no GPUs")
             wait("a user logs in", lambda: ssh(ns, "first", "root", "true", host=login, check=False).returncode == 0)
-            # The job before may be COMPLETING for a while: see "With login nodes" in docs/reference/limits.md.
+            # The previous job may be COMPLETING for a while: see "With login nodes" in docs/reference/limits.md.
             seen = lambda wanted: ssh(ns, "first", "root", "srun", "--immediate=240", f"--gres={wanted}", "printenv", "CUDA_VISIBLE_DEVICES",
                                       host=login).stdout.strip()
             for wanted, devices in (("gpu:1", "0"), ("gpu:h100:2", "0,1")):

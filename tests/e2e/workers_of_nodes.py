@@ -141,7 +141,7 @@ def is_drained_by_kubectl_under_a_job(site):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV)
     try:
         wait("its worker is drained", lambda: "DRAIN" in site.states(site.first))
-        time.sleep(6)  # It tries again every five seconds.
+        time.sleep(6)  # it retries every five seconds
         expect(drain.poll() is None and site.uid(site.first) == before, "a busy worker was evicted")
         site.proofs.ends_well("evicted", job)
         out = drain.communicate(timeout=LIMIT)[0]
@@ -189,7 +189,7 @@ def is_tainted_under_a_job(site):
 def has_workers_with_numbers_after_a_job(site):
     """In the other mode. Claims stay until the NodeSet is deleted, as its policy says."""
     ns, job, before = site.ns, site.begin("switched", site.first), site.claims()
-    # Idle workers go first, one at a time.
+    # Idle workers are deleted first, one at a time.
     wait("the operator has seen the job", lambda: "nodeset.slinky.slurm.net/pod-busy" in ns.get("pod", site.pods[site.first])["metadata"]["labels"])
     ns.patch(NODESET, "cpu", {"spec": {"scalingMode": "StatefulSet", "replicas": 2}})
     wait("the idle one goes, and the busy one is drained", lambda: set(ns.nodes()) == {site.first, "cpu-0"} and "DRAIN" in site.states(site.first))
