@@ -385,7 +385,8 @@ shows slurm '"helm.sh" in str(o["LoginSet/slurm-login-a"])' false --set loginset
 refuses slurm 'partitions.p.nodesets: x, must be one of: ALL, cpu' --set nodesets.cpu.replicas=1,partitions.p.enabled=true,partitions.p.nodesets={x}
 refuses slurm 'partitions.p.nodesets: must name a nodeset, or ALL' --set partitions.p.enabled=true
 refuses slurm 'jwtKey.secretRef.name: required, unless jwtKey.create is true' --set jwtKey.create=false
-refuses slurm "configFiles.slurm.conf: the operator writes this file" --set 'configFiles.slurm\.conf=x'
+refuses slurm "configFiles.slurm.conf: the operator writes this file; use controller.extraConf" --set 'configFiles.slurm\.conf=x'
+refuses slurm "configFiles.slurmdbd.conf: the operator writes this file; use accounting.extraConf" --set 'configFiles.slurmdbd\.conf=x'
 refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
 refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
 # The definitions refuse it as well, but cannot say what to do.
